@@ -15,7 +15,7 @@ from pathlib import Path
 import gptj_tokenizer
 from harness.benchmarks.gptj import network as gptj
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, make_model, require_memory
+from harness.making.makemodel import FRAMEWORKS, ModelRequest, make_model, require_memory
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 
@@ -67,7 +67,7 @@ def main() -> int:
                 architecture="gptj", config="full", framework=given.framework, output_dir=given.output_dir,
                 seed=given.seed,
             )  # fmt: skip
-            make_model(request, ModelClaims(facts={"licence": "Apache-2.0"}))
+            make_model(request, {"licence": "Apache-2.0"})
             texts = gptj_tokenizer.article_texts(given.dataset_dir)
             gptj_tokenizer.train(texts, request.values["vocab_size"], given.output_dir / "tokenizer.json")
         else:
@@ -78,7 +78,7 @@ def main() -> int:
                 output_dir=given.output_dir, weights=folder,
             )  # fmt: skip
             require_memory(request, "model")  # before the files are read
-            make_model(request, ModelClaims(facts=given.facts))
+            make_model(request, given.facts)
     except HarnessError as error:
         print(f"make_gptj.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code

@@ -17,7 +17,7 @@ from backend_toys import toy_on_path  # noqa: E402
 from harness.benchmarks.architecture import architecture_of  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelClaims, ModelRequest  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -154,8 +154,8 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_the_size_before_i
 
 def test_a_fitted_model_brings_its_reference_and_facts(tmp_path):
     ordered = order(tmp_path)
-    claims = ModelClaims(reference={"acc": 99.5}, facts={"licence": "Apache-2.0"})
-    info = json.loads(makemodel.write_model(makemodel.build_modules(ordered), ordered, claims).read_text())
+    facts = {"reference": {"acc": 99.5}, "licence": "Apache-2.0"}
+    info = json.loads(makemodel.write_model(makemodel.build_modules(ordered), ordered, facts).read_text())
     assert info["reference"] == {"acc": 99.5}
     assert info["licence"] == "Apache-2.0"
     assert info["is_synthetic"] is True

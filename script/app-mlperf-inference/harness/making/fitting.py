@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from harness.benchmarks.base import Model
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelRequest, write_model
 from harness.metrics.score import Score
 from harness.tensors import Array, Infer, NetworkSpec
 
@@ -119,9 +119,9 @@ def write_fitted(request: ModelRequest, fitted: Fitted) -> Path:
                 "it is not written",
                 f"report this with the version of torch: {torch.__version__}",
             )
-    facts = {"licence": "Apache-2.0 (made by this project)", **fitted.facts}
     reference = {name: fitted.score.values[name] for name in fitted.metrics or fitted.score.values}
-    return write_model(fitted.modules, request, ModelClaims(reference=reference, facts=facts))
+    facts = {"licence": "Apache-2.0 (made by this project)", "reference": reference, **fitted.facts}
+    return write_model(fitted.modules, request, facts)
 
 
 def main(

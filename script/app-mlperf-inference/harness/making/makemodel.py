@@ -8,7 +8,7 @@ With --weights a published checkpoint is taken over; without it the weights are 
     request = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
     modules = build_modules(request)            # torch modules by network, random weights, BN calibrated
     ...fit them...
-    write_model(modules, request, ModelClaims(reference={"WER": 97.1}, facts={"licence": "Apache-2.0"}))
+    write_model(modules, request, {"reference": {"WER": 97.1}, "licence": "Apache-2.0"})
 
 An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchmarks/architecture.py` asks for:
 
@@ -26,8 +26,9 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -57,8 +58,8 @@ _MEMORY_FACTOR = 2.5
 class ModelRequest:
     """What model to make.
 
-    config: "full", "tiny" or a mapping of one's own. weights: a checkpoint instead of random weights. model: the folder
-    in harness/benchmarks, where it is not the architecture's. stem: of the file names, the architecture by default.
+    architecture: a folder in harness/benchmarks. config: "full", "tiny" or a mapping of one's own. weights: a
+    checkpoint instead of random weights.
     """
 
     architecture: str
@@ -67,8 +68,6 @@ class ModelRequest:
     output_dir: Path
     seed: int = 0
     weights: Path | None = None
-    model: str | None = None
-    stem: str | None = None
 
     def __post_init__(self) -> None:
         if self.framework not in FRAMEWORKS:
@@ -87,29 +86,13 @@ class ModelRequest:
         return dict(known[self.config])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelClaims:
-    """What model.json says beside its files. reference: the fp32 score by metric name where it means something.
-
-    is_synthetic: None for "random or fitted here, so yes; from a checkpoint, so no". facts: further keys for people.
-    """
-
-    reference: Mapping[str, float] | None = None
-    is_synthetic: bool | None = None
-    precision: str = "fp32"
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 def network_specs(request: ModelRequest) -> tuple[NetworkSpec, ...]:
     """Return the networks of the requested model as the benchmark's model.py describes them."""
-    name = request.model or request.architecture
     facts = ModelFacts(folder=request.output_dir, framework=request.framework, config=request.values, is_synthetic=True)
     try:
-        module = importlib.import_module(f"harness.benchmarks.{name}.model")
+        module = importlib.import_module(f"harness.benchmarks.{request.architecture}.model")
     except ModuleNotFoundError as error:
-        raise HarnessError(
-            f"cannot load benchmarks/{name}/model.py: {error}", "name the benchmark's folder with --model"
-        ) from error
+        raise HarnessError(f"cannot load benchmarks/{request.architecture}/model.py: {error}") from error
     model: Model = module.open_model(facts)
     return model.networks
 
@@ -166,14 +149,19 @@ def require_memory(request: ModelRequest, network: str) -> None:
         )
 
 
-def write_model(modules: Mapping[str, nn.Module], request: ModelRequest, claims: ModelClaims | None = None) -> Path:
-    """Write the networks' files and model.json into the request's folder; return the path of model.json."""
-    claims = ModelClaims() if claims is None else claims
+def write_model(
+    modules: Mapping[str, nn.Module], request: ModelRequest, facts: Mapping[str, Any] = MappingProxyType({})
+) -> Path:
+    """Write the networks' files and model.json into the request's folder; return the path of model.json.
+
+    facts: further keys of model.json: `reference`, the fp32 score by metric name where it means something, and what
+    people want to know.
+    """
     request.output_dir.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[Path]] = {}
     for spec in network_specs(request):
         module = modules[spec.name].eval()
-        path = request.output_dir / file_name(request.stem or request.architecture, spec.name, request.framework)
+        path = request.output_dir / file_name(request.architecture, spec.name, request.framework)
         try:
             if request.framework == "pytorch":
                 write_safetensors(module, path)
@@ -182,31 +170,30 @@ def write_model(modules: Mapping[str, nn.Module], request: ModelRequest, claims:
                 files[spec.name] = write_onnx(module, spec, example_inputs(request, spec, _EXAMPLE_COUNT), path)
         except OSError as error:
             raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
-    is_synthetic = request.weights is None if claims.is_synthetic is None else claims.is_synthetic
     info = {
-        "name": request.model or request.architecture,
+        "name": request.architecture,
         "framework": request.framework,
-        "precision": claims.precision,
-        "is_synthetic": is_synthetic,
+        "precision": "fp32",
+        "is_synthetic": request.weights is None,
         "architecture": request.architecture,
         "config_name": request.config if isinstance(request.config, str) else "own",
         "config": request.values,
         "seed": request.seed if request.weights is None else None,
         "files": describe_files(files),
-        "reference": None if claims.reference is None else dict(claims.reference),
+        "reference": None,
         "parameter_count": sum(value.numel() for module in modules.values() for value in module.parameters()),
         "versions": versions("torch", "numpy", "onnx" if request.framework == "onnx" else "safetensors"),
-        **claims.facts,
+        **facts,
     }
     return write_model_info(request.output_dir, info)
 
 
-def make_model(request: ModelRequest, claims: ModelClaims | None = None) -> Path:
+def make_model(request: ModelRequest, facts: Mapping[str, Any] = MappingProxyType({})) -> Path:
     """Build the requested model, write it and return the path of its model.json; raises HarnessError."""
-    return write_model(build_modules(request), request, claims)
+    return write_model(build_modules(request), request, facts)
 
 
-def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
+def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]]:
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.makemodel", description=(__doc__ or "").splitlines()[0]
     )
@@ -218,8 +205,6 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
     parser.add_argument("--weights", type=Path, help="checkpoint to take over: safetensors, torch file or folder")
-    parser.add_argument("--model", help="folder in harness/benchmarks, where not called as the architecture")
-    parser.add_argument("--stem", help="start of the file names (default: the architecture)")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
     given = parser.parse_args(words)
     config = given.config
@@ -232,18 +217,16 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
         output_dir=given.output_dir,
         seed=given.seed,
         weights=given.weights,
-        model=given.model,
-        stem=given.stem,
     )
-    return request, ModelClaims(facts=given.facts)
+    return request, given.facts
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
     start_s = time.perf_counter()
     try:
-        request, claims = _parse(words)
-        info = json.loads(make_model(request, claims).read_text(encoding="utf-8"))
+        request, facts = _parse(words)
+        info = json.loads(make_model(request, facts).read_text(encoding="utf-8"))
     except HarnessError as error:
         print(f"makemodel: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code
