@@ -329,7 +329,7 @@ def test_without_token_ids_and_tokenizer_nothing_can_be_counted(server: tuple[St
     with pytest.raises(HarnessError, match=r"the model has no tokenizer\.json"):
         open_engine(asked(f"{server[1]}/ids=0,e/v1", tmp_path))
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(HarnessError, match=r"tokenizer\.json cannot be read"):
+    with pytest.raises(HarnessError, match="cannot read the tokenizer"):
         open_engine(asked(f"{server[1]}/f/v1", tmp_path))
 
 

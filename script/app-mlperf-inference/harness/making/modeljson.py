@@ -21,7 +21,7 @@ MODEL_INFO_FILE = "model.json"
 OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
 """Keys of a model.json that would be wrong of files made from those it describes."""
 BESIDE = ("tokenizer.json", "vocab.json", "merges.txt")
-"""What a model may read beside its networks: a tokenizer (benchmarks/gptj/tokenizer.py)."""
+"""What a model may read beside its networks: a tokenizer (text/tokenizer.py)."""
 
 
 def describe_files(files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The tokenizer of a model's folder, as the official scorers use it.
 
-Read are tokenizer.json (the library `tokenizers`), and from tokenizer_config.json whether decoding takes spaces away
-before punctuation (`clean_up_tokenization_spaces`; what transformers' decode does with it).
+Read are tokenizer.json (the library `tokenizers`), else vocab.json and merges.txt (byte pairs as GPT-2 has them); and
+from tokenizer_config.json whether decoding takes spaces away before punctuation (`clean_up_tokenization_spaces`; what
+transformers' decode does with it).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.libraries import import_library
 
+FILE = "tokenizer.json"
+_PARTS = ("vocab.json", "merges.txt")
 _HINT = "give the model's folder with its tokenizer.json, as it is on Hugging Face: --model_path=FOLDER"
 _CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
             (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"))  # fmt: skip
@@ -30,10 +33,14 @@ class Tokenizer:
     library_tokenizer: Any
     is_cleaned: bool
 
-    def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text, with what the tokenizer puts in front of every text."""
-        tokens: list[int] = self.library_tokenizer.encode(text).ids
+    def encode(self, text: str, *, with_special: bool = True) -> list[int]:
+        """Return the tokens of a text, with what the tokenizer puts in front of every text unless told otherwise."""
+        tokens: list[int] = self.library_tokenizer.encode(text, add_special_tokens=with_special).ids
         return tokens
+
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text; nothing is added."""
+        return [encoding.ids for encoding in self.library_tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def decode(self, tokens: Sequence[int], *, with_special: bool = False) -> str:
         """Return the text of tokens, special ones left out unless they are asked for."""
@@ -56,16 +63,36 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def open_tokenizer(folder: Path | None) -> Tokenizer:
-    """Return the tokenizer in `folder`; raises HarnessError where it has none or it cannot be read."""
-    if folder is None or not (folder / "tokenizer.json").is_file():
-        raise HarnessError(f"there is no tokenizer.json in {folder or 'the model: it has no folder'}", _HINT)
+def open_tokenizer(folder: Path | None, is_cleaned: bool | None = None) -> Tokenizer:
+    """Return the tokenizer in `folder`; raises HarnessError where it has none or it cannot be read.
+
+    is_cleaned: whether decoding removes spaces before punctuation; None: as tokenizer_config.json says.
+    """
+    if folder is None:
+        raise HarnessError("the model has no folder with a tokenizer", _HINT)
     library = import_library("tokenizers", "tokenizers")
+    parts = [folder / name for name in _PARTS]
     try:
-        opened = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if (folder / FILE).is_file():
+            opened = library.Tokenizer.from_file(str(folder / FILE))
+        elif all(path.is_file() for path in parts):
+            opened = _of_parts(library, *parts)
+        else:
+            raise HarnessError(f"{folder} has neither {FILE} nor {' with '.join(_PARTS)}", _HINT)
+    except HarnessError:
+        raise
     except Exception as error:  # the library raises plain Exception for a damaged file
         raise HarnessError(f"cannot read the tokenizer in {folder}: {error}", _HINT) from error
     opened.no_truncation()
     opened.no_padding()
-    said = read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces", False)
-    return Tokenizer(opened, is_cleaned=bool(said))
+    if is_cleaned is None:
+        is_cleaned = bool(read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces", False))
+    return Tokenizer(opened, is_cleaned)
+
+
+def _of_parts(library: Any, vocabulary: Path, merges: Path) -> Any:
+    tokenizer = library.Tokenizer(library.models.BPE.from_file(str(vocabulary), str(merges)))
+    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = library.decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    return tokenizer

@@ -8,9 +8,9 @@ from mlperf_results.record import Sampling
 
 from harness.backends.endpoint.answers import Collector
 from harness.backends.endpoint.bodies import CHAT, TOKENS, Form
-from harness.backends.endpoint.tokens import Vocabulary
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
+from harness.text.tokenizer import Tokenizer
 
 
 def failure(asked: str, found: str, hint: str) -> HarnessError:
@@ -19,7 +19,7 @@ def failure(asked: str, found: str, hint: str) -> HarnessError:
 
 
 def check_answer(
-    answer: Collector, form: Form, prompt: Prompt, vocabulary: Vocabulary | None, names: Collection[str]
+    answer: Collector, form: Form, prompt: Prompt, vocabulary: Tokenizer | None, names: Collection[str]
 ) -> list[str]:
     """Return notes on the first answer; raises HarnessError where model, tokens or counts are not those asked for."""
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
@@ -42,11 +42,11 @@ def check_answer(
     return notes
 
 
-def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Vocabulary | None) -> list[str]:
+def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Tokenizer | None) -> list[str]:
     """Compare the prompt's tokens, and its text, with the server's count and the tokenizer."""
     notes = []
     if vocabulary is not None and prompt.tokens is not None and form.prompt == TOKENS and prompt.text is not None:
-        made = vocabulary.encode(prompt.text)
+        made = vocabulary.encode(prompt.text, with_special=False)
         if len(made) != len(prompt.tokens) and abs(len(made) - len(prompt.tokens)) > 1:  # a start token may be missing
             notes.append(
                 f"the text of a prompt is {len(made)} tokens with the benchmark's tokenizer, its tokens are "
@@ -68,7 +68,7 @@ def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Voc
     )
 
 
-def _check_count(answer: Collector, form: Form, vocabulary: Vocabulary | None) -> None:
+def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) -> None:
     """Check the number of tokens that came, and that they mean the text that came with them."""
     said, text = answer.usage.completion_tokens, answer.text()
     count = len(answer.ids) or answer.pieces

@@ -16,9 +16,9 @@ from harness.backends.endpoint.exchange import Counts, Exchange, Reading
 from harness.backends.endpoint.faults import Refused, words
 from harness.backends.endpoint.probe import Probed
 from harness.backends.endpoint.settings import ClientSettings
-from harness.backends.endpoint.tokens import Vocabulary
 from harness.errors import HarnessError
 from harness.text.engine import Answer, Listener, Request, Tokens
+from harness.text.tokenizer import Tokenizer
 
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
@@ -56,7 +56,7 @@ def _is_to_retry(error: BaseException) -> bool:
 class Conversations:
     """The requests of a run."""
 
-    def __init__(self, client: Client, probed: Probed, settings: ClientSettings, vocabulary: Vocabulary | None) -> None:
+    def __init__(self, client: Client, probed: Probed, settings: ClientSettings, vocabulary: Tokenizer | None) -> None:
         self._waiting: deque[Request] = deque()
         self.counts = Counts()
         self._client = client

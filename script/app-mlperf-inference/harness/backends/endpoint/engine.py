@@ -25,9 +25,9 @@ from harness.backends.endpoint.client import Client
 from harness.backends.endpoint.conversation import Conversations
 from harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
 from harness.backends.endpoint.settings import ClientSettings, resolve_client
-from harness.backends.endpoint.tokens import Vocabulary, open_vocabulary
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.text.engine import EngineRequest, Listener, Request
+from harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
 
 _CLOSE_S = 8.0
 _OPEN_S = 2400.0
@@ -69,7 +69,7 @@ class Loop:
 class EndpointEngine:
     """A probed server."""
 
-    def __init__(self, loop: Loop, client: Client, settings: ClientSettings, vocabulary: Vocabulary | None) -> None:
+    def __init__(self, loop: Loop, client: Client, settings: ClientSettings, vocabulary: Tokenizer | None) -> None:
         self._loop = loop
         self._client = client
         self._settings = settings
@@ -171,7 +171,9 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
     address, settings = _address(request), resolve_client(request.text)
     endpoint = request.text.endpoint
     assert endpoint is not None
-    vocabulary = open_vocabulary(request.facts.folder)
+    folder = request.facts.folder
+    has_tokenizer = folder is not None and (folder / FILE).is_file()
+    vocabulary = open_tokenizer(folder, is_cleaned=False) if has_tokenizer else None
     prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
     engine = EndpointEngine(Loop(), Client(address, settings.timeout_s, settings.stall_s), settings, vocabulary)
     try:

@@ -11,8 +11,8 @@ from mlperf_results.logs import Json
 
 from harness.backends.endpoint.answers import AnswerError, Collector
 from harness.backends.endpoint.client import Call
-from harness.backends.endpoint.tokens import Vocabulary
 from harness.text.engine import Answer, Finish, Tokens
+from harness.text.tokenizer import Tokenizer
 
 _LONG_TEXT = 4000
 """Longer texts (characters) are tokenized in a thread, so that the loop is not held up by more than a millisecond."""
@@ -50,7 +50,7 @@ class Reading:
     """How answers are read, as the probe found. has_ids: they come with token ids. ends_with_done: streams end with
     [DONE]. model: the name in answers, None where they have none."""
 
-    vocabulary: Vocabulary | None
+    vocabulary: Tokenizer | None
     has_ids: bool
     ends_with_done: bool
     model: str | None
@@ -89,7 +89,7 @@ class Exchange:
         vocabulary = self._reading.vocabulary
         if self._reading.has_ids or vocabulary is None:
             return np.array(self._collector.ids, dtype=np.int32)
-        return vocabulary.encode(text)
+        return np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
 
     def _begin(self) -> None:
         """Tell the first tokens."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
+import numpy as np
 from mlperf_results.eventstream import StreamError
 from mlperf_results.record import Sampling
 
@@ -22,10 +23,10 @@ from harness.backends.endpoint.bodies import CHAT, PATHS, TEXT, BodyMaker, Field
 from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.faults import Refused, Unfit, words
-from harness.backends.endpoint.tokens import Vocabulary
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
 from harness.text.request import Endpoint
+from harness.text.tokenizer import Tokenizer
 
 TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
@@ -41,7 +42,7 @@ class Question:
     endpoint: Endpoint
     sampling: Sampling
     prompt: Prompt
-    vocabulary: Vocabulary | None
+    vocabulary: Tokenizer | None
     longest_prompt: int
 
 
@@ -276,8 +277,10 @@ class Prober:
         return f"{owner} {version}".strip() if isinstance(version, str) else owner
 
 
-def default_prompt(vocabulary: Vocabulary | None, api: str | None) -> Prompt:
+def default_prompt(vocabulary: Tokenizer | None, api: str | None) -> Prompt:
     """Return what is asked where the data set gives no prompt for the probe."""
     text = "The capital of France is"
-    tokens = None if vocabulary is None or api == CHAT else vocabulary.encode(text)  # a chat template adds some
+    tokens = None
+    if vocabulary is not None and api != CHAT:  # a chat template adds some
+        tokens = np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
     return Prompt(tokens=tokens, text=text, messages=({"role": "user", "content": text},))

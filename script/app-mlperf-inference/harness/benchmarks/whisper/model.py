@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.gptj.tokenizer import Tokenizer, open_tokenizer
 from harness.datasets.librispeech import LibriSpeechDataset
 from harness.errors import HarnessError
 from harness.media.whisper_features import log_mel
@@ -22,6 +21,7 @@ from harness.metrics import wer_whisper
 from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec, TokenResponses
+from harness.text.tokenizer import Tokenizer, open_tokenizer
 
 IntArray = npt.NDArray[np.int64]
 
