@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from helpers import recipe_metas
-from recipe_engine.rules.conditions import Unknown, WatchedEnv
+from recipe_engine.planning.watched_env import WatchedEnv
+from recipe_engine.rules.conditions import Unknown
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
 from recipe_engine.rules.variations import resolve_variations

@@ -12,7 +12,8 @@ from typing import Any
 import metadata_builder as made
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.rules.conditions import Unknown, WatchedEnv
+from recipe_engine.planning.watched_env import WatchedEnv
+from recipe_engine.rules.conditions import Unknown
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
 for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-benchmark-config"):

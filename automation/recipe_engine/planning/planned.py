@@ -19,9 +19,7 @@ from ..rules.cachekey import Artifact, Backtrack, artifact_of
 from ..rules.conditions import (
     NOTHING_UNKNOWN,
     Verdict,
-    WatchedEnv,
     decide,
-    env_names,
     has_symbol,
     sources,
     symbol,
@@ -55,6 +53,7 @@ from ..running.shell import find_script
 from .plan import PlanTree
 from .planned_step import ANY, PlannedContext, RecipeTexts
 from .planned_store import PlannedStore
+from .watched_env import WatchedEnv, env_names
 
 PLAN_HOOK = "plan"
 REUSE_HOOK = "plan_reuse"

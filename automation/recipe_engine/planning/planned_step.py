@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..disk.repos import recipe_texts
-from ..rules.conditions import env_names, has_symbol, is_glob, overlap, sources, symbol, with_unknown
+from ..rules.conditions import has_symbol, is_glob, overlap, sources, symbol, with_unknown
 from ..rules.deps import kept_env
 from ..rules.env import (
     PREFIX,
@@ -36,6 +36,7 @@ from ..running.context import StepContext
 from ..running.hooks import FILE_NAME, defines
 from .plan import PlanTree
 from .planned_store import PlannedStore
+from .watched_env import env_names
 
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
 """What the keys start with that the engine sets for each step, whatever hooks do."""

@@ -13,10 +13,10 @@ real run never makes one.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from .env import PLACEHOLDER, Env, key_matcher
+from .env import Env, key_matcher
 from .frozen import Frozen
 
 START, END, COMMA = "\ue000", "\ue001", "\ue002"
@@ -132,140 +132,6 @@ def _may_meet(first: str, second: str) -> bool:
     """Whether two globs can match one name, judged by what stands before their first wildcard."""
     left, right = (re.split(r"[*?[]", glob, maxsplit=1)[0] for glob in (first, second))
     return left.startswith(right) or right.startswith(left)
-
-
-class WatchedEnv(dict[str, Any]):
-    """An env that keeps which keys were set (also to the value that they had) and which unknown keys were read."""
-
-    def __init__(self, env: Mapping[str, Any], unknown: Unknown) -> None:
-        super().__init__(env)
-        self._unknown = unknown
-        self.changed: set[str] = set()
-        self.read_unknown: dict[str, None] = {}
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The values, without counting as a look at them."""
-        return {key: super(WatchedEnv, self).__getitem__(key) for key in super().__iter__()}
-
-    def knows(self, key: str) -> bool:
-        """Whether it is known which value the key has, or that it has none; does not count as a look at it."""
-        if super().__contains__(key):
-            return not has_symbol(super().__getitem__(key))
-        return not self._unknown.source(key)
-
-    def _read(self, key: str) -> None:
-        is_set = super().__contains__(key)
-        is_unknown = has_symbol(super().__getitem__(key)) if is_set else self._unknown.source(str(key)) != ""
-        if is_unknown and key not in self.changed:
-            self.read_unknown[key] = None
-
-    def _read_all(self) -> None:
-        for key in super().__iter__():
-            self._read(key)
-        self.read_unknown.update({rule: None for rule, source in self._unknown.rules if is_glob(rule) and source})
-
-    def __getitem__(self, key: str) -> Any:
-        self._read(key)
-        return super().__getitem__(key)
-
-    def __contains__(self, key: object) -> bool:
-        self._read(str(key))
-        return super().__contains__(key)
-
-    def __iter__(self) -> Iterator[str]:
-        self._read_all()
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        """As ``dict.keys``."""
-        self._read_all()
-        return super().keys()
-
-    def values(self) -> Any:
-        """As ``dict.values``."""
-        self._read_all()
-        return super().values()
-
-    def items(self) -> Any:
-        """As ``dict.items``."""
-        self._read_all()
-        return super().items()
-
-    def copy(self) -> dict[str, Any]:
-        """As ``dict.copy``."""
-        return dict(self.items())
-
-    def __or__(self, other: Any) -> Any:
-        return self.copy() | other
-
-    def __ror__(self, other: Any) -> Any:
-        return other | self.copy()
-
-    def __ior__(self, other: Any) -> Any:
-        self.update(other)
-        return self
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """As ``dict.get``."""
-        self._read(key)
-        return super().get(key, default)
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.changed.add(key)
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        self.changed.add(key)
-        super().__delitem__(key)
-
-    def update(self, *given: Any, **named: Any) -> None:
-        """As ``dict.update``."""
-        for key, value in dict(*given, **named).items():
-            self[key] = value
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """As ``dict.setdefault``; the key counts as set in any case."""
-        self[key] = self.get(key, default)
-        return self[key]
-
-    def pop(self, key: str, *default: Any) -> Any:
-        """As ``dict.pop``."""
-        self._read(key)
-        self.changed.add(key)
-        return super().pop(key, *default)
-
-    def clear(self) -> None:
-        """As ``dict.clear``."""
-        self.changed.update(super().keys())
-        super().clear()
-
-
-_CONDITIONS = frozenset(["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"])
-
-
-def env_names(meta: Any) -> Iterator[str]:
-    """The env keys that metadata, or a part of it, decides by: conditions, defaults, tags from env, ``<<<KEY>>>``."""
-    if isinstance(meta, str):
-        yield from re.findall(PLACEHOLDER, meta)
-    elif isinstance(meta, Mapping):
-        for key, value in meta.items():
-            if (key in _CONDITIONS or key == "default_env") and isinstance(value, Mapping):
-                yield from map(str, value)
-            elif key == "update_tags_from_env":
-                yield from _texts(value)
-            elif key == "update_tags_from_env_with_prefix" and isinstance(value, Mapping):
-                yield from (name for names in value.values() for name in _texts(names))
-            elif key == "extra_cache_tags_from_env" and isinstance(value, list):
-                yield from (str(row["env"]) for row in value if isinstance(row, Mapping) and row.get("env"))
-            yield from env_names(value)
-    elif isinstance(meta, list | tuple):
-        for item in meta:
-            yield from env_names(item)
-
-
-def _texts(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(item) for item in value or () if item is not None]
 
 
 Answer = Literal["yes", "no", "unknown"]

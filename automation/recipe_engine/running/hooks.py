@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import Any
 
 from ..disk.files import store_error
-from ..rules.conditions import WatchedEnv
 from ..rules.env import plain_copy
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
@@ -136,7 +135,7 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
 
 def _learn(i: Mapping[str, Any]) -> None:
     env = i.get("env")
-    learn((env.plain if isinstance(env, WatchedEnv) else env, i.get("state")))
+    learn((getattr(env, "plain", env), i.get("state")))  # what a plan watches, unwatched
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
