@@ -11,13 +11,12 @@ import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import (
-    NothingFound,
     remove_action,
     search_entries,
 )
 from recipe_engine.actions.cache_listing import show_action
 from recipe_engine.rules.amounts import age_text, size_text
-from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.errors import NothingFound, RequestError
 
 
 @pytest.fixture

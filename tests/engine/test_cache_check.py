@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, finish, shell_wait, wait_until
-from recipe_engine.actions.cache_actions import NothingFound
 from recipe_engine.actions.cache_check import KINDS, check_entry, verify_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.repos import RecipeSource
-from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.errors import NothingFound, RequestError
 
 
 @pytest.fixture

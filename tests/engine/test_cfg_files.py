@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.utils_actions import NothingThere, load_cfg, select_cfg
-from recipe_engine.rules.errors import Ambiguous, MetaError
+from recipe_engine.actions.utils_actions import load_cfg, select_cfg
+from recipe_engine.rules.errors import Ambiguous, MetaError, NothingFound
 
 
 def write_cfg(home: TemporaryHome, alias: str, meta: dict[str, Any], files: dict[str, Any]) -> Path:
@@ -98,10 +98,10 @@ def test_one_configuration_is_selected_by_name_or_uid(filled: TemporaryHome) -> 
         chosen = select_cfg({"tags": "compute", **i}, filled.engine_home)["selection"]
         assert chosen["alias"] == "b"
         assert chosen["meta"]["name"] == "Small one"
-    with pytest.raises(NothingThere) as caught:
+    with pytest.raises(NothingFound) as caught:
         select_cfg({"tags": "compute", "alias": "z"}, filled.engine_home)
     assert caught.value.code == 16
-    with pytest.raises(NothingThere):
+    with pytest.raises(NothingFound):
         select_cfg({}, filled.engine_home)
 
 

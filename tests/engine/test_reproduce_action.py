@@ -15,9 +15,9 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.provenance.compare import parse_tolerance
-from recipe_engine.provenance.record import SEALS, NoResult, record_action, sealed
+from recipe_engine.provenance.record import SEALS, record_action, sealed
 from recipe_engine.provenance.reproduce import reproduce_action
-from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.errors import NothingFound, RequestError
 
 MAKE_PARTS = """
     import json, os
@@ -382,7 +382,7 @@ def test_what_is_no_result_is_refused_with_the_reason(maker: TemporaryHome) -> N
         (maker.work, "neither it nor a folder below it holds a record.json"),
         (maker.repo / "cmr.yaml", "it is a file"),
     ):
-        with pytest.raises(NoResult, match=words):
+        with pytest.raises(NothingFound, match=words):
             reproduce(maker, place)
     with pytest.raises(RequestError, match="no result was named"):
         reproduce_action({}, maker.engine_home, None)
@@ -602,5 +602,5 @@ def test_what_is_no_record_is_refused_by_its_file(maker: TemporaryHome, text: st
 
 def test_a_pipe_in_place_of_a_record_is_not_read(maker: TemporaryHome) -> None:
     os.mkfifo(maker.work / "record.json")
-    with pytest.raises(NoResult, match=r"holds a record\.json"):
+    with pytest.raises(NothingFound, match=r"holds a record\.json"):
         reproduce(maker, maker.work)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from recipe_engine.actions import utils_actions as actions
-from recipe_engine.rules.errors import HookFailed, RequestError
+from recipe_engine.rules.errors import HookFailed, NothingFound, RequestError
 
 CONTENT = b"one line\n" * 1000
 
@@ -172,7 +172,7 @@ def test_a_link_out_of_the_folder_is_refused(work: Path) -> None:
 
 
 def test_a_missing_or_broken_archive_is_an_error(work: Path) -> None:
-    with pytest.raises(actions.NothingThere) as caught:
+    with pytest.raises(NothingFound) as caught:
         actions.unzip_file({"filename": "none.zip"})
     assert caught.value.code == 16
     (work / "bad.zip").write_text("no archive")

@@ -91,12 +91,6 @@ def to_cm(result: StepResult, i: Mapping[str, Any]) -> dict[str, Any]:
     return printable(answer) if is_shown else answer
 
 
-def show(i: Mapping[str, Any], text: str) -> None:
-    """Prints a text when the caller of an action is the console."""
-    if i.get("out") == "con":
-        sys.stdout.write(text + "\n")
-
-
 def _updated(given: Any, merge: Callable[[Values, Values], dict[str, Any]], new: Values) -> dict[str, Any]:
     """``given`` merged with ``new``, in place when it is a dict."""
     merged = merge(given if isinstance(given, Mapping) else {}, new)

@@ -10,7 +10,6 @@ import fnmatch
 import logging
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from ..auditing import code, metadata
 from ..auditing.findings import LEVELS, Finding
 from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
 from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..rules.amounts import counted
 from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.inputs import FLAGS
@@ -28,6 +28,7 @@ from ..rules.schema import parse_recipe
 from ..rules.select import RecipeIndex, RepoInfo, candidates
 from ..running.process import run_process
 from .adapter import Home
+from .listing import show
 from .run import parse_query_input
 
 logger = logging.getLogger(__name__)
@@ -52,9 +53,8 @@ def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     levels = LEVELS[: LEVELS.index(level) + 1]
     shown = [finding for finding in findings if finding.level in levels]
     found: dict[str, int] = {name: sum(finding.level == name for finding in findings) for name in LEVELS}
+    show(i, *lines_of(shown))
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in lines_of(shown)))
-        sys.stdout.flush()
         logger.info("%s", summary(len(chosen), found, level))
     answer: dict[str, Any] = {
         "return": 0,
@@ -63,7 +63,7 @@ def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         "findings": [{"level": finding.level, **finding._asdict()} for finding in shown],
     }
     if found["error"]:
-        answer.update({"return": 1, "error": f"the audit found {_number(found['error'], 'error')}"})
+        answer.update({"return": 1, "error": f"the audit found {counted(found['error'], 'error')}"})
     return answer
 
 
@@ -91,13 +91,9 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[str]:
 
 def summary(count: int, found: Mapping[str, int], level: str) -> str:
     """The last line for a user."""
-    parts = [_number(found[name], word) for name, word in zip(LEVELS, ("error", "warning", "note"), strict=True)]
+    parts = [counted(found[name], word) for name, word in zip(LEVELS, ("error", "warning", "note"), strict=True)]
     more = " (--level=info shows the notes)" if level != "info" and found["info"] else ""
-    return f"checked {_number(count, 'recipe')}: {', '.join(parts)}{more}"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return f"checked {counted(count, 'recipe')}: {', '.join(parts)}{more}"
 
 
 def _short(path: str) -> str:

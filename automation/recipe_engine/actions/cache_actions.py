@@ -24,13 +24,14 @@ from ..disk.store import Store
 from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in, unused, users_of
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import match_tags, replacements
-from ..rules.errors import RecipeError, RequestError, StoreError
+from ..rules.errors import NothingFound, RequestError, StoreError
 from ..rules.model import CacheEntry
+from ..rules.query import nearest_hint
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
 from ..running.console import confirm
 from .adapter import Home
-from .listing import print_lines
+from .listing import is_forced, show
 from .run import split_artifact
 
 logger = logging.getLogger(__name__)
@@ -38,12 +39,6 @@ IN_USE = "in use by a running process"
 LEFT_FOR_S = 86400.0
 """An unfinished entry with half-loaded files, one that CM may be making, and a folder without a name are left alone for
 a day: the next run resumes the first, and the others may be being written."""
-
-
-class NothingFound(RecipeError):
-    """No cache entry fits; CM's code for it is 16."""
-
-    code = 16
 
 
 def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
@@ -56,9 +51,11 @@ def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
     return list(match_tags(entries, words))
 
 
-def nothing_found(store: Store, what: str = "no cache entry fits") -> NothingFound:
-    """The error for a command that no entry fits."""
-    return NothingFound(f"{what} in {store.root}", hint="cm show cache lists what there is")
+def nothing_found(i: Mapping[str, Any], store: Store, what: str = "no cache entry fits") -> NothingFound:
+    """The error for a command that no entry fits, with the entries whose uids look most like the one that was given."""
+    uids = [entry.uid for entry in store.entries()]
+    hint = nearest_hint(str(i.get("artifact") or ""), uids, otherwise="cm show cache lists what there is")
+    return NothingFound(f"{what} in {store.root}", hint=hint)
 
 
 def made_s(entry: CacheEntry) -> float:
@@ -74,8 +71,7 @@ def made_s(entry: CacheEntry) -> float:
 def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
     """Answers ``cm find cache``; prints the folders on the console."""
     entries = find_entries(i, Store(home.store_path))
-    if i.get("out") == "con":
-        print_lines(str(entry.path) for entry in entries)
+    show(i, *(str(entry.path) for entry in entries))
     return entries
 
 
@@ -88,7 +84,7 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     store = Store(home.store_path)
     entries = find_entries(i, store)
     if not entries:
-        raise nothing_found(store, "no cache entry to remove")
+        raise nothing_found(i, store, "no cache entry to remove")
     refusal = f"would remove {counted(len(entries), 'cache entry')}"
     hint = "see which with cm show cache and the same tags, then pass -f to confirm"
     may_be_in_use = is_yes(i.get("in_use", i.get("in-use")))
@@ -107,7 +103,7 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 def is_agreed(i: Mapping[str, Any], question: str, *, refusal: str, hint: str) -> bool:
     """Whether the command has ``-f`` or ``--force``, else whether the user says yes; raises what ``confirm`` raises."""
-    return is_yes(i.get("f")) or is_yes(i.get("force")) or confirm(question, refusal=refusal, hint=hint)
+    return is_forced(i) or confirm(question, refusal=refusal, hint=hint)
 
 
 def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, may_be_pinned: bool = True) -> bool:
@@ -138,7 +134,7 @@ def pin_action(i: Mapping[str, Any], home: Home, *, is_pinned: bool) -> dict[str
         raise RequestError("no cache entry was named", hint="give a uid or --tags=...; cm show cache lists them")
     entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
     if not entries:
-        raise nothing_found(store, "no finished cache entry fits")
+        raise nothing_found(i, store, "no finished cache entry fits")
     marks = [(entry, EntryPaths(entry.path).pinned) for entry in entries]
     changed = [(entry, mark) for entry, mark in marks if mark.exists() is not is_pinned]
     for entry, mark in changed:
@@ -198,8 +194,7 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     freed = _size(plan.removed)
     what = f"{len(plan.removed)} cache entries and left-over folders ({size_text(freed)})"
     hint = "see which with --dry-run, then pass -f to confirm"
-    if i.get("out") == "con":
-        print_lines(_plan_lines(plan, now_s, is_dry=is_dry))
+    show(i, *_plan_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
     if plan.removed and not is_dry and is_agreed(i, f"Remove {what}?", refusal=f"would remove {what}", hint=hint):
         removed = [candidate for candidate in plan.removed if _remove(store, candidate)]

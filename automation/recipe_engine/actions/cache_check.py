@@ -69,7 +69,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     skipped = _skipped_kinds(i)
     found = find_entries(i, store)
     if not found and (i.get("tags") or i.get("artifact")):
-        raise nothing_found(store)
+        raise nothing_found(i, store)
     index = RecipeSource(home.repos, home.index_folder).index
     unfinished = [entry for entry in found if not entry.is_complete]
     checked = []

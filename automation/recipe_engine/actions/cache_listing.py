@@ -20,7 +20,7 @@ from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
 from .adapter import Home
 from .cache_actions import find_entries, made_s
-from .listing import listing_width, print_lines
+from .listing import is_verbose, listing_width, print_lines
 
 logger = logging.getLogger(__name__)
 PLUMBING_TAGS = ("script-artifact-", "version-", "deps-", "tmp")
@@ -33,7 +33,7 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     entries = find_entries(i, store)
     rows = [describe_entry(entry, time.time()) for entry in entries]
     if i.get("out") == "con":
-        is_whole = len(rows) == 1 or any(is_yes(i.get(name)) for name in ("v", "verbose", "env"))
+        is_whole = len(rows) == 1 or is_verbose(i) or is_yes(i.get("env"))
         for entry, row in zip(entries, rows, strict=True) if is_whole else ():
             print_lines([*_entry_lines(row), *(_state_lines(entry) if is_yes(i.get("env")) else ())])
         if not rows:

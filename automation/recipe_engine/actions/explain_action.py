@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +12,9 @@ from ..explaining.tracing import ExplainEngine
 from ..planning.plan import PlannedStep
 from ..rules.errors import RequestError
 from ..rules.query import nearest, split_words
-from ..rules.schema import is_yes
 from ..rules.secrets import hidden, learn
 from .adapter import Home
+from .listing import show
 from .plan_action import make_plan, name_command_in_errors
 from .run import new_engine, parse_request
 
@@ -27,7 +26,7 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     name, number = _step_flag(str(i.get("step") or ""))
     engine = ExplainEngine(new_engine(home, None), parse_request)
     plan = make_plan(engine, request, engine)
-    name_command_in_errors(plan, i, is_verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")))
+    name_command_in_errors(plan, i)
     steps = [step for _, step in plan.root.walk()]
     step, others = _find(steps, name, number)
     found = explanation_of(step, engine, patterns, plan.command, others)
@@ -37,8 +36,7 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             for key, origins in trace.items.items():
                 learn([origin.value for origin in origins], key)
     found = hidden(found)
-    if i.get("out") == "con":
-        sys.stdout.write("\n".join(explanation_lines(found, is_asked_for_keys=bool(patterns))) + "\n")
+    show(i, *explanation_lines(found, is_asked_for_keys=bool(patterns)))
     return {"return": 0, "explanation": plain(found)}
 
 

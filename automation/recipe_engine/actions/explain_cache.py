@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from ..explaining.explanation import FORMAT
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError
 from ..rules.model import CacheEntry, EntryDetails, Recipe
-from ..rules.query import nearest
 from ..rules.rerun import VERSION_FLAGS, command_line
 from ..rules.secrets import without_secrets
 from ..rules.select import candidates
 from ..running.engine import Engine
 from .adapter import Home
-from .cache_actions import NothingFound, find_entries
+from .cache_actions import find_entries, nothing_found
+from .listing import show
 from .run import new_engine, parse_request
 
 MADE_WITH = "made with it"
@@ -35,13 +34,11 @@ def explain_cache_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     engine, store = new_engine(home, None), Store.current(home.store_path)
     entries = find_entries(i, store)
     if not entries:
-        close = nearest(str(i.get("artifact") or ""), [entry.uid for entry in store.entries()], 3, 0.4)
-        hint = f"the nearest are: {', '.join(close)}" if close else "cm show cache lists what there is"
-        raise NothingFound(f"no cache entry fits in {home.store_path}", hint=hint)
+        raise nothing_found(i, store)
     uses = _uses(store)
     rows = [{"state": _state(store, entry), **_entry_row(engine, entry, uses.get(entry.uid, []))} for entry in entries]
-    if i.get("out") == "con":
-        sys.stdout.write("\n".join(line for row in rows for line in _entry_lines(row)).lstrip("\n") + "\n")
+    lines = [line for row in rows for line in ("", *_entry_lines(row))]
+    show(i, *lines[1:])
     return {"return": 0, "format": FORMAT, "cache": str(home.store_path), "entries": rows}
 
 
@@ -197,7 +194,7 @@ def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
     asked = row["request"]
-    yield from ["", f"entry {row['uid']}: {row['recipe']}{' ' + row['version'] if row['version'] else ''}"]
+    yield f"entry {row['uid']}: {row['recipe']}{' ' + row['version'] if row['version'] else ''}"
     yield f"  {row['path']}"
     yield f"  made {row['created_utc'] or 'by CM'}, asked for as '{asked['tags']}'"
     if asked["chain"]:

@@ -12,10 +12,9 @@ from ..documents.console_text import cut
 from ..documents.recipe_help import call_tags, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError
-from ..rules.schema import is_yes
 from ..rules.select import IndexEntry, RecipeIndex, candidates, named
 from .adapter import Home
-from .listing import listing_width, print_lines
+from .listing import is_verbose, listing_width, print_lines
 from .run import parse_query_input
 
 logger = logging.getLogger(__name__)
@@ -35,8 +34,7 @@ def search_action(i: Mapping[str, Any], home: Home) -> tuple[list[Path], list[di
         return [entry.path for entry in found], []
     rows = [_row(source, entry) for entry in found]
     if i["out"] == "con":
-        is_verbose = is_yes(i.get("v")) or is_yes(i.get("verbose"))
-        if is_verbose or len(found) == 1:
+        if is_verbose(i) or len(found) == 1:
             print_lines(str(entry.path) for entry in found)
         else:
             print_lines(listing(rows, listing_width()))

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..documents.action_help import ACTION_HELP
 from ..documents.recipe_help import help_json, help_lines
-from .adapter import Home, show
+from .adapter import Home
+from .listing import show
 from .run import new_engine, parse_query_input, parse_request
 
 Answer = dict[str, Any]
@@ -43,12 +44,12 @@ def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
         lines = [f"  {action:<{width}} {text.partition(': cm ')[0]}" for action, text in actions.items()]
         names = "[UID] [--tags=...]" if automation == "cache" else "[RECIPE] [--tags=...]"
         more = f"cm ACTION {automation} --help shows the flags of an action"
-        show(i, "\n".join([f"cm ACTION {automation} {names}", "", *lines, "", more]))
+        show(i, f"cm ACTION {automation} {names}", "", *lines, "", more)
         return {"return": 0, "actions": list(actions), "skip_delayed_help": True}
     engine = new_engine(home, None)
     asked = {name: value for name, value in i.items() if name not in ("help", "h")}
     recipe = engine.source.recipe(engine.choose(parse_request(asked)).entry)
-    show(i, "\n".join(help_lines(recipe)))
+    show(i, *help_lines(recipe))
     return {"return": 0, "recipe": help_json(recipe), "skip_delayed_help": True}
 
 

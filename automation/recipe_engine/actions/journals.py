@@ -13,17 +13,11 @@ from typing import Any, NamedTuple
 
 from ..disk.files import read_json
 from ..disk.locks import is_locked
-from ..rules.errors import RecipeError
+from ..rules.errors import NothingFound
 from ..rules.query import nearest
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE
 
 LIST_HINT = "cm runs script lists the runs that are known"
-
-
-class NoSuchRun(RecipeError):
-    """No journal has the id that was given; CM's code for it is 16."""
-
-    code = 16
 
 
 class RunStep(NamedTuple):
@@ -187,7 +181,7 @@ def _news(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_run(root: Path, wanted: str) -> RecordedRun:
-    """The run with this id, or with the only id that holds it; raises NoSuchRun."""
+    """The run with this id, or with the only id that holds it; raises NothingFound."""
     names = sorted(folder.name for folder in root.glob("*"))
     fitting = [name for name in names if name == wanted] or [name for name in names if wanted in name]
     run = read_run(root / fitting[0]) if len(fitting) == 1 else None
@@ -195,5 +189,5 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
         several = f"{len(fitting)} runs have '{wanted}' in their id: {', '.join(fitting)}"
         near = nearest(wanted, names, 1)
         none = f"no run has the id '{wanted}'" + (f"; the nearest is {near[0]}" if near else "")
-        raise NoSuchRun(several if len(fitting) > 1 else none, hint=LIST_HINT)
+        raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
     return run

@@ -14,14 +14,13 @@ from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
 from ..rules.rerun import given_line, name_command
-from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
 from ..running.console import print_document
 from ..running.engine import Engine
 from ..running.journal import RUNS_FOLDER
 from .adapter import Home
 from .journals import runs_of
-from .listing import listing_width, print_lines
+from .listing import is_verbose, listing_width, print_lines
 from .run import guard_for, new_engine, parse_request
 
 OF_A_PLAN = ("graph", "v", "verbose", "j", "json")
@@ -36,12 +35,11 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     engine = new_engine(home, None)
     engine.guard = guard_for(i, engine)
     plan = make_plan(engine, parse_request(i))
-    is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
-    name_command_in_errors(plan, i, is_verbose=is_verbose)
+    name_command_in_errors(plan, i)
     if i.get("out") == "con":
         if graph:
             print_document(GRAPHS[graph](plan) + "\n")
-        elif is_verbose:
+        elif is_verbose(i):
             print_lines(plan_lines(plan))
         else:
             print_lines(summary_lines(plan, listing_width(), former_time(plan.command, home)))
@@ -102,11 +100,11 @@ def former_time(command: str, home: Home) -> str:
     return f"the same command took {ended[-1].duration_text} on {ended[-1].started_text[:10]}"
 
 
-def name_command_in_errors(plan: Plan, i: Mapping[str, Any], *, is_verbose: bool) -> None:
+def name_command_in_errors(plan: Plan, i: Mapping[str, Any]) -> None:
     """Words the hints of a plan's errors for the command that was given; what runs a step alone is shown with -v."""
     for error in (step.error for _, step in plan.root.walk() if step.error):
-        name_command(error, i, is_verbose=is_verbose)
-        if not is_verbose:
+        name_command(error, i, is_verbose=is_verbose(i))
+        if not is_verbose(i):
             error.given, error.given_left_out, error.rerun, error.left_out = "", (), "", ()
 
 

@@ -12,10 +12,10 @@ from ..disk.files import working_folder
 from ..disk.repos import recipe_digest
 from ..rules.errors import RequestError
 from ..rules.rerun import secret_flags
-from ..rules.schema import is_yes
 from ..running.journal import RUNS_FOLDER
 from .adapter import Home
 from .journals import LIST_HINT, RecordedRun, find_run, recorded_runs
+from .listing import is_forced
 from .run import new_engine, run_action
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ RESUME_INPUT = "resume"
 def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm resume script [id]``: makes a run again that did not end well, with what it left in the cache.
 
-    Raises NoSuchRun; RequestError when there is nothing to resume, when a recipe has changed (unless forced), when a
+    Raises NothingFound; RequestError when there is nothing to resume, when a recipe has changed (unless forced), when a
     secret of the run is missing, or when the folder of the run is gone.
     """
     root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
@@ -37,7 +37,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     run = runs[-1]
     _check_state(run)
     changed = changed_recipes(run)
-    if changed and not (is_yes(i.get("force")) or is_yes(i.get("f"))):
+    if changed and not is_forced(i):
         raise RequestError(
             f"run {run.run_id} was made with other recipes: {'; '.join(changed)}",
             hint=f"give its command as a new run, or resume it all the same: cm resume script {run.run_id} --force",

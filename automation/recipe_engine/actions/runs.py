@@ -25,7 +25,7 @@ CALL = "cm run script "
 def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm runs script [id] [--last=N] [-v]``: the runs that left a journal, or the steps of one.
 
-    Raises NoSuchRun; RequestError for a ``--last`` that is not a number.
+    Raises NothingFound; RequestError for a ``--last`` that is not a number.
     """
     answer: dict[str, Any]
     root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()

@@ -22,8 +22,9 @@ from ..rules.schema import is_yes
 from ..rules.select import candidates
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
-from .adapter import Home, show
+from .adapter import Home
 from .help import INSTEAD, names_recipes
+from .listing import is_forced, show
 from .run import parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
@@ -111,8 +112,7 @@ def check_removal(i: Mapping[str, Any]) -> None:
     """Raises RequestError when ``cm rm script`` names no recipe, or cannot be confirmed: no ``-f``, no terminal."""
     if not names_recipes(i):
         raise RequestError("no recipe was named, so all of them would be removed", hint="cm rm script NAME")
-    is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
-    if i.get("out") == "con" and not is_forced and not has_terminal():
+    if i.get("out") == "con" and not is_forced(i) and not has_terminal():
         raise RequestError(
             "would remove a recipe; stdin is not a terminal, so it cannot be confirmed",
             hint="see which with cm find script, then pass -f to confirm",

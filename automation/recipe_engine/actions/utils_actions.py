@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 from ..disk.repos import CHECKOUT, meta_files, read_mapping, read_meta
 from ..rules.conditions import FALSE_WORDS
 from ..rules.env import Env, merge_state, plain_copy
-from ..rules.errors import MetaError, RecipeError, RequestError
+from ..rules.errors import MetaError, NothingFound, RequestError
 from ..rules.query import compare, split_words
 from ..rules.schema import parse_recipe
 from ..running.console import pick
 from ..running.context import os_info, passed_on_env
 from ..running.hooks import call_hook
-from .adapter import Home, show
+from .adapter import Home
+from .listing import show
 from .run import split_artifact
 
 Answer = dict[str, Any]
@@ -39,12 +40,6 @@ JOINED_KEYS = ("tags", "name")
 MAX_BASES = 10
 DEFAULT_TAGS = "basic,docker,configurations"
 """What ``select_cfg`` looks among when no tags are given (reference engine, cm4mlops e1d5c7cf0)."""
-
-
-class NothingThere(RecipeError):
-    """A file that a helper reads does not exist, or no configuration fits; CM's code for it is 16."""
-
-    code = 16
 
 
 def get_host_os_info(i: Mapping[str, Any]) -> Answer:
@@ -88,7 +83,7 @@ def unzip_file(i: Mapping[str, Any]) -> Answer:
     """
     path = Path(_wanted(i, "filename", "the archive"))
     if not path.is_file():
-        raise NothingThere(f"the archive {path.absolute()} does not exist")
+        raise NothingFound(f"the archive {path.absolute()} does not exist")
     strip_folders = str(i.get("strip_folders") or 0)
     if not strip_folders.isdigit():
         raise RequestError(f"strip_folders must be a whole number >= 0, got {strip_folders!r}")
@@ -238,7 +233,7 @@ def _described(meta: dict[str, Any], path: Path, found: CfgArtifact) -> dict[str
 def select_cfg(i: Mapping[str, Any], home: Home) -> Answer:
     """One configuration by ``alias`` (its file's name) or ``uid``, as ``selection``; asks when several fit.
 
-    Raises NothingThere when none fits, Ambiguous when several do and none is picked.
+    Raises NothingFound when none fits, Ambiguous when several do and none is picked.
     """
     asked = i if i.get("tags") or i.get("artifact") else {**i, "tags": DEFAULT_TAGS}
     rows: list[dict[str, Any]] = [
@@ -249,7 +244,7 @@ def select_cfg(i: Mapping[str, Any], home: Home) -> Answer:
     ]
     rows = [row for row in rows if not i.get("uid") or row["meta"].get("uid") == i["uid"]]
     if not rows:
-        raise NothingThere("no configuration fits", hint="check --tags, --alias and --uid")
+        raise NothingFound("no configuration fits", hint="check --tags, --alias and --uid")
     rows.sort(key=lambda row: str(row["meta"].get("name", "")))
     names = [f"{row['meta'].get('name', row['alias'])} ({row['path']})" for row in rows]
     title = " ".join(filter(None, ["several", str(i.get("title") or ""), "configurations match:"]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ..actions.listing import print_lines
+from ..actions.listing import show
 from ..disk.files import sha256_of
 from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
@@ -299,8 +299,7 @@ def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iter
 
 def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
     """Prints lines for the console; control characters of a foreign text are shown as escapes and not obeyed."""
-    if i.get("out") == "con":
-        print_lines(map(printable, lines))
+    show(i, *map(printable, lines))
 
 
 def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..actions.listing import listing_width
+from ..actions.listing import is_verbose, listing_width
 from ..documents.console_text import cut, table
 from ..rules.amounts import counted
 from ..rules.errors import RequestError
@@ -55,10 +55,9 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     tolerance_percent = parse_tolerance(i.get("tolerance"))
     pairs, alone = paired(words)
     rows = [_row(pair, tolerance_percent) for pair in pairs]
-    is_verbose = is_yes(i.get("v")) or is_yes(i.get("verbose"))
     lines = [f"{letter}: {_place(word)}" for letter, word in zip("AB", words, strict=True)]
-    lines += ["", *diff_lines(pairs, tolerance_percent, is_verbose=is_verbose)]
-    lines += [_alone_line(letter, names, is_verbose) for letter, names in zip("AB", alone, strict=True) if names]
+    lines += ["", *diff_lines(pairs, tolerance_percent, is_verbose=is_verbose(i))]
+    lines += [_alone_line(letter, names, is_verbose(i)) for letter, names in zip("AB", alone, strict=True) if names]
     show_lines(i, lines)
     is_identical = not any(alone) and all(row["is_identical"] for row in rows)
     answer = {"identical": is_identical, "results": rows, "only_in_first": alone[0], "only_in_second": alone[1]}

@@ -40,7 +40,7 @@ from ..actions.run import new_engine, parse_query_input, parse_request
 from ..disk.files import sha256_of, write_text
 from ..disk.repos import RecipeSource, as_json, recipe_files
 from ..rules.env import with_texts
-from ..rules.errors import RequestError
+from ..rules.errors import NothingFound, RequestError
 from ..rules.model import Recipe
 from ..rules.rerun import given_line, secret_flags
 from ..rules.secrets import hidden, hidden_texts, without_secret_flags
@@ -60,12 +60,6 @@ UNUSABLE = "the result cannot be made again from it; run it again, which writes 
 
 class BadRecord(RequestError):
     """A record that cannot be used: missing parts, another format, or edited."""
-
-
-class NoResult(RequestError):
-    """A path that holds no result with a record; CM's code for what is not found is 16."""
-
-    code = 16
 
 
 class Quantity(NamedTuple):
@@ -248,15 +242,17 @@ def user_path(text: str) -> Path:
 def find_results(folder: Path) -> tuple[ResultRecord, ...]:
     """The records of all results in a folder and below it, in order of their folders.
 
-    Raises NoResult when there is none or one cannot be read, BadRecord when one cannot be used.
+    Raises NothingFound when there is none or one cannot be read, BadRecord when one cannot be used.
     """
     if folder.is_file() and folder.name == RECORD_FILE:
         folder = folder.parent
     if not folder.is_dir():
-        raise NoResult(f"{folder} is not a result folder: {'it is a file' if folder.exists() else 'it does not exist'}")
+        raise NothingFound(
+            f"{folder} is not a result folder: {'it is a file' if folder.exists() else 'it does not exist'}"
+        )
     found = tuple(map(_read_record, sorted(_places(folder))))
     if not found:
-        raise NoResult(
+        raise NothingFound(
             f"{folder} is not a result folder: neither it nor a folder below it holds a {RECORD_FILE}",
             hint="results made by an older version, or copied without it, have none; make the result again",
         )
@@ -275,7 +271,7 @@ def _read_record(folder: Path) -> ResultRecord:
     try:
         return parse_record(path.read_text(encoding="utf-8"), str(path))._replace(folder=folder)
     except (OSError, UnicodeDecodeError) as error:
-        raise NoResult(f"{path} cannot be read: {error}") from None
+        raise NothingFound(f"{path} cannot be read: {error}") from None
 
 
 # --- cm record script ---

@@ -24,6 +24,7 @@ from ..actions.resume import with_secrets
 from ..actions.run import new_engine, run_action
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
+from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError, printable
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
@@ -198,9 +199,8 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
 
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
     """What would be run, and how long it took when the results were made."""
-    total_s = sum(task.record.duration_s for task in tasks)
-    count = f"{len(tasks)} result" + ("s" if len(tasks) != 1 else "")
-    yield f"would make {count} again in {new}; the runs took {total_s:.0f} s in all when they were recorded"
+    results, total_s = counted(len(tasks), "result"), sum(task.record.duration_s for task in tasks)
+    yield f"would make {results} again in {new}; the runs took {total_s:.0f} s in all when they were recorded"
     for task in tasks:
         yield f"  {task.record.name}: {task.record.duration_s:.0f} s, {task.command}"
 

@@ -116,6 +116,12 @@ class NotFound(RecipeError):
     """No recipe has the tags that were asked for."""
 
 
+class NothingFound(RequestError):
+    """There is no cache entry, run, result, file or configuration of the kind that was asked for; CM's code is 16."""
+
+    code = 16
+
+
 class VariationNotFound(RecipeError):
     """Recipes have the tags, but none declares the variations that were asked for."""
 
