@@ -19,7 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import answer, answer_cm, check_flags, home_of, loaded_artifacts  # noqa: E402
+from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -69,16 +69,11 @@ class CAutomation(Automation):
     def _pin(self, i, is_pinned):
         from recipe_engine.actions.cache_actions import pin_action
 
-        def act(i):
-            check_flags("cache_actions.pin_action", i)
-            return pin_action(i, home_of(self.cmind), is_pinned=is_pinned)
-
-        return answer_cm(act, i, self.cmind)
+        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=is_pinned), i, self.cmind)
 
     def _search(self, i):
         from cmind.artifact import Artifact
         from recipe_engine.actions.cache_actions import search_entries
 
-        check_flags("cache_actions.search_entries", i)
         paths = [entry.path for entry in search_entries(i, home_of(self.cmind))]
         return loaded_artifacts(self.cmind, Artifact, paths)

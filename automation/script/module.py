@@ -19,7 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import answer, answer_cm, check_flags, home_of, loaded_artifacts  # noqa: E402
+from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -123,7 +123,6 @@ class CAutomation(Automation):
     def _delete(self, i):
         from recipe_engine.actions.script_actions import check_removal
 
-        check_flags("script_actions.check_removal", i)
         check_removal(i)
         return super().delete(i)
 
@@ -137,7 +136,6 @@ class CAutomation(Automation):
         from cmind.artifact import Artifact
         from recipe_engine.actions.find import search_action
 
-        check_flags("find.search_action", i)
         paths, recipes = search_action(i, home_of(self.cmind))
         found = loaded_artifacts(self.cmind, Artifact, paths)
         return {**found, "recipes": recipes} if i.get("out") else found

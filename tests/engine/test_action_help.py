@@ -7,8 +7,7 @@ import re
 
 import pytest
 from helpers import CHECKOUT
-from recipe_engine.actions.help import COMMON_NAMES
-from recipe_engine.documents.action_help import ACTION_HELP, flags_of
+from recipe_engine.documents.action_help import ACTION_HELP, COMMON_NAMES, flags_of, known_flags
 
 UNAVAILABLE = {"docker", "dockerfile", "gui"}
 
@@ -37,3 +36,11 @@ def test_the_flags_of_an_action_are_those_that_its_text_names() -> None:
     assert flags_of("cache", "gc") == ["--dry-run", "--max-size", "--older-than"]
     assert "--last" in flags_of("script", "runs")
     assert flags_of("script", "no-such") == []
+    assert known_flags("cache", "gc") == {"dry_run", "max_size", "older_than", "f", "force"}
+    assert known_flags("script", "no-such") is known_flags("script", "plan") is None
+
+
+def test_each_helper_of_recipes_has_its_flags() -> None:
+    text = (CHECKOUT / "automation" / "utils" / "module.py").read_text()
+    defined = re.findall(r"^    def ([a-z]\w*)\(self, i\)", text, re.MULTILINE)
+    assert defined and [name for name in defined if known_flags("utils", name) is None] == []

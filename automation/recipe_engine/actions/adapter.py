@@ -27,7 +27,6 @@ from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
 from ..running.console import RED, YELLOW, coloured, masked_output, raised_as_interrupted, shown
-from .flags import check_flags as check_flags  # the adapters know it from here
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +118,8 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     """
     open_standard_streams()
     out = str(i.get("out") or "")
-    if out and i.get("action") not in OWN_HELP and (is_yes(i.get("help")) or is_yes(i.get("h"))):
-        action = loaded("help.action_help_action")
+    if out and i.get("action") not in OWN_HELP:
+        action = loaded("flags.checked")(action)
     if out == "con" and wants_json(i):
         i["out"] = out = "json"
         if cmind is not None:
@@ -257,7 +256,6 @@ def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[st
     """What ``function`` (see ``loaded``) answers to ``i``; its further arguments are ``home`` or ``cmind``."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
-        check_flags(function, i)
         action = loaded(function)
         answered: dict[str, Any] = action(i, *(home_of(cmind) if fact == "home" else cmind for fact in facts))
         return answered

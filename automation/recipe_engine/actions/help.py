@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..documents.action_help import ACTION_HELP
+from ..documents.action_help import ACTION_HELP, COMMON_NAMES, automation_of, name_of
 from ..documents.recipe_help import help_json, help_lines
 from .adapter import Home
 from .listing import show
 from .run import new_engine, parse_query_input, parse_request
 
 Answer = dict[str, Any]
-
-COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm", "native_run": "native-run"}
-"""What users type for the actions that cmind calls otherwise."""
-ALSO_CALLED = {"list": "find", "ls": "find"}
-"""Other words of cmind for actions."""
 
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
@@ -55,17 +50,10 @@ def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
 
 def action_help_action(i: Mapping[str, Any]) -> Answer:
     """Answers ``cm ACTION AUTOMATION --help``: the call of the action, its flags, examples."""
-    name = str(i.get("action"))
-    name = ALSO_CALLED.get(name, COMMON_NAMES.get(name, name))
-    automation = automation_of(i)
+    name, automation = name_of(i), automation_of(i)
     text = ACTION_HELP.get((automation, name), f"cm {name} {automation}: cm help {automation} lists all actions")
     show(i, text)
     return {"return": 0, "help": text, "skip_delayed_help": True}
-
-
-def automation_of(i: Mapping[str, Any]) -> str:
-    """The automation that was called, by its alias: ``script`` or ``cache``."""
-    return str(i.get("automation") or "script").partition(",")[0].rpartition(":")[2]
 
 
 def own_actions(adapter: type) -> dict[str, str]:

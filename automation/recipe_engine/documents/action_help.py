@@ -6,6 +6,8 @@ A block begins with the call; what follows is printed as it is. The adapters' do
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _BLOCKS = r"""
 cm run script --tags=TAGS [--INPUT=VALUE ...]
@@ -33,7 +35,7 @@ cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
   --frozen --locked=FILE      what differs from a lockfile
   --out=json                  the whole plan as one JSON object
 
-cm explain script --tags=TAGS [--step=NAME] [--keys=KEY,KEY]
+cm explain script --tags=TAGS [--INPUT=VALUE ...] [--step=NAME] [--keys=KEY,KEY]
   Shows why a step of a run is what it is: who decided its version, variations and env.
 
   --step=NAME                 the step: an alias, or tags; without it the recipe asked for
@@ -103,7 +105,7 @@ cm add script [REPO:]ALIAS --tags=TAGS [--template=plain|tool|file]
 cm audit script [[REPO:]ALIAS] [--tags=TAGS] [--level=error|warning|info]
   Checks recipes without running them. Exit code 1 if there are errors.
 
-cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]
+cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID] [--INPUT=VALUE ...]
   Runs the tests of a recipe.
 
 cm doc script [RECIPE] [--tags=TAGS] [--output_dir=FOLDER]
@@ -112,7 +114,7 @@ cm doc script [RECIPE] [--tags=TAGS] [--output_dir=FOLDER]
 cm native-run script --command=COMMAND [--env.KEY=VALUE]
   Runs a command with an env.
 
-cm rm script [REPO:]NAME [-f]
+cm rm script [REPO:]NAME | --tags=TAGS [-f]
   Removes recipes; -f without asking.
 
 cm use crowdperf:script
@@ -160,9 +162,51 @@ ACTION_HELP: dict[tuple[str, str], str] = {
     for block in re.split(r"\n(?=cm [a-z-]+ [a-z:]+\b)", _BLOCKS.strip("\n"))
 }
 """The help of each action by its automation and its name."""
+COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm", "native_run": "native-run"}
+"""What users type for the actions that cmind calls otherwise."""
+ALSO_CALLED = {"list": "find", "ls": "find"}
+"""Other words of cmind for actions."""
+
+
+def name_of(i: Mapping[str, Any]) -> str:
+    """What users call the action."""
+    name = str(i.get("action"))
+    return ALSO_CALLED.get(name, COMMON_NAMES.get(name, name))
+
+
+def automation_of(i: Mapping[str, Any]) -> str:
+    """The automation that was called, by its alias: ``script`` or ``cache``."""
+    return str(i.get("automation") or "script").partition(",")[0].rpartition(":")[2]
+
+
+_FURTHER = {
+    ("script", "add"): "template_tags yaml",
+    ("script", "native-run"): "script script_name",
+    ("script", "reproduce"): "result",
+    ("utils", "compare_versions"): "version1 version2",
+    ("utils", "download_file"): "filename max_size_bytes md5sum path sha256sum url verify",
+    ("utils", "get_host_os_info"): "bits",
+    ("utils", "load_cfg"): "key key_end prune skip_files tags",
+    ("utils", "select_cfg"): "alias key key_end prune skip_files tags title uid",
+    ("utils", "system"): "cmd path stderr stdout",
+    ("utils", "unzip_file"): "filename max_size_bytes path strip_folders",
+}
+"""Flags that no help names: of actions that recipes call, and what CM's users may give."""
 
 
 def flags_of(automation: str, action: str) -> list[str]:
     """The flags that the help of an action names, without values."""
-    found = re.findall(r"(?<![\w-])--[a-z][a-z_-]*", ACTION_HELP.get((automation, action), ""))
-    return list(dict.fromkeys(found))
+    return _named(ACTION_HELP.get((automation, action), ""), "--[a-z][a-z_-]*")
+
+
+def _named(text: str, flag: str) -> list[str]:
+    return list(dict.fromkeys(re.findall(rf"(?<![\w-]){flag}", text)))
+
+
+def known_flags(automation: str, action: str) -> frozenset[str] | None:
+    """The input keys of an action; None for one without help, and for one that takes inputs of recipes (``...``)."""
+    text, further = ACTION_HELP.get((automation, action), ""), _FURTHER.get((automation, action), "").split()
+    if "..." in text.partition("\n")[0] or not (text or further):
+        return None
+    found = {flag.lstrip("-").replace("-", "_") for flag in _named(text, "--?[a-z][a-z_-]*")}
+    return frozenset([*found, *further, *(("f", "force") if found & {"f", "force"} else ())])
