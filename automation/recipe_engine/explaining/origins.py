@@ -36,9 +36,6 @@ ACTING = frozenset(["native script", "dependency", "dependency that cannot be ch
 """Sources that give their values when they run; so do hooks."""
 
 
-NO_DETAILS: Mapping[str, str] = {}
-
-
 class Source(NamedTuple):
     """What offers a value; see ``Origin``."""
 
@@ -175,6 +172,7 @@ class StepTrace(Witness):
         self._constants: dict[str, Source] = {}
         self._conditional: dict[int, str] = {}
         self._settled: tuple[Env, dict[str, list[Origin]]] = ({}, {})
+        self._finished: StepTrace | None = None
 
     def history(self, key: str) -> tuple[Origin, ...]:
         """All that happened to a key, from the outermost step on."""
@@ -300,14 +298,26 @@ class StepTrace(Witness):
         self.last, self.items = dict(last), {key: list(known) for key, known in items.items()}
         self.changed("engine", "", env)
 
-    def offers(self, source: Source, offered: Env, env: Env, details: Mapping[str, str] = NO_DETAILS) -> None:
-        """A dependency or a cache entry gave ``offered``, whose origins there are ``details``; ``env`` holds now."""
+    def gives(self, kind: str, where: str, offered: Env, env: Env, unknown: Unknown) -> None:
+        """A dependency or a cache entry gave ``offered``; of the former's values their origin there is kept."""
+        child = self._finished if kind == "dependency" else None
         for key, value in offered.items():
-            self._note(key, value, env, source._replace(detail=details.get(key, "")))
-        self.changed(source.kind, source.where, env)
+            self._note(key, value, env, Source(kind, where, last_source(child.history(key)) if child else ""))
+        self.changed(kind, where, env, unknown)
 
-    def changed(self, kind: str, where: str, env: Env) -> None:
-        """Whatever ``kind`` of ``where`` is changed the env into ``env``."""
+    def ends(self) -> None:
+        """The step is over, and its parent takes what it gives."""
+        if self.asker.parent:
+            self.asker.parent._finished = self
+
+    def copies(self, copies: Env) -> None:
+        """These copies of ``env_key_mappings`` were made."""
+        for key, value in copies.items():
+            self._note(key, value, copies, Source("env_key_mappings", "recipe"))
+
+    def changed(self, kind: str, where: str, env: Env, unknown: Unknown | None = None) -> None:
+        """Whatever ``kind`` of ``where`` is changed the env into ``env``; ``unknown`` is what it may set further."""
+        self.unknown = unknown or self.unknown
         for key, value in env.items():
             if self.last.get(key, MISSING) != value:
                 self._note(key, value, env, Source(kind, where))

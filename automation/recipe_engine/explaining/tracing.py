@@ -7,28 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from ..planning.plan import PlannedStep
-from ..planning.planned import PlannedEffects, PlannedEngine
+from ..planning.planned import PlannedEngine
 from ..planning.planned_step import PlannedContext
 from ..rules.conditions import Verdict
 from ..rules.deps import tag_origins
-from ..rules.env import Env, State
 from ..rules.model import (
     PHASES,
-    CacheEntry,
     CacheKey,
     Configured,
     Dependency,
-    HookResult,
     Phase,
     Recipe,
     Request,
     StepEvent,
-    StepResult,
 )
 from ..rules.select import Choice
 from ..running.context import StepContext
 from ..running.engine import Engine
-from .origins import Asker, EntryOrigin, Origin, Source, StepTrace, last_source
+from .origins import Asker, EntryOrigin, Origin, StepTrace
 
 KeyHistories = dict[str, tuple[Any, tuple[Origin, ...]]]
 """Env key to its value and its history."""
@@ -42,11 +38,9 @@ class ExplainEngine(PlannedEngine):
 
     def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
         super().__init__(engine, parse)
-        self.effects = TracingEffects(self)
         self.planned_store.on_find = self._keep_key
         self.traces: dict[PlannedStep, StepTrace] = {}
         self.skipped: dict[PlannedStep, KeyHistories] = {}
-        self.finished: StepTrace | None = None
         self._asker = Asker()
         self._choice: Choice | None = None
 
@@ -88,7 +82,7 @@ class ExplainEngine(PlannedEngine):
         step = self.tree.current
         super().emit(event)
         if event.kind == "done":
-            self.finished = self.traces[step]
+            self.traces[step].ends()
         elif event.kind == "skip" and step.configured:
             trace = self.traces[step]
             found = [d for phase in PHASES for d in step.configured.layer.dependencies(phase) if d.label == event.label]
@@ -97,10 +91,10 @@ class ExplainEngine(PlannedEngine):
         elif event.kind == "again" and self.tree.is_empty:
             self._asker = Asker()
 
-    def new_step(self, configured: Configured, folder: Path, open_for: tuple[str, ...]) -> PlannedContext:
-        """A context that reports to the step's trace what changes its env."""
+    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedContext:
+        """Keeps the trace of the step."""
         self.traces[self.tree.current] = trace_of(configured)
-        return TracedContext(self, configured, folder, open_for)
+        return super().step(configured, folder, log_path)
 
     def _keep_key(self, key: CacheKey) -> None:
         """Keeps the entries that the current step could have the first time it looks for one."""
@@ -114,52 +108,3 @@ def trace_of(configured: Configured) -> StepTrace:
     trace = configured.request.origins
     assert isinstance(trace, StepTrace)
     return trace
-
-
-class TracingEffects(PlannedEffects):
-    """Planned effects that report to the step's trace what a hook or a script may change."""
-
-    def hook(self, step: StepContext, name: str) -> HookResult:
-        """What a hook may set."""
-        trace_of(step.configured).changed("engine", "", step.env)
-        result = super().hook(step, name)
-        _note_unknown(step, f"{name}() in customize.py")
-        return result
-
-    def run_script(self, step: StepContext) -> None:
-        """What a native script may set; the copies that ``env_key_mappings`` makes come first."""
-        trace, copies = trace_of(step.configured), step.map_env_keys()
-        trace.offers(Source("env_key_mappings", "recipe"), copies, {**trace.last, **copies})
-        super().run_script(step)
-        _note_unknown(step, "native script")
-
-
-class TracedContext(PlannedContext):
-    """A planned step whose changes of env are kept with their cause."""
-
-    def __init__(self, engine: ExplainEngine, configured: Configured, folder: Path, open_for: tuple[str, ...]) -> None:
-        super().__init__(engine, configured, folder, open_for)
-        self._engine = engine
-        trace_of(configured).restarts(self.env)
-
-    def take_planned(self, result: StepResult, phase: Phase, *, is_certain: bool) -> None:
-        """What a dependency gives."""
-        child = self._engine.finished
-        super().take_planned(result, phase, is_certain=is_certain)
-        details = {key: last_source(child.history(key)) for key in result.new_env} if child else {}
-        trace = trace_of(self.configured)
-        trace.offers(Source("dependency", result.label), result.new_env, self.env, details)
-        trace.unknown = self.unknown
-
-    def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
-        """What a cache entry gives."""
-        super().take_entry(entry, new_env, new_state)
-        trace = trace_of(self.configured)
-        trace.offers(Source("cache entry", entry.uid), new_env, self.env)
-        trace.unknown = self.unknown
-
-
-def _note_unknown(step: StepContext, what: str) -> None:
-    trace = trace_of(step.configured)
-    trace.changed(what, step.recipe.id.alias, step.env)
-    trace.unknown = step.unknown

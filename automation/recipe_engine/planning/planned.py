@@ -77,6 +77,12 @@ class PlannedEffects:
     def hook(self, step: StepContext, name: str) -> HookResult:
         """What is known of a hook without calling it; ``plan`` is called in place of preprocess."""
         assert isinstance(step, PlannedContext)
+        step.witness.changed("engine", "", step.env)
+        result = self._hook(step, name)
+        step.witness.changed(f"{name}() in customize.py", step.recipe.id.alias, step.env, step.unknown)
+        return result
+
+    def _hook(self, step: PlannedContext, name: str) -> HookResult:
         recipe, texts = step.recipe, self._planner.texts
         label, is_there = recipe.id.alias, texts.has_function(recipe, name)
         if FILE_NAME not in texts.of(recipe) or (name == "predeps" and not (recipe.has_predeps and is_there)):
@@ -129,7 +135,7 @@ class PlannedEffects:
         """Marks what the native script may set."""
         assert isinstance(step, PlannedContext)
         recipe = step.recipe
-        step.map_env_keys()
+        step.witness.copies(step.map_env_keys())
         if step.unknown.rules:
             step.set_unknown([new + ANY for new in recipe.env_key_mappings.values()], recipe.id.alias)
         texts = self._planner.texts.of(recipe)
@@ -137,6 +143,7 @@ class PlannedEffects:
             find_script(recipe.path, step.script_name, step.env, recipe.prefix)  # raises when there is none
         if any(name.endswith(".sh") and name != VALIDATE_SCRIPT for name in texts):
             step.forget(recipe.id.alias)
+        step.witness.changed("native script", recipe.id.alias, step.env, step.unknown)
 
     def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
         """What ``plan_reuse(i)`` answers; without it, whether validate_cache.sh accepts an entry is not known."""
@@ -227,10 +234,6 @@ class PlannedEngine(Engine):
         open_for = tuple(dict.fromkeys((*self.planned_store.may_exist(folder), *undecided)))
         self.tree.current.configured = configured
         self.tree.explain(self.planned_store.take_reason(), open_for)
-        return self.new_step(configured, folder, open_for)
-
-    def new_step(self, configured: Configured, folder: Path, open_for: tuple[str, ...]) -> PlannedContext:
-        """The context itself; ``open_for`` is what could make the step a reuse."""
         return PlannedContext(self, configured, folder, open_for)
 
     def choose(self, request: Request) -> Choice:

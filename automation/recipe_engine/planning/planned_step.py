@@ -31,7 +31,7 @@ from ..rules.env import (
     merge_env,
     merge_state,
 )
-from ..rules.model import CacheEntry, Configured, Phase, Recipe, StepResult
+from ..rules.model import CacheEntry, Configured, Phase, Recipe, StepResult, Witness
 from ..running.context import StepContext
 from ..running.hooks import FILE_NAME, defines
 from .plan import PlanTree
@@ -96,6 +96,8 @@ class PlannedContext(StepContext):
         self.promised: set[str] | None = None
         self.facts_of_host: Env = {}
         self._note_undecided()
+        self.witness = configured.request.origins or Witness()
+        self.witness.restarts(self.env)
 
     def _note_undecided(self) -> None:
         """A part of the metadata depends on unknown keys, so all that it may set is unknown."""
@@ -162,6 +164,7 @@ class PlannedContext(StepContext):
             self.set_unknown([pattern], source)
         self.env = expand_env({**self.env, **kept})
         self.enforce_const()
+        self.witness.gives("dependency", result.label, result.new_env, self.env, self.unknown)
 
     def _without_local_guesses(self, new_env: Env, phase: Phase) -> Env:
         """What a dependency gives; a local key that the parent may have by then is unknown, as its own value wins."""
@@ -173,6 +176,7 @@ class PlannedContext(StepContext):
         """Adds what an entry holds, be it on disk or planned."""
         super().take_entry(entry, new_env, new_state)
         self.unknown = self.unknown.with_rules(self.planner.planned_store.rules_of(entry))
+        self.witness.gives("cache entry", entry.uid, new_env, self.env, self.unknown)
 
     def let_out(self, env: Env) -> Env:
         """As for a run; of a list just what the caller's lacks leaves the step, which is unknown when that list is."""

@@ -395,7 +395,7 @@ class Request(Frozen):
 
 
 class Witness:
-    """Sees what each block offers while a recipe is configured, and the outcome; this one ignores it.
+    """Sees what each block offers while a recipe is configured, and what a plan of it changes; this one ignores it.
 
     ``StepTrace`` (origins.py) records it.
     """
@@ -417,6 +417,18 @@ class Witness:
 
     def settles(self, env: Env) -> None:
         """``env`` is what configuring gave, placeholders filled in."""
+
+    def restarts(self, env: Env) -> None:
+        """The step begins to act, maybe once more, from what configuring gave; ``env`` has the engine's keys too."""
+
+    def gives(self, kind: str, where: str, offered: Env, env: Env, unknown: Unknown) -> None:
+        """A dependency or a cache entry (``kind`` of ``where``) gave ``offered``; ``env`` holds now."""
+
+    def copies(self, copies: Env) -> None:
+        """These copies of ``env_key_mappings`` were made."""
+
+    def changed(self, kind: str, where: str, env: Env, unknown: Unknown | None = None) -> None:
+        """Whatever ``kind`` of ``where`` is changed the env into ``env``; ``unknown`` is what it may set further."""
 
 
 class AppliedVariation(Frozen):
