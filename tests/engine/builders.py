@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from recipe_engine.rules.cachekey import cache_key, entry_tags
+from recipe_engine.rules.conditions import NOTHING_UNKNOWN
 from recipe_engine.rules.configure import configure
-from recipe_engine.rules.deps import ParentView, request_from_inputs
+from recipe_engine.rules.deps import request_from_inputs
 from recipe_engine.rules.model import (
     CacheEntry,
     CacheKey,
@@ -58,19 +60,11 @@ def dependency(**entry: Any) -> Dependency:
 
 def parent(
     meta: Mapping[str, Any] | None = None, tags: str = "get,x", *, env: Mapping[str, Any] | None = None, **view: Any
-) -> ParentView:
+) -> Any:
     """What a running recipe with ``meta`` knows when its env is ``env``."""
-    made = configured(meta or {}, tags)
-    fields: dict[str, Any] = {
-        "env": dict(env or {}),
-        "state": {},
-        "const": {},
-        "const_state": {},
-        "recursive_overrides": {},
-        "trace": ("get-x",),
-        **view,
-    }
-    return ParentView(configured=made, **fields)
+    made = configured(meta or {}, tags)._replace(recursive_overrides=view.pop("recursive_overrides", {}))
+    fields = {"env": dict(env or {}), "state": {}, "const": {}, "const_state": {}, "trace": ("get-x",)}
+    return SimpleNamespace(**{**fields, "unknown": NOTHING_UNKNOWN, **view}, configured=made)
 
 
 def key_of(

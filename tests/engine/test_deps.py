@@ -218,10 +218,9 @@ def test_changes_meant_for_the_whole_tree_go_down_and_the_parents_win_over_the_e
 
 
 def test_the_flags_of_the_whole_tree_go_down_and_those_of_one_recipe_do_not() -> None:
-    made = parent()
+    view = parent()
     everything = RunOptions(*[True for _ in RunOptions._fields])._replace(lock_timeout_s=2.5)
-    asked_of_parent = made.configured.request._replace(options=everything)
-    view = made._replace(configured=made.configured._replace(request=asked_of_parent))
+    view.configured = view.configured._replace(request=view.configured.request._replace(options=everything))
     options = dependency_request(dependency(), view, "deps").options
     handed_down = {name for name in RunOptions._fields if getattr(options, name)}
     assert handed_down == {

@@ -49,7 +49,7 @@ class ExplainEngine(PlannedEngine):
         parent = trace_of(step.configured)
         position = next((at for at, known in enumerate(step.lists[phase]) if known is dependency), -1)
         added = EntryOrigin(f"{phase} of recipe, changed by its customize.py")
-        words = tuple(tag_origins(dependency, step.as_parent()))
+        words = tuple(tag_origins(dependency, step))
         self._asker = Asker(parent, dependency, phase, parent.entries.get((phase, position), added), words)
         super().run_dependency(step, dependency, phase, verdict)
 

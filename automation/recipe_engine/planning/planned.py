@@ -309,7 +309,7 @@ class PlannedEngine(Engine):
     def run_dependency(self, step: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""
         assert isinstance(step, PlannedContext)
-        request = dependency_request(dependency, step.as_parent(), phase)
+        request = dependency_request(dependency, step, phase)
         blocks = [block.conditions for block in dependency.conditional] + list(dependency.update_tags_if_env.values())
         inside = [key for conditions in blocks for key in decide(conditions, step.env).waiting_for]
         waits = [f"{key} from {step.source_of(key)}" for key in (*verdict.waiting_for, *inside)]

@@ -7,9 +7,9 @@ engine itself understands are here too; all others belong to recipes.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .conditions import KINDS, NOTHING_UNKNOWN, Unknown, Verdict, decide
+from .conditions import KINDS, Unknown, Verdict, decide
 from .env import (
     DEPENDENT_PATH_KEYS,
     LOCAL_KEYS,
@@ -26,7 +26,6 @@ from .env import (
     merge_state,
 )
 from .errors import RequestError
-from .frozen import Frozen
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .query import BOUND_KEYS, VersionRange, merge_tag_texts, parse_query, split_words
@@ -140,17 +139,22 @@ def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
 
 
-class ParentView(Frozen):
-    """What the parent of a dependency knows when the dependency is resolved."""
+if TYPE_CHECKING:
+    from typing import Protocol
 
-    configured: Configured
-    env: Env
-    state: State
-    const: Env
-    const_state: State
-    recursive_overrides: Overrides
-    trace: tuple[str, ...]
-    unknown: Unknown = NOTHING_UNKNOWN
+    class Parent(Protocol):
+        """What the parent of a dependency knows when the dependency is resolved; ``running.context`` has it."""
+
+        configured: Configured
+        env: Env
+        state: State
+        const: Env
+        const_state: State
+        unknown: Unknown
+
+        @property
+        def trace(self) -> tuple[str, ...]:
+            """The labels of the recipes that led here, the parent last."""
 
 
 def should_run(
@@ -189,12 +193,12 @@ def kept_env(env: Mapping[str, EnvValue], configured: Configured, phase: Phase) 
     return {key: value for key, value in env.items() if is_local(key) or has_placeholder(value)}
 
 
-def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ...]:
+def dependency_tags(dependency: Dependency, parent: Parent) -> tuple[str, ...]:
     """The words of the dependency's query after everything that adds to them."""
     return tuple(dict.fromkeys(word for word, _ in tag_origins(dependency, parent)))
 
 
-def tag_origins(dependency: Dependency, parent: ParentView) -> list[tuple[str, str]]:
+def tag_origins(dependency: Dependency, parent: Parent) -> list[tuple[str, str]]:
     """The words of the dependency's query, maybe with repeats, each with the key of the entry that adds it."""
     own_env = effective(dependency, parent.env).env
 
@@ -249,7 +253,7 @@ def inherited_variations(dependency: Dependency, configured: Configured, words: 
     return inherited
 
 
-def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase) -> Request:
+def dependency_request(dependency: Dependency, parent: Parent, phase: Phase) -> Request:
     """The request that runs ``dependency`` for ``parent``.
 
     The child sees the parent's env without hidden keys; the entry's own ``env`` is seen by the child alone.
@@ -269,7 +273,7 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
         const={**parent.const, **expand_value(own.const, parent.env)},
         const_state={**parent.const_state, **own.const_state},
         local_env={**request.local_env, **expand_value(own.env, parent.env)},
-        recursive_overrides=merge_overrides(request.recursive_overrides, parent.recursive_overrides),
+        recursive_overrides=merge_overrides(request.recursive_overrides, parent.configured.recursive_overrides),
         trace=parent.trace,
         phase=phase,
         asked_by=parent.configured.recipe,
@@ -279,7 +283,7 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
     )
 
 
-def replacement_request(inputs: Mapping[str, Any], step: ParentView) -> Request:
+def replacement_request(inputs: Mapping[str, Any], step: Parent) -> Request:
     """The request that runs what a preprocess named in place of its own recipe."""
     request = request_from_inputs(inputs, options=step.configured.request.options)
     return request._replace(

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..rules.cachekey import applied_tags, tags_from_env
 from ..rules.configure import apply_default_version, entry_lifetime_s
-from ..rules.deps import ParentView, dependency_tags, kept_env
+from ..rules.deps import dependency_tags, kept_env
 from ..rules.env import (
     PREFIX,
     Env,
@@ -244,22 +244,9 @@ class StepContext:
             self.env = {**configured.env, **select_keys(self.env, ("*_TMP_CURRENT_*",))}
             self.lists = {phase: configured.layer.dependencies(phase) for phase in self.lists}
 
-    def as_parent(self) -> ParentView:
-        """What a dependency of this step gets to know."""
-        return ParentView(
-            configured=self.configured,
-            env=self.env,
-            state=self.state,
-            const=self.const,
-            const_state=self.const_state,
-            recursive_overrides=self.configured.recursive_overrides,
-            trace=self.trace,
-            unknown=self.unknown,
-        )
-
     def note_dependency(self, dependency: Dependency) -> None:
         """Keeps the words by which a dependency is asked for."""
-        self.dependency_tags.append(",".join(dependency_tags(dependency, self.as_parent())))
+        self.dependency_tags.append(",".join(dependency_tags(dependency, self)))
 
     def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
         """Adds what a finished cache entry of this very recipe holds."""

@@ -146,7 +146,7 @@ class Engine:
 
     def run_dependency(self, parent: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Runs a dependency that ``verdict`` lets run, and hands what it gives to its parent."""
-        parent.take(self.run(self, dependency_request(dependency, parent.as_parent(), phase)), phase)
+        parent.take(self.run(self, dependency_request(dependency, parent, phase)), phase)
 
     def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """The version a cached step asks for, after what else is known to be asked of the same artifact."""

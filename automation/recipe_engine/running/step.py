@@ -210,7 +210,7 @@ def _end_early(engine: Engine, step: StepContext, replacement: Mapping[str, Any]
     if replacement is None:
         engine.effects.tell(step.configured, "-", f"{step.configured.label}: ended early by its preprocess")
         return step.result("skipped", {}, {})
-    request = replacement_request(replacement, step.as_parent())
+    request = replacement_request(replacement, step)
     inner = engine.run(engine, request._replace(pending=step.pending))
     result = step.result("skipped", step.let_out(inner.new_env), inner.new_state)
     return result._replace(label=inner.label, unknown=inner.unknown)
