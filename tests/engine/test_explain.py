@@ -21,7 +21,7 @@ from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.documents.console_text import WIDTH
 from recipe_engine.explaining.explanation import env_rows
 from recipe_engine.explaining.origins import Asker, StepTrace
-from recipe_engine.explaining.tracing import ExplainEngine
+from recipe_engine.explaining.tracing import ExplainEngine, trace_of
 from recipe_engine.planning.plan_text import plan_json
 from recipe_engine.rules.configure import configure
 from recipe_engine.rules.errors import NotFound, RequestError, VariationError
@@ -640,7 +640,7 @@ def test_over_our_own_recipes_the_plan_is_the_same_and_each_history_ends_with_th
         engine = ExplainEngine(new_engine(own, None), parse_request)
         watched = make_plan(engine, asked, engine)
     assert plan_json(watched) == {**plan_json(plain), "free_bytes": watched.free_bytes}
-    traces = [engine.traces[step] for _, step in watched.root.walk() if step.recipe]
+    traces = [trace_of(step.configured) for _, step in watched.root.walk() if step.configured]
     assert len(traces) == sum(1 for _, step in plain.root.walk() if step.recipe)
     for trace in traces:
         assert trace.choice is not None

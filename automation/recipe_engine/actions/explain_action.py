@@ -8,7 +8,7 @@ from typing import Any
 from ..documents.console_text import plain
 from ..explaining.explanation import explanation_of
 from ..explaining.explanation_text import explanation_lines
-from ..explaining.tracing import ExplainEngine
+from ..explaining.tracing import ExplainEngine, trace_of
 from ..planning.plan import PlannedStep
 from ..rules.errors import RequestError
 from ..rules.query import nearest, split_words
@@ -30,11 +30,10 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     steps = [step for _, step in plan.root.walk()]
     step, others = _find(steps, name, number)
     found = explanation_of(step, engine, patterns, plan.command, others)
-    for trace in map(engine.traces.get, steps):  # every secret is hidden, also one that another value replaced
-        if trace and trace.configured:
-            learn(trace.configured.request.inputs)
-            for key, origins in trace.items.items():
-                learn([origin.value for origin in origins], key)
+    for configured in (step.configured for step in steps if step.configured):
+        learn(configured.request.inputs)
+        for key, origins in trace_of(configured).items.items():  # also a secret that another value replaced
+            learn([origin.value for origin in origins], key)
     found = hidden(found)
     show(i, *explanation_lines(found, is_asked_for_keys=bool(patterns)))
     return {"return": 0, "explanation": plain(found)}

@@ -19,7 +19,7 @@ from ..rules.secrets import hidden
 from ..rules.select import Choice, ChoiceRule, IndexEntry, RecipeIndex, Refusal, Verdict, named, refusal
 from ..rules.variations import ASKED_FOR
 from .origins import Asker, Origin, StepTrace, last_source
-from .tracing import ExplainEngine
+from .tracing import ExplainEngine, trace_of
 
 NEAR_COUNT = 3
 """How many recipes are named that just one tag keeps from being candidates."""
@@ -141,7 +141,7 @@ def explanation_of(
     step: PlannedStep, engine: ExplainEngine, patterns: Sequence[str], command: str, others: Sequence[PlannedStep]
 ) -> Explanation:
     """All about one step of the plan of ``command``; of its env keys, those that fit ``patterns`` (names or globs)."""
-    configured, trace = step.configured, engine.traces.get(step)
+    configured, trace = step.configured, trace_of(step.configured) if step.configured else None
     facts = StepFacts(
         label=step.label,
         chain=step.chain,

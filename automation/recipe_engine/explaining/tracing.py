@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ..planning.plan import PlannedStep
@@ -31,7 +30,7 @@ KeyHistories = dict[str, tuple[Any, tuple[Origin, ...]]]
 
 
 class ExplainEngine(PlannedEngine):
-    """A planned engine that keeps the trace of each step of the plan.
+    """A planned engine that gives each request a trace of its step (``trace_of``).
 
     ``skipped`` has, for each dependency that a condition keeps from running, the keys of its conditions as they were.
     """
@@ -39,7 +38,6 @@ class ExplainEngine(PlannedEngine):
     def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
         super().__init__(engine, parse)
         self.planned_store.on_find = self._keep_key
-        self.traces: dict[PlannedStep, StepTrace] = {}
         self.skipped: dict[PlannedStep, KeyHistories] = {}
         self._asker = Asker()
         self._choice: Choice | None = None
@@ -78,27 +76,23 @@ class ExplainEngine(PlannedEngine):
         return self._choice
 
     def emit(self, event: StepEvent) -> None:
-        """Keeps what the plan's tree does not: the trace of the last step, and why a dependency is skipped."""
+        """Keeps what the plan's tree does not: what the last step gives, and why a dependency is skipped."""
         step = self.tree.current
         super().emit(event)
-        if event.kind == "done":
-            self.traces[step].ends()
+        if event.kind == "done" and step.configured:
+            trace_of(step.configured).ends()
         elif event.kind == "skip" and step.configured:
-            trace = self.traces[step]
+            trace = trace_of(step.configured)
             found = [d for phase in PHASES for d in step.configured.layer.dependencies(phase) if d.label == event.label]
             keys = [key for dependency in found for block in dependency.conditions for key, _ in block.wanted]
             self.skipped[step.children[-1]] = {key: (trace.last.get(key, ""), trace.history(key)) for key in keys}
         elif event.kind == "again" and self.tree.is_empty:
             self._asker = Asker()
 
-    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedContext:
-        """Keeps the trace of the step."""
-        self.traces[self.tree.current] = trace_of(configured)
-        return super().step(configured, folder, log_path)
-
     def _keep_key(self, key: CacheKey) -> None:
         """Keeps the entries that the current step could have the first time it looks for one."""
-        trace = self.traces[self.tree.current]
+        assert self.tree.current.configured
+        trace = trace_of(self.tree.current.configured)
         if trace.key is None:
             trace.key, trace.found = key, tuple(self.store.entries_of(key.recipe.uid))
 
