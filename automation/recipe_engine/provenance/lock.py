@@ -52,10 +52,8 @@ class LockingEngine(PlannedEngine):
             recipe = event.configured.recipe
             self.recipes[recipe.id.text] = recipe
 
-    def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
+    def _look_below(self, step: StepContext, entry: CacheEntry) -> None:
         """Plans what would have to run without the entry: another machine does not have it."""
-        if self.planned_store.is_planned(entry) or entry.uid in self._seen:
-            return
         self._seen.add(entry.uid)
         below = self.step(step.configured, entry.path / "below", None)
         try:
@@ -65,8 +63,10 @@ class LockingEngine(PlannedEngine):
 
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Notes what the cache holds for a request, or that it holds nothing yet."""
-        super().note_choice(step, key, result)
         entry = None if self.planned_store.is_planned(result.entry) else result.entry
+        if entry and entry.uid not in self._seen:
+            self._look_below(step, entry)
+        super().note_choice(step, key, result)
         if entry or not is_open(key):  # else it is not known yet what is asked for
             artifact = portable_artifact(key, places(self.planned_store))
             self.chosen_entries.setdefault(artifact, []).append((key, entry))

@@ -155,9 +155,6 @@ class Engine:
         bound = self.guard.bound(key, step.configured.label) if self.guard else None
         return self.requirements.narrowed(key, step.trace, bound)
 
-    def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
-        """Called before an entry is reused; only ``cm lock`` has something to do."""
-
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Remembers what a cached step gave, so that later steps get the same."""
         self.requirements.note(key, result.version, result.entry)

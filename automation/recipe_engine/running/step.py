@@ -118,7 +118,6 @@ def _reuse(engine: Engine, step: StepContext, entry: CacheEntry) -> StepResult:
     version = f" {entry.version}" if entry.version else ""
     text = f"{configured.label}{version}: reused from the cache ({entry.uid}){note}"
     engine.tell_once(configured, "=", text, entry.uid)
-    engine.before_reuse(step, entry)
     engine.store.note_use(entry)
     run_dynamic_dependencies(engine, step)
     _run_dependencies(engine, step, "prehook_deps", only_dynamic=True)
