@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import graphlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..rules.conditions import Condition
 from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError, VariationError
-from ..rules.keys import unknown_keys
+from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 from ..rules.model import Dependency, Recipe, Variation
 from ..rules.query import TagQuery, nearest, nearest_hint, parse_query, split_words
 from ..rules.secrets import is_secret
@@ -20,6 +20,8 @@ from .findings import Finding
 from .recipes import WIDE_GLOBS, AuditedRecipe, Block, Registered, finds
 
 UID = re.compile(r"[0-9a-f]{16}")
+LOOKS_ALIKE = 0.85
+"""How much a dependency's key must resemble a known one to count as misspelt: any other name may be an input."""
 
 
 @finds("no-parse", "wrong-type", is_of_recipe=False)
@@ -74,9 +76,27 @@ def keys(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     for key, line in audited.places.repeated:
         text = f"the key '{key}' is repeated; only the last value counts"
         yield audited.finding("key-repeated", text, key)._replace(line=line)
-    for problem in unknown_keys(audited.meta) if audited.parsed else ():
-        key, _bracket, hint = problem.removesuffix(")").partition(" (")
+    for key, hint in unknown_keys(audited.blocks):
         yield audited.finding("key-unknown", f"nothing reads '{key}'", key, hint)
+
+
+def unknown_keys(blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
+    """The key paths that nothing reads, each with the reason or the key that was probably meant.
+
+    A dependency entry may hold any input of the recipe it names; there only look-alikes of known keys are reported.
+    """
+    for block in blocks:
+        yield from _unknown(block.where, block.source, block.place, 0.55)
+        for where, dependency in block.dependencies():
+            found = _unknown(f"{where}.", dependency.entry, "dependency", LOOKS_ALIKE)
+            yield from ((key, hint) for key, hint in found if hint)
+
+
+def _unknown(where: str, source: Mapping[str, Any], place: str, likeness: float) -> Iterator[tuple[str, str]]:
+    known = {*LIVE_KEYS[place], *FOR_PEOPLE.get(place, ())}
+    for key in (str(key) for key in source if key not in known):
+        close = nearest(key, known, 1, likeness)
+        yield where + key, UNREAD.get(place, {}).get(key) or (f"did you mean {close[0]}?" if close else "")
 
 
 @finds("readme-missing", is_of_recipe=False)

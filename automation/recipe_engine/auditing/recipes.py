@@ -16,6 +16,7 @@ from .findings import Finding
 
 _LAST_PART = re.compile(r"(?:\.|^)[^.\[\]]*$|\[\d+\]$")
 _WORD = re.compile(r"[A-Z][A-Za-z0-9_]{2,}")
+CONDITIONAL = "update_meta_if_env"
 WIDE_GLOBS = frozenset({"*", "+*", PREFIX + "*", SUCCESSOR_PREFIX + "*"})
 """Globs of ``new_env_keys`` that match every key."""
 
@@ -69,10 +70,15 @@ def _below(parent: Any, path: str, above: frozenset[int]) -> Iterator[tuple[str,
 
 
 class Block(NamedTuple):
-    """One layer of a recipe and its key path: ``where`` is empty for the recipe's own, else ends with a dot."""
+    """One layer of a recipe and its key path: ``where`` is empty for the recipe's own, else ends with a dot.
+
+    ``source`` is the layer as written, ``place`` what keys.py calls such a block.
+    """
 
     where: str
     layer: Layer
+    source: Mapping[str, Any]
+    place: str
 
     def dependencies(self) -> Iterator[tuple[str, Dependency]]:
         """Every dependency entry with its key path."""
@@ -102,17 +108,18 @@ class Block(NamedTuple):
 
 def blocks_of(recipe: Recipe) -> tuple[list[Block], list[RecipeError]]:
     """All layers of a recipe (its own, of variations, of versions, conditional ones); the errors of unreadable ones."""
-    sources = [(f"variations.{name}.", variation.source) for name, variation in recipe.variations.items()]
-    sources += [(f"versions.{name}.", block) for name, block in recipe.versions.items()]
-    blocks, errors = [Block("", recipe.layer)], []
-    for where, source in sources:
+    sources = [("variation", f"variations.{name}.", item.source) for name, item in recipe.variations.items()]
+    sources += [("version", f"versions.{name}.", block) for name, block in recipe.versions.items()]
+    blocks, errors = [Block("", recipe.layer, recipe.meta, "recipe")], []
+    for place, where, source in sources:
         try:
-            blocks.append(Block(where, parse_layer(source, f"{recipe.meta_path}: {where[:-1]}")))
+            blocks.append(Block(where, parse_layer(source, f"{recipe.meta_path}: {where[:-1]}"), source, place))
         except RecipeError as error:
             errors.append(error)
     for block in tuple(blocks):
         for number, inner in enumerate(block.layer.conditional):
-            blocks.append(Block(f"{block.where}update_meta_if_env[{number}].", inner.layer))
+            source = block.source[CONDITIONAL][number]
+            blocks.append(Block(f"{block.where}{CONDITIONAL}[{number}].", inner.layer, source, CONDITIONAL))
     return blocks, errors
 
 

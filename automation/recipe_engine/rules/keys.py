@@ -1,18 +1,16 @@
 """The recipe format in one table: the keys of each place, what kind of value each holds, and what it is for.
 
 Reading a recipe (schema.py), its JSON Schema (tools/make_schema.py) and the audit work from it. Reading ignores a key
-that it does not know, as CM does; ``unknown_keys`` finds such keys for the audit. tests/compat/test_format_keys.py has
-a case for each key of ``LIVE_KEYS``.
+that it does not know, as CM does; the audit finds such keys. tests/compat/test_format_keys.py has a case for each of
+``LIVE_KEYS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from .conditions import KINDS
 from .model import PHASES
-from .query import nearest
 
 Keys = Mapping[str, tuple[str, str]]
 """Key to its kind (a reader in schema.py, a type in the JSON Schema) and its meaning."""
@@ -220,49 +218,4 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "update_tags_from_env_with_prefix1": "switched off by its name",
     },
 }
-"""Keys of community recipes that have no effect, with the reason; ``unknown_keys`` names them."""
-
-LOOKS_ALIKE = 0.85
-"""How much a dependency's key must resemble a known one to count as misspelt: any other name may be an input."""
-
-
-def unknown_keys(meta: Mapping[str, Any]) -> list[str]:
-    """The key paths of a recipe file that nothing reads, each with the reason or the key that was probably meant.
-
-    A dependency entry may hold any input of the recipe it names; there only look-alikes of known keys are reported.
-    """
-    found = list(_in_layer(meta, "recipe", ""))
-    for blocks, place in (("variations", "variation"), ("versions", "version")):
-        for name, block in (meta.get(blocks) or {}).items():
-            found += _in_layer(block or {}, place, f"{blocks}.{name}.")
-    return found
-
-
-def _in_layer(block: Mapping[str, Any], place: str, where: str) -> Iterator[str]:
-    known = {*LIVE_KEYS[place], *FOR_PEOPLE.get(place, ())}
-    yield from (f"{where}{key}{_meant(str(key), known, place)}" for key in block if key not in known)
-    for number, inner in _blocks(block, "update_meta_if_env"):
-        yield from _in_layer(inner, "update_meta_if_env", f"{where}update_meta_if_env[{number}].")
-    known = set(LIVE_KEYS["dependency"])
-    for phase in PHASES:
-        for number, entry in _blocks(block, phase):
-            for key in (key for key in entry if key not in known):
-                if meant := _meant(str(key), known, "dependency", LOOKS_ALIKE):
-                    yield f"{where}{phase}[{number}].{key}{meant}"
-
-
-def _blocks(block: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings in a list with their positions; any other item is not looked into."""
-    items = block.get(key)
-    for number, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, Mapping):
-            yield number, item
-
-
-def _meant(key: str, known: Collection[str], place: str, likeness: float = 0.55) -> str:
-    """In brackets: why nothing reads ``key``, else the known key that was probably meant; empty without either."""
-    reason = UNREAD.get(place, {}).get(key)
-    if reason:
-        return f" ({reason})"
-    close = nearest(key, known, 1, likeness)
-    return f" (did you mean {close[0]}?)" if close else ""
+"""Keys of community recipes that have no effect, with the reason; the audit names them."""

@@ -1,7 +1,7 @@
 """One ``_cm.yaml`` mapping becomes one ``Recipe``.
 
 This is the only door for recipe files: it checks types and names the key path in each error. The table in keys.py says
-what kind of value a key holds; keys that are not in it are left alone (``keys.unknown_keys`` lists them).
+what kind of value a key holds; keys that are not in it are left alone (the audit lists them).
 """
 
 from __future__ import annotations
