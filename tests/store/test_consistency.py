@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
+from mlperf_results.foundruns import RunFiles
 from results_store.bundle import BundleFile, Manifest, ReadBundle
 from results_store.consistency import results_of_bundle
 from results_store.derivations import GROUPS, check_run
@@ -43,17 +44,21 @@ def _problems(files: Files) -> tuple[Problem, ...]:
     return ()
 
 
+def _of_run(files: Files, folder: str) -> tuple[Problem, ...]:
+    return check_run(RunFiles(files), folder).problems
+
+
 def test_recorded_runs_fit() -> None:
     for folder in (OFFLINE, SERVER, SINGLE_STREAM, MULTI_STREAM, ACCURACY):
-        assert check_run(_run(folder), folder).problems == ()
+        assert _of_run(_run(folder), folder) == ()
     assert _problems(recorded()) == ()
 
 
 def test_a_seal_of_a_masked_part_says_nothing() -> None:
     files = _run(OFFLINE)
     _field(RECORD, "2026-11-23T10:30:00.000Z, masked", "made_utc")(files)
-    assert check_run(files, OFFLINE, {RECORD: ("made_utc",)}).problems == ()
-    assert [one.rule for one in check_run(files, OFFLINE).problems] == ["V13"]
+    assert check_run(RunFiles(files), OFFLINE, {RECORD: ("made_utc",)}).problems == ()
+    assert [one.rule for one in _of_run(files, OFFLINE)] == ["V13"]
 
 
 def _value(key: str, new: object) -> Callable[[Files], None]:
@@ -166,7 +171,7 @@ def test_one_edit_is_found(group: str, folder: str, forge: Callable[[Files], Non
     forge(files)
     if group != "V13":
         del files[RECORD]  # which has a digest of each log: the logs must give themselves away
-    found = check_run(files, folder).problems
+    found = _of_run(files, folder)
     assert group in {one.rule.partition(" ")[0] for one in found}, found
     assert all(one.file.startswith(folder) and one.found and one.expected for one in found)
 
@@ -179,10 +184,10 @@ def test_a_full_run_has_as_many_samples_as_the_benchmark_asks_for() -> None:
         _field(RESULT, "valid", "run", "execution_mode", "value"),
     ):
         edit(files)
-    found = [one.found for one in check_run(files, OFFLINE).problems]
+    found = [one.found for one in _of_run(files, OFFLINE)]
     assert found == ["execution_mode = valid, asked to last 2000 ms"]  # 843,920 samples are enough
     _value("generated_samples_per_query", 100)(files)
-    assert "execution_mode = valid, 100 samples" in [one.found for one in check_run(files, OFFLINE).problems]
+    assert "execution_mode = valid, 100 samples" in [one.found for one in _of_run(files, OFFLINE)]
 
 
 def test_every_group_has_a_forgery() -> None:
@@ -227,6 +232,19 @@ def test_scores_of_any_shape_are_kept_or_refused(metrics: object) -> None:
     assert {one.file for one in _problems(files)} <= {score}
 
 
+@pytest.mark.parametrize("value", [7, -1.5, True, "x", [1], {"a": 1}, None])
+@pytest.mark.parametrize("place", [("text",), ("text", "problems"), ("machine", "gpus"), ("run", "gpus"), ("find",)])
+def test_a_result_of_any_shape_is_kept_or_refused(place: tuple[str, ...], value: object) -> None:
+    files = {name: content for name, content in recorded().items() if name == "results.json" or OFFLINE in name}
+    row = json.loads(files["results.json"])
+    row["scenarios"] = [{**one, "accuracy": None} for one in row["scenarios"] if one["scenario"] == "Offline"]
+    result = json.loads(files[f"{OFFLINE}/{RESULT}"])
+    result["run"]["device"]["value"] = "cuda"
+    (result if len(place) == 1 else result.setdefault(place[0], {}))[place[-1]] = value
+    files["results.json"], files[f"{OFFLINE}/{RESULT}"] = json.dumps(row).encode(), json.dumps(result).encode()
+    assert {one.file for one in _problems(files)} <= {f"{OFFLINE}/{RESULT}"}
+
+
 def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified() -> None:
     files = _run(OFFLINE)
     del files[RECORD]
@@ -246,12 +264,12 @@ def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified
     result["metric"]["value"] = 359902.0
     result["duration_s"] = float(f"{(end - datetime.strptime(begun[1], form)).total_seconds():.3f}")
     files |= {DETAIL: detail.encode(), SUMMARY: summary.encode(), RESULT: json.dumps(result).encode()}
-    assert check_run(files, OFFLINE).problems == ()
+    assert _of_run(files, OFFLINE) == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b":::MLLOG " + b"[" * 100_000, b":::MLLOG {}\n", b"x" * 100_000])
 def test_no_log_ends_the_check(content: bytes) -> None:
-    assert check_run({**_run(OFFLINE), DETAIL: content}, OFFLINE).problems
+    assert _of_run({**_run(OFFLINE), DETAIL: content}, OFFLINE)
 
 
 def test_the_results_of_a_bundle_are_those_of_its_logs_and_labelled() -> None:

@@ -9,13 +9,16 @@ Only names below the given folder, and its own, are used: what lies above is the
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode, Scenario, UnknownName, parse_scenario
+from mlperf_results.wholefile import object_of
 
 ACCURACY_LOG_LEAST_BYTES = 5
 """A performance run leaves an accuracy log of at most 4 bytes, an empty list (NVIDIA's results tool, v0.7)."""
@@ -107,3 +110,26 @@ def find_runs(root: Path) -> tuple[tuple[FoundRun, ...], tuple[Misplaced, ...]]:
     found = [place_of(root, folder) for folder in _log_folders(root)]
     runs = tuple(run for run in found if isinstance(run, FoundRun))
     return runs, tuple(run for run in found if isinstance(run, Misplaced))
+
+
+class RunFiles(dict[str, bytes]):
+    """The contents of files of a run by their names. A JSON file is parsed once, however many ask for it."""
+
+    def __init__(self, contents: Mapping[str, bytes] | None = None) -> None:
+        super().__init__(contents or {})
+        self._objects: dict[str, dict[str, Any] | None] = {}
+
+    def object(self, name: str) -> dict[str, Any] | None:
+        """Return the object in a JSON file; None where there is no such file, or it holds something else."""
+        if name not in self._objects:
+            self._objects[name] = object_of(self.get(name, b""))
+        return self._objects[name]
+
+
+def files_of(run: FoundRun, names: Iterable[str]) -> RunFiles:
+    """Return those of the files of a run that can be read."""
+    contents = dict[str, bytes]()
+    for name in names:
+        with contextlib.suppress(OSError):
+            contents[name] = (run.paths.folder / name).read_bytes()
+    return RunFiles(contents)

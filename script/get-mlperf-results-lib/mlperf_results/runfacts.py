@@ -6,17 +6,15 @@ wrote beside the logs (result.json, accuracy.json, load.json) adds labels, targe
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.foundruns import FoundRun
+from mlperf_results.foundruns import FoundRun, RunFiles, files_of
 from mlperf_results.logs import LoadGenLog, LogError, checked_by_summary, parse_detail_log
 from mlperf_results.names import METRIC_OF_SCENARIO, Mode, Scenario
 from mlperf_results.officialnames import benchmark_of, canonical_name
@@ -241,16 +239,7 @@ def _printed_scores(run: FoundRun, text: str, source: _Source, round_name: str) 
     return tuple(found)
 
 
-def _object_in(contents: Mapping[str, bytes], path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is no such file, or it holds something else."""
-    try:
-        found = json.loads(contents.get(path.name, b"").decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _scores(run: FoundRun, contents: Mapping[str, bytes], round_name: str) -> tuple[Score, ...]:
+def _scores(run: FoundRun, contents: RunFiles, round_name: str) -> tuple[Score, ...]:
     """The scores of an accuracy run: of accuracy.json, else of accuracy.txt, its first line where neither is known."""
     name = run.paths.accuracy_text.name
     text = contents.get(name, b"").decode("utf-8", "replace")
@@ -258,7 +247,7 @@ def _scores(run: FoundRun, contents: Mapping[str, bytes], round_name: str) -> tu
     if number == 0:
         return ()
     source = _Source(run, name, contents)
-    content = _object_in(contents, run.paths.accuracy_json)
+    content = contents.object(run.paths.accuracy_json.name)
     if content is not None and isinstance(content.get("metrics"), list):
         return _recorded_scores(content, line.strip(), source.at(number))
     return _printed_scores(run, text, source, round_name) or (_line_only(line.strip(), source.at(number)),)
@@ -285,7 +274,7 @@ def _log_of(
         return None, str(error).replace(str(paths.folder), run.relative.as_posix())
 
 
-def facts_of(run: FoundRun, contents: Mapping[str, bytes], log: LoadGenLog | None = None) -> RunFacts:
+def facts_of(run: FoundRun, contents: RunFiles, log: LoadGenLog | None = None) -> RunFacts:
     """Return what the files of ``run`` say, which are given by their names; reads none. Raises LogError where not even
     the summary is there. log: what the detail log says, where it has been read.
     """
@@ -297,7 +286,7 @@ def facts_of(run: FoundRun, contents: Mapping[str, bytes], log: LoadGenLog | Non
     started, reasons = "", tuple[str, ...]()
     is_valid: bool | None
     log, problem = _log_of(run, contents, log)
-    result = _object_in(contents, paths.result_json)
+    result = contents.object(paths.result_json.name)
     if log is not None:
         log = with_recorded_problems(log, result)
         lines, started = _key_lines(contents[paths.detail_log.name].decode("utf-8"))
@@ -326,7 +315,7 @@ def facts_of(run: FoundRun, contents: Mapping[str, bytes], log: LoadGenLog | Non
         detail_sha256=detail.sha256,
         started=started,
         result=result,
-        load=_object_in(contents, paths.load_json),
+        load=contents.object(paths.load_json.name),
     )
 
 
@@ -335,13 +324,4 @@ def read_run(run: FoundRun) -> RunFacts:
     paths = run.paths
     wanted = (paths.summary_log, paths.detail_log, paths.result_json, paths.load_json)
     scores = (paths.accuracy_text, paths.accuracy_json) if run.mode is Mode.ACCURACY else ()
-    return facts_of(run, contents_of(run, [path.name for path in (*wanted, *scores)]))
-
-
-def contents_of(run: FoundRun, names: Iterable[str]) -> dict[str, bytes]:
-    """The contents of those of the files of a run that can be read, by their names."""
-    contents = dict[str, bytes]()
-    for name in names:
-        with contextlib.suppress(OSError):
-            contents[name] = (run.paths.folder / name).read_bytes()
-    return contents
+    return facts_of(run, files_of(run, [path.name for path in (*wanted, *scores)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What a JSON file can hold."""
@@ -32,6 +32,18 @@ def json_object(text: str) -> Mapping[str, Json]:
         raise ValueError(f"no JSON ({error})") from None
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a value that is an object; an empty one for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def part(value: object, *names: str) -> Any:
+    """Return what stands at a place of a JSON value, None where there is no such place."""
+    for name in names:
+        value = mapping(value).get(name)
     return value
 
 

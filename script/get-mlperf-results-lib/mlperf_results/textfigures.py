@@ -16,6 +16,7 @@ from typing import Any
 from mlperf_results.htmlpage import ABSENT, bullets, figures, table
 from mlperf_results.logs import LoadGenLog
 from mlperf_results.plot import histogram_plot
+from mlperf_results.textdocuments import part
 
 HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
 PERCENTILES = ("p50", "p90", "p99")
@@ -31,7 +32,7 @@ def with_problems(log: LoadGenLog, problems: Sequence[str]) -> LoadGenLog:
 
 def with_recorded_problems(log: LoadGenLog, result: Mapping[str, Any] | None) -> LoadGenLog:
     """Return a log with the problems that a result.json beside it has of its answers."""
-    found = ((result or {}).get("text") or {}).get("problems")
+    found = part(result, "text", "problems")
     return with_problems(log, [str(one) for one in found]) if isinstance(found, list) else log
 
 

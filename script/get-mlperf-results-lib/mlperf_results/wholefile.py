@@ -62,7 +62,15 @@ def link_or_copy(source: Path, target: Path) -> None:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Return the object in a JSON file; None where there is no such file, or it holds something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return object_of(path.read_bytes())
+    except OSError:
         return None
-    return content if isinstance(content, dict) else None
+
+
+def object_of(content: bytes) -> dict[str, Any] | None:
+    """Return the object in the bytes of a JSON file; None where they hold something else."""
+    try:
+        found = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -10,53 +10,45 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from mlperf_results.foundruns import FoundRun, place_of
+from mlperf_results.foundruns import FoundRun, RunFiles, place_of
 from mlperf_results.logs import LogError
 from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of
 from mlperf_results.runfacts import RunFacts, facts_of
+from mlperf_results.textdocuments import mapping, part
 
 from results_store.bundle import ReadBundle
 from results_store.curvebundles import result_of_members
-from results_store.derivations import (
-    RECORD,
-    RESULT,
-    Checked,
-    check_call,
-    check_run,
-    mapping,
-    object_in,
-    problem_of,
-)
+from results_store.derivations import RECORD, RESULT, Checked, check_call, check_run, problem_of
 from results_store.facts import Documents
+from results_store.masking import OF_CALL
 from results_store.model import File, NewResult
 from results_store.refusal import BundleRefused, refused
 from results_store.runresults import Runs, result_of_runs
 
+CALL, ENVIRONMENT = OF_CALL
 _MOST_PROBLEMS = 50
 _RUN_FOLDER = re.compile(r"^[^/]+/[^/]+/(?:performance/run_\d{1,3}|accuracy)$")
 
 
-def _own_files(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
-    """The files of each run by their names, by its folder."""
-    found: dict[str, dict[str, bytes]] = {}
+def _by_folder(files: Mapping[str, bytes]) -> dict[str, RunFiles]:
+    """The files of each run by their names, by its folder; those of the call by the empty one."""
+    found = {"": RunFiles()}
     for path, content in files.items():
         folder, _, name = path.rpartition("/")
-        if folder:
-            found.setdefault(folder, {})[name] = content
+        found.setdefault(folder, RunFiles())[name] = content
     return found
 
 
-def _check(bundle: ReadBundle) -> dict[str, Checked]:
+def _check(bundle: ReadBundle, call: RunFiles, runs: Mapping[str, RunFiles]) -> dict[str, Checked]:
     """What was found of each run; raises BundleRefused with everything that does not fit, of the call as well."""
-    runs, masked = _own_files(bundle.files), dict[str, dict[str, Collection[str]]]()
+    masked = dict[str, dict[str, Collection[str]]]()
     for file in bundle.manifest.files:
         folder, _, name = file.name.rpartition("/")
         masked.setdefault(folder, {})[name] = file.masked
     found = {folder: check_run(own, folder, masked[folder]) for folder, own in runs.items()}
-    call = "results.json"
-    problems = [problem_of("V13", call, "missing", "the results of the call")] if call not in bundle.files else []
-    problems += check_call(object_in(bundle.files, call), runs) if not problems else []
+    problems = [] if CALL in call else [problem_of("V13", CALL, "missing", "the results of the call")]
+    problems += check_call(mapping(call.object(CALL)), runs) if not problems else []
     problems += [problem for checked in found.values() for problem in checked.problems]
     if problems:
         raise BundleRefused(*problems[:_MOST_PROBLEMS])
@@ -72,16 +64,16 @@ def _run_of(bundle: ReadBundle, folder: str) -> FoundRun:
     return found
 
 
-def _documents(bundle: ReadBundle, own: Mapping[str, bytes]) -> Documents:
+def _documents(call: RunFiles, own: RunFiles) -> Documents:
     return Documents(
-        result=object_in(own, RESULT),
-        record=object_in(own, RECORD),
-        host=mapping(object_in(bundle.files, "environment.json").get("host")),
-        results=object_in(bundle.files, "results.json"),
+        result=mapping(own.object(RESULT)),
+        record=mapping(own.object(RECORD)),
+        host=mapping(part(call.object(ENVIRONMENT), "host")),
+        results=mapping(call.object(CALL)),
     )
 
 
-def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -> NewResult | None:
+def _result(bundle: ReadBundle, call: RunFiles, rows: list[tuple[RunFacts, RunFiles]]) -> NewResult | None:
     """The result of one scenario's runs; None without a performance run that has a figure."""
     shown = next(((facts, own) for facts, own in reversed(rows) if facts.run.mode is Mode.PERFORMANCE), None)
     scored = next((facts for facts, _ in reversed(rows) if facts.run.mode is Mode.ACCURACY), None)
@@ -110,7 +102,7 @@ def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -
             performance=performance,
             accuracy=scored,
             label=label_of(both, {})[0],
-            documents=_documents(bundle, own),
+            documents=_documents(call, own),
             files=tuple(files),
         )
     )
@@ -120,16 +112,18 @@ def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
     """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
     if bundle.manifest.is_curve:
         return (result_of_members(bundle.files),)
-    checked = _check(bundle)
-    grouped: dict[tuple[str, str], list[tuple[RunFacts, dict[str, bytes]]]] = {}
-    for folder, own in _own_files(bundle.files).items():
+    runs = _by_folder(bundle.files)
+    call = runs.pop("")
+    checked = _check(bundle, call, runs)
+    grouped: dict[tuple[str, str], list[tuple[RunFacts, RunFiles]]] = {}
+    for folder, own in runs.items():
         run = _run_of(bundle, folder)
         try:
             facts = facts_of(run, own, checked[folder].log)
         except LogError as error:
             raise refused("FORM", run.relative.as_posix(), str(error), "both logs of LoadGen") from None
         grouped.setdefault((run.model, run.scenario.value), []).append((facts, own))
-    results = [found for rows in grouped.values() if (found := _result(bundle, rows)) is not None]
+    results = [found for rows in grouped.values() if (found := _result(bundle, call, rows)) is not None]
     if not results:
         raise refused("FORM", "", "no performance run with a figure", "at least one")
     return tuple(results)

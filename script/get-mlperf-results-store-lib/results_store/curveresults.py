@@ -9,7 +9,7 @@ from typing import Any
 from mlperf_curves.edition import read_edition
 
 from results_store import published
-from results_store.facts import UNOFFICIAL, memory_gib
+from results_store.facts import UNOFFICIAL, memory_gib, text_of
 from results_store.model import Accuracy, Configuration, CurvePoint, File, NewResult, System
 
 METRIC = "greatest system tokens per second"
@@ -51,11 +51,6 @@ def _nodes(system: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
-
-
-def text_of(value: object) -> str:
-    """A text without the blanks around it; "" of what is none."""
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _accelerators(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, int]:

@@ -17,7 +17,6 @@ that every equation holds, passes: so pages say "logs consistent" and never more
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from mlperf_gate.documents import as_text_file
 from mlperf_gate.lonerun import contradictions
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.foundruns import RunFiles
 from mlperf_results.logrecord import record_of_log
 from mlperf_results.logs import LoadGenLog, LogError, LogEvent, log_of
 from mlperf_results.names import (
@@ -42,8 +42,10 @@ from mlperf_results.names import (
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
+from mlperf_results.textdocuments import mapping, part
 from mlperf_results.textfigures import with_recorded_problems
 
+from results_store.facts import setting
 from results_store.keys import digest_of
 from results_store.model import Problem
 
@@ -80,26 +82,6 @@ def differences(rule: str, file: str, said: Mapping[str, Any], derived: Mapping[
             yield problem_of(rule, file, f"{name} = {said.get(name)!r}", repr(value))
 
 
-def part(row: Mapping[str, Any], *names: str) -> Any:
-    """What stands at a place of a JSON object, None where there is no such place."""
-    found: Any = row
-    for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
-
-
-def object_in(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
-    """The object in a JSON file whose form was checked; empty where there is no such file, or it is none."""
-    try:
-        return mapping(json.loads(files.get(name, b"{}")))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _of_logs(folder: str, files: Mapping[str, bytes], detail: DetailLog) -> Iterator[Problem]:
     """V1 to V9 of a performance run; of an accuracy run what holds of every log."""
     summary = as_text_file(f"{folder}{SUMMARY}", files[SUMMARY])
@@ -128,20 +110,15 @@ def _of_round(path: str, log: LoadGenLog) -> Iterator[Problem]:
         yield problem_of("V11", path, f"loadgen_version = {log.loadgen_version!r}", expected)
 
 
-def _value(result: Mapping[str, Any], name: str) -> Any:
-    """What a setting of result.json became."""
-    return part(result, "run", name, "value")
-
-
 def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
     """V12: what the label must say, from the log and the facts."""
     parts = str(result.get("label") or "").split("; ")
     made = mapping(result.get("is_synthetic"))
-    asked_ms, mode = log.effective.min_duration_ms, _value(result, "execution_mode")
+    asked_ms, mode = log.effective.min_duration_ms, setting(result, "execution_mode")
     wanted = {
         TEST_RUN_LABEL: asked_ms < FULL_RULES_MIN_DURATION_MS,
         SYNTHETIC_LABEL: bool(made.get("model")) or bool(made.get("dataset")),
-        STAND_IN_LABEL: bool(made.get("backend")) or _value(result, "backend") in STAND_IN_BACKENDS,
+        STAND_IN_LABEL: bool(made.get("backend")) or setting(result, "backend") in STAND_IN_BACKENDS,
     }
     for label, is_due in wanted.items():
         if is_due and label not in parts:
@@ -151,7 +128,7 @@ def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator
                        f"at least {FULL_RULES_MIN_DURATION_MS} ms")  # fmt: skip
 
     is_full = mode == "valid" and not any(one.startswith(DEPARTURE_LABEL) for one in parts)
-    least = _least_samples(str(_value(result, "model")), log) if is_full else 0
+    least = _least_samples(str(setting(result, "model")), log) if is_full else 0
     issued = (log.query_count or 0) * log.generated_samples_per_query
     if log.mode is Mode.PERFORMANCE and issued < least:
         yield problem_of("V12", path, f"execution_mode = valid, {issued} samples", f"at least {least}")
@@ -245,9 +222,7 @@ class Checked:
     log: LoadGenLog | None = None
 
 
-def check_run(
-    files: Mapping[str, bytes], folder: str = "", masked: Mapping[str, Collection[str]] | None = None
-) -> Checked:
+def check_run(files: RunFiles, folder: str = "", masked: Mapping[str, Collection[str]] | None = None) -> Checked:
     """Check the files of one run, by their names without a folder, against each other.
 
     folder: how problems name it. masked: by name, what was taken out of a file: its seal cannot fit.
@@ -273,9 +248,7 @@ def check_run(
 _OF_CALL = ("valid", "invalid_reasons", "errors", "metric", "label", "duration_s", "query_count", "latency")
 
 
-def check_call(
-    call: Mapping[str, Any], runs: Mapping[str, Mapping[str, bytes]], *, is_whole: bool = True
-) -> Iterator[Problem]:
+def check_call(call: Mapping[str, Any], runs: Mapping[str, RunFiles], *, is_whole: bool = True) -> Iterator[Problem]:
     """V13: results.json says what the files of its runs say.
 
     runs: their files, by their folders. is_whole: these are all of the call; else of what is not there nothing is said.
@@ -285,17 +258,17 @@ def check_call(
     for row in scenarios if isinstance(scenarios, list) else []:
         for kind in ("performance", "accuracy"):
             said = mapping(mapping(row).get(kind))
-            files = runs.get(str(said.get("folder")), {})
+            files = runs.get(str(said.get("folder")), RunFiles())
             if said and is_whole and RESULT not in files:
                 yield problem_of("V13", path, f"a run in {said.get('folder')}", "a folder of the bundle")
             if not said or RESULT not in files:
                 continue
-            result = object_in(files, RESULT)
+            result = mapping(files.object(RESULT))
             keys = _OF_CALL if kind == "performance" else _OF_CALL[:3]
             yield from differences("V13", path, said, {key: result.get(key) for key in keys})
             labels |= set(str(result.get("label")).split("; "))
             if kind == "accuracy" and SCORE in files:
-                yield from differences("V13", path, said, {"metrics": object_in(files, SCORE).get("metrics")})
+                yield from differences("V13", path, said, {"metrics": mapping(files.object(SCORE)).get("metrics")})
     own = str(call.get("label")).split("; ")
     for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL):
         if label in labels and label not in own:
@@ -303,13 +276,15 @@ def check_call(
 
 
 def _of_parts(
-    folder: str, files: Mapping[str, bytes], log: LoadGenLog, masked: Mapping[str, Collection[str]]
+    folder: str, files: RunFiles, log: LoadGenLog, masked: Mapping[str, Collection[str]]
 ) -> Iterator[Problem]:
-    result = object_in(files, RESULT)
+    result = mapping(files.object(RESULT))
     yield from _of_round(folder + DETAIL, log)
     yield from _of_label(folder + RESULT, result, log)
     yield from _of_result(folder + RESULT, result, log)
     if RECORD in files:
-        yield from _of_record(folder + RECORD, object_in(files, RECORD), result, files, masked)
+        yield from _of_record(folder + RECORD, mapping(files.object(RECORD)), result, files, masked)
     if SCORE in files:
-        yield from _of_score(folder, object_in(files, SCORE), files.get(SCORE_TEXT, b"").decode("utf-8", "replace"))
+        yield from _of_score(
+            folder, mapping(files.object(SCORE)), files.get(SCORE_TEXT, b"").decode("utf-8", "replace")
+        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlperf_results.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.textdocuments import mapping, part
 
 from results_store import published
 from results_store.keys import digest_of
@@ -77,11 +78,8 @@ class Place:
     system: str = ""
 
 
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A text without the blanks around it; "" of what is none."""
     return value.strip() if isinstance(value, str) else ""
 
 
@@ -96,33 +94,33 @@ def _whole(value: object) -> int:
 
 def setting(result: Mapping[str, Any], name: str) -> Any:
     """The value of a setting of result.json; None where it has none."""
-    return _object(_object(result.get("run")).get(name)).get("value")
+    return part(result, "run", name, "value")
 
 
 def chosen_settings(result: Mapping[str, Any]) -> dict[str, str]:
     """What the user chose: the settings whose origin is the user, and the lines of a user.conf of the user's own."""
-    run = _object(result.get("run"))
+    run = mapping(result.get("run"))
     found = {
-        name: f"{_object(run[name])['value']}"
+        name: f"{mapping(run[name])['value']}"
         for name in _CHOSEN
-        if _object(run.get(name)).get("origin") == "user" and "value" in _object(run[name])
+        if mapping(run.get(name)).get("origin") == "user" and "value" in mapping(run[name])
     }
-    lines = _object(result.get("user_conf_lines"))
+    lines = mapping(result.get("user_conf_lines"))
     return {**found, **{f"user.conf {name}": f"{value}" for name, value in lines.items()}}
 
 
 def data_kind(documents: Documents) -> str:
     """`synthetic` where a model, a data set or a backend was made up, `tiny` of the small real ones, else `real`."""
     said = documents.result.get("is_synthetic")
-    if said is True or any(value is True for value in _object(said).values()):
+    if said is True or any(value is True for value in mapping(said).values()):
         return "synthetic"
-    source = _text(documents.results.get("source"))
+    source = text_of(documents.results.get("source"))
     return source if source in DATA_KINDS else "real"
 
 
 def model_digest(documents: Documents, place: Place) -> str:
     """What tells models apart: the SHA-256 of the file, of the list of several; published ids where there is none."""
-    digests = _object(documents.result.get("model_sha256"))
+    digests = mapping(documents.result.get("model_sha256"))
     if len(digests) == 1:
         return str(next(iter(digests.values())))
     if digests:
@@ -135,8 +133,8 @@ def model_digest(documents: Documents, place: Place) -> str:
 
 def precision(documents: Documents) -> str:
     """The numeric type of the weights."""
-    own = _text(setting(documents.result, "precision"))
-    return own or published.precision_of(_text(documents.measurements.get("weight_data_types")))[0]
+    own = text_of(setting(documents.result, "precision"))
+    return own or published.precision_of(text_of(documents.measurements.get("weight_data_types")))[0]
 
 
 def software(documents: Documents) -> tuple[str, str]:
@@ -144,9 +142,9 @@ def software(documents: Documents) -> tuple[str, str]:
 
     What every run has and no figure depends on, and remarks that stand among the versions, are left out.
     """
-    framework = _text(documents.system.get("framework"))
-    backend = _text(setting(documents.result, "backend"))
-    said = {str(name): str(value) for name, value in _object(documents.result.get("versions")).items()}
+    framework = text_of(documents.system.get("framework"))
+    backend = text_of(setting(documents.result, "backend"))
+    said = {str(name): str(value) for name, value in mapping(documents.result.get("versions")).items()}
     versions = {name: value for name, value in said.items() if value[:1].isdigit() and name not in ("numpy", "python")}
     if not backend:
         return published.stack_of(framework), framework
@@ -155,32 +153,33 @@ def software(documents: Documents) -> tuple[str, str]:
 
 
 def _accelerators(documents: Documents) -> tuple[str, int]:
-    machine = _object(documents.result.get("machine"))
+    machine = mapping(documents.result.get("machine"))
     if setting(documents.result, "device") != "cuda":
         return "", 0
-    gpus = [_object(gpu) for gpu in machine.get("gpus") or ()]
-    names = sorted({_text(gpu.get("name")) for gpu in gpus} - {""})
+    found = machine.get("gpus")
+    gpus = [mapping(gpu) for gpu in (found if isinstance(found, list) else ())]
+    names = sorted({text_of(gpu.get("name")) for gpu in gpus} - {""})
     used = setting(documents.result, "gpus")
     return " + ".join(names), len(used) if isinstance(used, list) and used else len(gpus)
 
 
 def _own_facts(documents: Documents) -> Iterator[tuple[str, str]]:
     host = documents.host
-    name = " ".join(filter(None, (_text(host.get("CM_HOST_OS_FLAVOR")), _text(host.get("CM_HOST_OS_VERSION")))))
-    kernel = _KERNEL.match(_text(host.get("CM_HOST_OS_KERNEL_VERSION")))
+    name = " ".join(filter(None, (text_of(host.get("CM_HOST_OS_FLAVOR")), text_of(host.get("CM_HOST_OS_VERSION")))))
+    kernel = _KERNEL.match(text_of(host.get("CM_HOST_OS_KERNEL_VERSION")))
     yield "operating_system", f"{name}, kernel {kernel.group()}" if name and kernel else name
     for fact, key in _HOST_FACTS:
-        yield fact, _text(host.get(key))
+        yield fact, text_of(host.get(key))
 
 
 def _own_system(documents: Documents) -> System:
-    machine = _object(documents.result.get("machine"))
+    machine = mapping(documents.result.get("machine"))
     accelerator, count = _accelerators(documents)
     return System(
         accelerator=accelerator,
         accelerator_count=count,
         nodes=1,
-        cpu=_text(machine.get("processor")) or _text(documents.host.get("CM_HOST_CPU_MODEL_NAME")),
+        cpu=text_of(machine.get("processor")) or text_of(documents.host.get("CM_HOST_CPU_MODEL_NAME")),
         sockets=_whole(documents.host.get("CM_HOST_CPU_SOCKETS")),
         cores=_whole(machine.get("usable_core_count")),
         memory_gib=round(_whole(machine.get("memory_bytes")) / _GIB),
@@ -200,17 +199,17 @@ def memory_gib(text: str) -> int:
 def _described_system(documents: Documents) -> System:
     described = documents.system
     nodes = max(_whole(described.get("number_of_nodes")), 1)
-    accelerator = _text(described.get("accelerator_model_name"))
+    accelerator = text_of(described.get("accelerator_model_name"))
     accelerator = "" if published.is_nothing(accelerator) else accelerator
     return System(
         accelerator=accelerator,
         accelerator_count=nodes * _whole(described.get("accelerators_per_node")) if accelerator else 0,
         nodes=nodes,
-        cpu=_text(described.get("host_processor_model_name")),
+        cpu=text_of(described.get("host_processor_model_name")),
         sockets=_whole(described.get("host_processors_per_node")),
         cores=_whole(described.get("host_processor_core_count")),
-        memory_gib=memory_gib(_text(described.get("host_memory_capacity"))),
-        facts={name: value for name in _SYSTEM_FACTS if (value := _text(described.get(name)))},
+        memory_gib=memory_gib(text_of(described.get("host_memory_capacity"))),
+        facts={name: value for name in _SYSTEM_FACTS if (value := text_of(described.get(name)))},
     )
 
 
@@ -228,12 +227,12 @@ def configuration_of(place: Place, documents: Documents, round_name: str = "") -
         benchmark=benchmark,
         round=round_name,
         division=place.division,
-        category=_text(documents.system.get("system_type")),
+        category=text_of(documents.system.get("system_type")),
         scenario=place.scenario,
         precision=precision(documents),
         tier=tier,
         stack=software(documents)[0],
-        device=_text(setting(documents.result, "device")) or published.device_of(system.accelerator),
+        device=text_of(setting(documents.result, "device")) or published.device_of(system.accelerator),
         data_kind=data_kind(documents),
         run_class=place.run_class,
         model_digest=model_digest(documents, place),
@@ -249,9 +248,9 @@ def labels_of(label: str, configuration: Configuration, documents: Documents) ->
     """
     found: list[str] = [UNOFFICIAL]
     rest: list[str] = []
-    for part in filter(None, label.split("; ")):
-        short = next((short for words, short in LABELS if part.startswith(words)), "")
-        (found if short else rest).append(short or part)
+    for own in filter(None, label.split("; ")):
+        short = next((short for words, short in LABELS if own.startswith(words)), "")
+        (found if short else rest).append(short or own)
     if configuration.data_kind != "real":
         found.append("synthetic" if configuration.data_kind == "synthetic" else "tiny")
     if configuration.run_class == "test":
@@ -263,7 +262,7 @@ def labels_of(label: str, configuration: Configuration, documents: Documents) ->
 
 def made_utc(documents: Documents, started: str) -> str:
     """When a run began, `2026-11-23T10:20:30Z`; where only the log says, in the machine's own time, without the Z."""
-    text = _text(documents.result.get("started_utc")) or _text(documents.record.get("made_utc"))
+    text = text_of(documents.result.get("started_utc")) or text_of(documents.record.get("made_utc"))
     found = re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", text)
     if found is None:
         return started

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.foundruns import FoundRun, find_runs
+from mlperf_results.foundruns import FoundRun, RunFiles, files_of, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of, read_measurements, read_system, scenario_folder, tree_folder
-from mlperf_results.runfacts import RunFacts, contents_of, facts_of
+from mlperf_results.runfacts import RunFacts, facts_of
+from mlperf_results.textdocuments import mapping
 from mlperf_results.wholefile import read_object
 
 from results_store.derivations import (
@@ -27,16 +28,14 @@ from results_store.derivations import (
     Checked,
     check_call,
     check_run,
-    mapping,
-    object_in,
     problem_of,
 )
 from results_store.facts import Documents
-from results_store.masking import LOGS, OF_RUN
+from results_store.masking import LOGS, OF_CALL, OF_RUN
 from results_store.model import File, NewResult, Problem
 from results_store.runresults import Runs, result_of_runs
 
-CALL = "results.json"
+CALL, ENVIRONMENT = OF_CALL
 _DEEPEST = 5
 """How many folders above a run the files of its call are looked for, within the folder that is imported."""
 
@@ -83,21 +82,21 @@ def _grouped(root: Path) -> tuple[dict[Path, list[FoundRun]], list[LeftOut]]:
 class _Run:
     """A run as it was read: its files by name, what they say, and what of them does not fit; None: nobody looked."""
 
-    contents: Mapping[str, bytes]
+    contents: RunFiles
     facts: RunFacts
     problems: tuple[Problem, ...] | None
 
 
 def _read(run: FoundRun, folder: Path) -> _Run:
     """Read a run; one of this project is checked. Raises LogError."""
-    contents = contents_of(run, OF_RUN)
+    contents = files_of(run, OF_RUN)
     if RESULT not in contents:
         return _Run(contents, facts_of(run, contents), None)
     checked = _checked(contents, run.paths.folder.relative_to(folder.parent.parent).as_posix())
     return _Run(contents, facts_of(run, contents, checked.log), checked.problems)
 
 
-def _checked(contents: Mapping[str, bytes], place: str) -> Checked:
+def _checked(contents: RunFiles, place: str) -> Checked:
     try:
         return check_run(contents, place)
     except (ValueError, TypeError, RecursionError) as error:  # what no file of ours holds
@@ -118,10 +117,10 @@ def _files(folder: Path, runs: tuple[_Run, ...]) -> Iterator[File]:
 
 def _documents(performance: _Run, calls: _Calls) -> Documents:
     run, is_ours = performance.facts.run, performance.facts.result is not None
-    host = calls.above(run.paths.folder, "environment.json")[1].get("host")
+    host = calls.above(run.paths.folder, ENVIRONMENT)[1].get("host")
     return Documents(
         result=performance.facts.result or {},
-        record=object_in(performance.contents, RECORD) if is_ours else {},
+        record=mapping(performance.contents.object(RECORD)) if is_ours else {},
         host=mapping(host),
         results=calls.above(run.paths.folder, CALL)[1] if is_ours else {},
         system=read_system(run),

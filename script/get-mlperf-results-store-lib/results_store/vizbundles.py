@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import json_object
+from mlperf_results.textdocuments import json_object, mapping
 
-from results_store.curveresults import CurveFacts, result_of_curve, text_of
+from results_store.curveresults import CurveFacts, result_of_curve
+from results_store.facts import text_of
 from results_store.keys import digest_of
 from results_store.model import CurvePoint, NewResult
 from results_store.resultfolders import LeftOut
@@ -28,11 +29,6 @@ class WrongBundle(ValueError):
     """The file is no bundle of the viewer; the message says what it should have."""
 
 
-def _object(value: object, name: str = "") -> Mapping[str, Any]:
-    found = value.get(name) if name and isinstance(value, Mapping) else value
-    return found if isinstance(found, Mapping) else {}
-
-
 def _number(value: object) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
@@ -40,7 +36,7 @@ def _number(value: object) -> float | None:
 
 def _point(run: Mapping[str, Any]) -> tuple[CurvePoint, float] | None:
     """A point and its seconds; None where it lacks a figure of the chart."""
-    direct, derived = _object(run, "direct_fields"), _object(run, "derived_fields")
+    direct, derived = mapping(run.get("direct_fields")), mapping(run.get("derived_fields"))
     figures = [_number(derived.get(name)) for name in ("system_tps", "tps_per_user", "ttft")]
     concurrency, duration = _number(direct.get("concurrency")), _number(direct.get("measured_run_duration"))
     if None in figures or concurrency is None:
@@ -59,7 +55,7 @@ def _point(run: Mapping[str, Any]) -> tuple[CurvePoint, float] | None:
 
 def _system(combined: Mapping[str, Any]) -> dict[str, Any]:
     """What the parts of a combined submission say of the system, as system_desc.json has it."""
-    details, metadata = _object(combined, "sut_details"), _object(combined, "sut_metadata")
+    details, metadata = mapping(combined.get("sut_details")), mapping(combined.get("sut_metadata"))
     nodes = details.get("node_types")
     backend = text_of(details.get("serving_framework"))
     rows = [{"inference_backend": backend, **node} for node in nodes or () if isinstance(node, dict)]
@@ -67,10 +63,10 @@ def _system(combined: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult | str:
-    combined = _object(entry, "combined_submission")
-    model, info = _object(combined, "model_metadata"), _object(combined, "submission_info")
+    combined = mapping(entry.get("combined_submission"))
+    model, info = mapping(combined.get("model_metadata")), mapping(combined.get("submission_info"))
     name = text_of(model.get("model_name"))
-    found = [_point(_object(run, "run")) for run in runs]
+    found = [_point(mapping(run.get("run"))) for run in runs]
     points = sorted((one for one in found if one is not None), key=lambda one: one[0].concurrency)
     if not name or not points:
         return f"none of {len(runs)} runs has its figures" if name else "it names no model"
@@ -106,6 +102,6 @@ def curves_of_bundle(path: Path) -> Iterator[NewResult | LeftOut]:
         raise WrongBundle(f"{path.name} is no bundle of mlperf-viz: bundle_version {VERSION}, submissions and runs")
     rows = [run for run in runs if isinstance(run, dict)]
     for number, entry in enumerate(entries):
-        said = _object(entry)
+        said = mapping(entry)
         result = _curve(said, [run for run in rows if run.get("submission_id") == said.get("id")])
         yield LeftOut(f"submissions[{number}]", result) if isinstance(result, str) else result
