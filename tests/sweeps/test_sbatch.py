@@ -167,6 +167,18 @@ def test_a_refusal_is_told_and_the_point_stays_planned(fake: Path, tmp_path: Pat
     assert executor.states(sweep) == {"a": State.PLANNED}
 
 
+def test_what_slurm_prints_on_several_lines_stays_on_several_lines(fake: Path) -> None:
+    (fake / "sbatch").write_text(
+        f"echo 'sbatch: error: no address' >&2; echo 'sbatch: error: no address' >&2; {SILENT}"
+    )
+    (problem,) = SlurmExecutor().problems()
+    assert problem.splitlines() == [
+        "Slurm does not answer:",
+        "  sbatch: error: no address",
+        "  Unable to contact slurm controller (connect failure)",
+    ]
+
+
 def test_only_jobs_of_this_folder_with_the_number_that_was_noted_are_cancelled(fake: Path, tmp_path: Path) -> None:
     sweep = SweepFolder(tmp_path / "sweep")
     points = [make_point(sweep, name, "true") for name in ("a", "b")]

@@ -85,6 +85,7 @@ def test_a_result_that_was_changed_is_set_aside_and_made_again(sweep: SweepFolde
     ("program", "outcome", "code", "expected", "reason"),
     [
         ("exit 9", None, 1, State.FAILED, "exit code 9"),
+        ("echo; echo 'CM error: get-x: no network'; exit 1", None, 1, State.FAILED, "exit code 1: get-x: no network"),
         ("kill -9 $$", None, 1, State.FAILED, "killed by SIGKILL"),
         ("""echo '{"verdict": "INVALID"}' > o.json; exit 4""", "o.json", 2, State.INVALID, "exit code 4"),
         ("""echo '{"verdict": "VALID"}' > o.json; exit 4""", "o.json", 1, State.FAILED, "exit code 4"),

@@ -23,6 +23,8 @@ STALE_AFTER = 3
 MARKER = "CM_SWEEP_POINT"
 """Variable of everything that a point starts; finds what a killed attempt has left behind."""
 
+_SEARCHED_BYTES, _LONGEST_ERROR = 1 << 16, 300
+
 
 def utc_now() -> str:
     """The time of this machine, for people only: nothing is decided by it."""
@@ -117,6 +119,14 @@ def end_leftovers(point: Path) -> int:
                     os.kill(int(entry.name), signal.SIGKILL)
                     killed += 1
     return killed
+
+
+def last_error(out: Path) -> str:
+    """The first line of the last error that CM printed into a file; empty where it printed none."""
+    with open(out, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _SEARCHED_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return text.rpartition("\nCM error: ")[2].split("\n", 1)[0][:_LONGEST_ERROR] if "\nCM error: " in text else ""
 
 
 # What was published.

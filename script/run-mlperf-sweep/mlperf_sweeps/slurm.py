@@ -64,7 +64,9 @@ class SlurmExecutor:
             verdict = self.client.run(
                 "sbatch", "--test-only", *sbatch.request_words(self.options, ()), stdin="#!/bin/bash\n"
             )
-            wrong = [f"Slurm refuses such a job: {verdict.told}"] if verdict.code else []
+            what = "Slurm does not answer" if verdict.is_silence else "Slurm refuses such a job"
+            told = verdict.told.replace("\n", "\n  ")
+            wrong = [f"{what}:\n  {told}" if "\n" in told else f"{what}: {told}"] if verdict.code else []
         return tuple(wrong)
 
     def preview(self, sweep: SweepFolder, planned_s: Sequence[float]) -> str:

@@ -38,7 +38,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client did. told: its words, on one line."""
+    """What a client did. told: its words, line by line, each line once."""
 
     code: int
     out: str
@@ -48,6 +48,11 @@ class Answer:
     def is_silence(self) -> bool:
         """Whether the controller did not answer."""
         return self.code != 0 and SILENCE.search(self.told) is not None
+
+    @property
+    def line(self) -> str:
+        """Its words on one line, for the middle of a sentence."""
+        return self.told.replace("\n", "; ")
 
 
 class Client:
@@ -87,7 +92,8 @@ class Client:
             raise ExecutorError(
                 f"{words[0]} cannot be started: {error}; try: cm run script --tags=get,slurm"
             ) from error
-        return Answer(done.returncode, done.stdout, " ".join(done.stderr.split()))
+        lines = dict.fromkeys(" ".join(line.split()) for line in done.stderr.splitlines())
+        return Answer(done.returncode, done.stdout, "\n".join(filter(None, lines)))
 
     def ask(self, *words: str) -> str:
         """What a client prints. Silence is asked again, never taken for an answer. Raises ExecutorError."""
@@ -100,7 +106,7 @@ class Client:
             if pause is not None:
                 time.sleep(pause)
         raise ExecutorError(
-            f"{words[0]} failed: {answer.told or f'exit code {answer.code}'}; jobs that were submitted go on, "
+            f"{words[0]} failed: {answer.line or f'exit code {answer.code}'}; jobs that were submitted go on, "
             "and the same command finds them again; try: sinfo"
         )
 
@@ -116,4 +122,4 @@ class Client:
             time.sleep(pause)
             if number := known():
                 return number
-        raise ExecutorError(f"sbatch refused the job: {answer.told or answer.out.strip() or 'without a word'}")
+        raise ExecutorError(f"sbatch refused the job: {answer.line or answer.out.strip() or 'without a word'}")

@@ -231,7 +231,9 @@ def _measure(
     label = "not exclusive" if reasons else ""
     known = {"label": label, "reasons": reasons, "busy": busy, "before": before, "after": after}
     write_json(folder / "job.json", known, is_durable=False)
-    return stopped or judge(what, point.results, child.returncode)
+    ending = stopped or judge(what, point.results, child.returncode)
+    error = attempts.last_error(folder / "out.txt") if ending.state == "failed" else ""
+    return ending._replace(reason=f"{ending.reason}: {error}") if error else ending
 
 
 def _scratch(variable: str) -> Path | None:
