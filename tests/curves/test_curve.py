@@ -17,12 +17,13 @@ from mlperf_curves.clientfiles import read_run
 from mlperf_curves.curve import Client, CurvePoint, CurveRun, curve_points
 from mlperf_curves.edition import read_edition
 from mlperf_curves.point import Maker, PointError
+from mlperf_curves.pointfiles import PROVENANCE, read_provenance
 from mlperf_curves.request import read_request
 from mlperf_curves.rules import check_tree
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
 from mlperf_sweeps.local import LocalExecutor
 from mlperf_sweeps.sweep import Conduct, read_plan
-from stub_openai import running_stub
+from stub_openai import MODEL, running_stub
 
 FLOOR_S = 0.1
 
@@ -93,6 +94,7 @@ def test_a_curve_is_made_stopped_and_resumed(tmp_path: Path, url: str, monkeypat
     assert "<script" not in html and "http://" not in html.replace("http://127.0.0.1", "")
 
     submission = run.tree(points)
+    assert read_provenance(submission / PROVENANCE).served_model == MODEL
     assert sorted(path.name for path in (submission / "results/undeclared/gpt-oss-120b").iterdir()) == [
         "r1", "r4",
     ]  # fmt: skip

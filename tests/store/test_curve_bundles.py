@@ -187,6 +187,20 @@ def test_a_summary_scaled_as_a_whole_agrees_with_itself_without_samples(folder: 
     assert received(forged(bundle, both)).verification == "summary"
 
 
+def test_a_model_that_the_server_calls_otherwise_is_claimed_where_the_curve_says_so(tmp_path: Path):
+    points = measured(tmp_path / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
+    declared = declaration(offline=Offline.NONE, dataset_samples=32, served_model="/models/tiny")
+    tree = write_tree(tmp_path / "tree", declared, points)
+    config = tree / START / "r4" / "config.yaml"
+    config.write_text(config.read_text().replace("name: gpt-oss-120b", "name: /models/tiny"))
+    result = received(made(tree, with_events=False))
+    assert "claimed: the server's '<path>/tiny' is gpt-oss-120b" in result.notes
+    assert result.configuration.benchmark == "gpt-oss-120b"
+    config.write_text(config.read_text().replace("/models/tiny", "another"))
+    with pytest.raises(BundleRefused, match="model_params.name"):
+        received(made(tree, with_events=False))
+
+
 def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
     setup = Setup(concurrency=4, samples=64, dataset_samples=32, is_echo=True)
     points = measured(tmp_path / "runs", {4: setup})

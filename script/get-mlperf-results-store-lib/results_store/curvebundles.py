@@ -113,7 +113,8 @@ def _member(place: str, source: Source, sender: Sender) -> CurveMember:
 
 def _checked(files: Mapping[str, Source]) -> tuple[CurveView, list[Finding]]:
     """The one curve of a bundle, and what its rules find. Raises BundleRefused for what cannot be so."""
-    curves, unreadable = curves_of(files, read_edition())
+    read, unreadable = curves_of(files, read_edition())
+    curves = [_by_its_own_name(curve) for curve in read]
     findings = [*unreadable, *(finding for curve in curves for finding in point_findings(curve))]
     wrong = [one for one in findings if one.severity is Severity.ERROR and one.rule in _CONTRADICTIONS]
     if wrong:
@@ -125,6 +126,18 @@ def _checked(files: Mapping[str, Source]) -> tuple[CurveView, list[Finding]]:
     return curves[0], findings
 
 
+def _by_its_own_name(curve: CurveView) -> CurveView:
+    """The curve as if the server called the model by its own name, where its sender says by which it does."""
+    served = curve.provenance.served_model if curve.provenance else ""
+    points = [
+        dataclasses.replace(point, config=dataclasses.replace(point.config, model=point.declared.model))
+        if served and point.config.model == served
+        else point
+        for point in curve.points
+    ]
+    return dataclasses.replace(curve, points=tuple(points))
+
+
 def _notes(curve: CurveView, findings: list[Finding]) -> Iterator[str]:
     claimed = [f"r{point.number}" for point in curve.points if point.derived is None]
     if claimed:
@@ -132,6 +145,8 @@ def _notes(curve: CurveView, findings: list[Finding]) -> Iterator[str]:
     counted = [f"r{point.number}" for point in curve.points if point.derived is not None]
     if counted:
         yield f"derived again from the times of each sample, tokens as the sender counted them: {', '.join(counted)}"
+    if curve.provenance and curve.provenance.served_model:
+        yield f"claimed: the server's {curve.provenance.served_model!r} is {curve.points[0].declared.model}"
     told = [one for one in findings if one.severity is Severity.ERROR]
     yield from (f"no valid submission: {one}" for one in told[:_MOST_NOTES])
 

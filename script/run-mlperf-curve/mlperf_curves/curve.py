@@ -25,7 +25,7 @@ from mlperf_sweeps.states import status
 from mlperf_sweeps.sweep import Conduct, Sweep, locked, write_json, write_point
 
 from mlperf_curves.clientfiles import read_run
-from mlperf_curves.declaration import FORM, CurveFacts, form, read_declaration
+from mlperf_curves.declaration import FORM, form, read_declaration
 from mlperf_curves.events import derive
 from mlperf_curves.page import CurvePage, PointRow, csv_text, html_page, summary_text
 from mlperf_curves.point import OUTCOME, RUN
@@ -35,7 +35,7 @@ from mlperf_curves.request import CurveRequest
 from mlperf_curves.samples import SAMPLES, EventsError
 from mlperf_curves.sizing import PointCost
 from mlperf_curves.tokens import counter_of
-from mlperf_curves.tree import MeasuredPoint, write_tree
+from mlperf_curves.tree import CurveFacts, MeasuredPoint, write_tree
 
 FORMAT = 1
 UNDER_WAY = (State.PLANNED.value, State.SUBMITTED.value, State.RUNNING.value)
@@ -198,6 +198,7 @@ class CurveRun:
             target_cohort=request.target_cohort,
             dataset_samples=request.dataset_samples,
             label=label_of(request),
+            served_model=request.settings.model if request.settings.model != request.model else "",
         )
         declared = read_declaration(self.submission, facts)
         measured = [self._measured(point) for point in points]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 from mlperf_results.textdocuments import Json, json_object
 
-from mlperf_curves.edition import SeedSet
 from mlperf_curves.fields import Fields, read_fields
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.tree import Declaration
+from mlperf_curves.tree import CurveFacts, Declaration
 
 FORM = "submission.yaml"
 UNDECLARED = "not declared"
@@ -56,21 +54,6 @@ _EMPTY: Mapping[str, Json] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurveFacts:
-    """What is known of a curve without its submitter. label: why it is no result of the model, or empty."""
-
-    model: str
-    division: str
-    c_max: int
-    c_min: int | None
-    offline: Offline
-    seed_set: SeedSet
-    target_cohort: str
-    dataset_samples: int | None
-    label: str
-
-
 def form() -> str:
     """Return the text of an empty declaration, for the submitter to fill in."""
     head = "# Of the system that served the model, and of the submission. Fill it in, give it as --submission=FILE.\n"
@@ -105,14 +88,7 @@ def read_declaration(path: Path | None, facts: CurveFacts) -> Declaration:
         system=_inner(fields, "system"),
         power=_power(fields, path.parent) if path else None,
         disclosure=_inner(fields, "disclosure"),
-        model=facts.model,
-        division=facts.division,
-        c_max=facts.c_max,
-        c_min=facts.c_min,
-        offline=facts.offline,
-        seed_set=facts.seed_set,
-        target_cohort=facts.target_cohort,
-        dataset_samples=facts.dataset_samples,
+        **{each.name: getattr(facts, each.name) for each in dataclasses.fields(facts) if each.name != "label"},
         label=label,
     )
     for name in ("organization", "submission", "implementation", "system_id"):

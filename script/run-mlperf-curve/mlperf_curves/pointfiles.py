@@ -71,10 +71,14 @@ class PointProvenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """docs/provenance.json. label: why the figures are no result of the model (`synthetic`, `test run`), or empty."""
+    """docs/provenance.json. label: why the figures are no result of the model (`synthetic`, `test run`), or empty.
+
+    served_model: what the server calls the model; empty where that is its own name, or not known.
+    """
 
     dataset_samples: int | None
     label: str
+    served_model: str
     points: Mapping[str, PointProvenance]
 
 
@@ -155,6 +159,7 @@ def read_provenance(path: Source) -> Provenance:
     provenance = Provenance(
         dataset_samples=fields.whole("dataset_samples"),
         label=fields.text("label"),
+        served_model=fields.text("served_model"),
         points={name: _point_provenance(points.within(name)) for name in points.values},
     )
     return fields.checked(path, provenance)

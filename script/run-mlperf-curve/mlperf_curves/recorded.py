@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlperf_curves.clientfiles import CONFIG, RecordedRun, read_run
-from mlperf_curves.declaration import CurveFacts
 from mlperf_curves.edition import Edition, SeedSet, UnknownName
 from mlperf_curves.events import CountTokens, derive
 from mlperf_curves.pointfiles import Offline
 from mlperf_curves.regions import RegionError
-from mlperf_curves.tree import MeasuredPoint
+from mlperf_curves.tree import CurveFacts, MeasuredPoint
 
 
 class RecordedError(ValueError):
@@ -73,10 +72,8 @@ def facts_of(points: Sequence[MeasuredPoint], edition: Edition, division: str, o
         model=edition.model(models[0]).name,
         division=division,
         c_max=c_max_of(points),
-        c_min=None,
         offline=offline,
         seed_set=seeds,
         target_cohort=str(seeds.cohorts[0]),
         dataset_samples=dataset_samples_of(points),
-        label="",
     )

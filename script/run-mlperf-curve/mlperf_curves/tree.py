@@ -48,12 +48,31 @@ class TreeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What the submitter says of the whole curve. model: the folder's name, by the edition.
+class CurveFacts:
+    """What is known of a curve without its submitter. model: the folder's name, by the edition.
+
+    label: why this is no result of the model, empty for a real one. served_model: what the server calls it; empty where
+    that is its own name, or not known.
+    """
+
+    model: str
+    division: str
+    c_max: int
+    c_min: int | None = None
+    offline: Offline
+    seed_set: SeedSet
+    target_cohort: str
+    dataset_samples: int | None
+    label: str = ""
+    served_model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration(CurveFacts):
+    """What the submitter says of the whole curve.
 
     system: system_desc.json without division, C_max and tps_utilization, which are filled in. disclosure: of point.yaml
     model_precision, link_to_model, dataset_name, dataset_type, dataset_link, and what else is the same at all points.
-    label: why this is no result of the model, empty for a real one.
     """
 
     organization: str
@@ -63,16 +82,7 @@ class Declaration:
     system_id: str
     system: Mapping[str, Json]
     power: Mapping[str, Json] | None = None
-    model: str
-    division: str
-    c_max: int
-    c_min: int | None = None
-    offline: Offline
-    seed_set: SeedSet
-    target_cohort: str
     disclosure: Mapping[str, Json]
-    dataset_samples: int | None
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +281,7 @@ def _fill(submission: Path, declared: Declaration, points: Sequence[MeasuredPoin
     provenance: dict[str, Json] = {
         "format": PROVENANCE_FORMAT,
         "label": declared.label,
+        **({"served_model": declared.served_model} if declared.served_model else {}),
         "dataset_samples": declared.dataset_samples,
         "points": {f"r{one.concurrency}": _provenance_of(declared, one) for one in points},
     }
