@@ -197,7 +197,7 @@ def test_a_model_that_the_server_calls_otherwise_is_claimed_where_the_curve_says
     assert "claimed: the server's '<path>/tiny' is gpt-oss-120b" in result.notes
     assert result.configuration.benchmark == "gpt-oss-120b"
     config.write_text(config.read_text().replace("/models/tiny", "another"))
-    with pytest.raises(BundleRefused, match="model_params.name"):
+    with pytest.raises(BundleRefused, match=r"model_params\.name"):
         received(made(tree, with_events=False))
 
 
@@ -207,11 +207,21 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
     tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
     assert is_allowed(f"{START}/r4/{SAMPLES}") and not is_allowed(f"{START}/r4/point.yaml")
     plain = make_curve_bundle(tree, key())
+    assert received(plain).labels == ("unofficial", "synthetic"), "by the provenance, without samples"
+    assert received(plain).configuration.data_kind == "synthetic"
+    with Store.open(tmp_path / "a.db") as store:
+        (added,) = import_loaded(store, load(tmp_path / "tree")).added
+        assert "synthetic" in store.result(added).result.labels
+
+    def without_provenance(contents: dict[str, bytes]) -> None:
+        del contents["docs/provenance.json"]
 
     def with_samples(contents: dict[str, bytes]) -> None:
+        without_provenance(contents)
         rows = csv_of(read_samples(tmp_path / "runs" / "r4" / "events.jsonl", count_words))
         contents[f"{START}/r4/{SAMPLES}"] = rows.encode()
 
+    assert received(forged(plain, without_provenance)).labels == ("unofficial",)
     assert received(forged(plain, with_samples)).labels == ("unofficial", "synthetic")
 
 

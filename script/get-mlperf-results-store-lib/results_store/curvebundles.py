@@ -22,7 +22,7 @@ from mlperf_curves.clientfiles import CONFIG, SUMMARY
 from mlperf_curves.edition import read_edition
 from mlperf_curves.events import read_samples
 from mlperf_curves.fields import ClientFileError, HeldFile, Source
-from mlperf_curves.findings import CurveView, Finding, Severity
+from mlperf_curves.findings import CurveView, Finding, Severity, grouped
 from mlperf_curves.pointfiles import POINT, PROVENANCE
 from mlperf_curves.pointrules import point_findings
 from mlperf_curves.readtree import NoTree, curves_of, files_of, tree_of_curve
@@ -79,7 +79,10 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[C
     if not with_events:
         return
     if not samples:
-        raise NoCurve(f"--with_events: {folder} has no samples beside its points\nhint: give the curve's own folder")
+        raise NoCurve(
+            f"--with_events: {folder} has no samples beside its points\n"
+            "hint: give the folder that run,mlperf,curve measured into; a tree of --from_recorded has none"
+        )
     for place in sorted(names):
         path = samples.get(place.rpartition("/")[2])
         if path is not None:
@@ -147,8 +150,8 @@ def _notes(curve: CurveView, findings: list[Finding]) -> Iterator[str]:
         yield f"derived again from the times of each sample, tokens as the sender counted them: {', '.join(counted)}"
     if curve.provenance and curve.provenance.served_model:
         yield f"claimed: the server's {curve.provenance.served_model!r} is {curve.points[0].declared.model}"
-    told = [one for one in findings if one.severity is Severity.ERROR]
-    yield from (f"no valid submission: {one}" for one in told[:_MOST_NOTES])
+    told = grouped([one for one in findings if one.severity is Severity.ERROR])
+    yield from (f"no valid submission: {line}" for line in told[:_MOST_NOTES])
 
 
 def result_of_members(members: Mapping[str, bytes]) -> NewResult:
@@ -167,6 +170,7 @@ def result_of_members(members: Mapping[str, bytes]) -> NewResult:
         files=own,
         provenance=files.get(PROVENANCE),
         point=_AS_JSON[POINT],
+        is_echo=any(point.is_echo for point in curve.points),
     )
     try:
         result = result_of_files(facts)
@@ -185,12 +189,9 @@ def result_of_members(members: Mapping[str, bytes]) -> NewResult:
         for name, content in members.items()
     ]
     is_derived = all(point.derived is not None for point in curve.points)
-    echoed = any(point.derived and 2 * point.derived.echoed >= point.derived.issued for point in curve.points)
-    labels = (*result.labels, "synthetic") if echoed and "synthetic" not in result.labels else result.labels
     return dataclasses.replace(
         result,
         kind="crowd",
-        labels=labels,
         verification="logs consistent" if is_derived else "summary",
         files=tuple(kept),
         notes=(*result.notes, *_notes(curve, findings)),

@@ -24,7 +24,8 @@ _LABELS = ("synthetic", "test run")
 class CurveFacts:
     """What is said of a curve. name: the model's. identity: what tells it from another curve of the model.
 
-    system: system_desc.json. label: why it is no result of the model, "" for a real one. durations_s: of the points of
+    system: system_desc.json. label: why it is no result of the model, "" for a real one. is_echo: answers are their
+    prompts. durations_s: of the points of
     a fixed concurrency, by concurrency.
     """
 
@@ -36,6 +37,7 @@ class CurveFacts:
     precision: str
     system: Mapping[str, Any]
     label: str
+    is_echo: bool = False
     durations_s: Mapping[int, float]
     points: tuple[CurvePoint, ...]
     accuracy: tuple[Accuracy, ...]
@@ -124,7 +126,7 @@ def _configuration(curve: CurveFacts, labels: Sequence[str]) -> Configuration:
 
 def result_of_curve(curve: CurveFacts) -> NewResult:
     """The result of a curve that has a point."""
-    labels = [label for label in _LABELS if label in curve.label]
+    labels = [label for label in _LABELS if label in curve.label or (curve.is_echo and label == "synthetic")]
     configuration = _configuration(curve, labels)
     if configuration.run_class == "test":
         labels.append("test run")

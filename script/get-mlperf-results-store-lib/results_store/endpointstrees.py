@@ -40,7 +40,8 @@ _KEPT = (SUMMARY, SCORES)
 class CurveFiles:
     """The files of a model's folder by their place in it (r4/point.yaml). point: point.yaml, or .json in a bundle.
 
-    organization, submission: "" where they are not known.
+    organization, submission: "" where they are not known. is_echo: by what comes beside the files, answers are
+    their prompts.
     """
 
     name: str
@@ -49,6 +50,7 @@ class CurveFiles:
     files: Mapping[str, Source]
     provenance: Source | None
     point: str = POINT
+    is_echo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
     if not shown:
         return f"none of {len(points)} points has its figures"
     files, first = tuple(_files(curve, points)), points[0]
-    started = [one.started_utc for one in provenance.points.values()] if provenance is not None else []
+    known = provenance.points if provenance is not None else {}
+    echoes = [one for one in points if one.name in known and 2 * known[one.name].echoed >= one.summary.issued > 0]
     timed = [point for point in points if point.declared.offline != Offline.DEDICATED.value]
     return result_of_curve(
         CurveFacts(
@@ -138,12 +141,13 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
             precision=first.precision,
             system=_system(curve, points),
             label=provenance.label if provenance is not None else "",
+            is_echo=curve.is_echo or bool(echoes),
             durations_s={point.declared.concurrency: point.summary.duration_s for point in timed},
             points=shown,
             accuracy=tuple(_accuracy(points)),
             files=files,
             notes=tuple(notes),
-            made_utc=min(filter(None, started), default=""),
+            made_utc=min(filter(None, (one.started_utc for one in known.values())), default=""),
         )
     )
 

@@ -52,8 +52,8 @@ _LONGEST_ANSWER = 1 << 20
 _LONGEST_TOKEN = 4096
 _CHANGED = "files that were changed after the run; make the run again"
 _CONTRADICTS = (
-    "docs/reference/endpoints-rules.md has the rules; where the server has another name for the model, give the line of "
-    "the curve again: its tree then has the name of --served_model"
+    "docs/reference/endpoints-rules.md has the rules; where the server has another name for the model, give the line "
+    "of the curve again: its tree then has the name of --served_model"
 )
 _HINTS = {
     401: "give the collector's token: --token=FILE",

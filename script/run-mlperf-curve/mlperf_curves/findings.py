@@ -74,6 +74,18 @@ class PointView:
             return self.derived.greatest_in_flight
         return self.provenance.greatest_in_flight if self.provenance else None
 
+    @property
+    def echoed(self) -> int:
+        """How many answers were their prompt, 0 where no events say it."""
+        if self.derived is not None:
+            return self.derived.echoed
+        return self.provenance.echoed if self.provenance else 0
+
+    @property
+    def is_echo(self) -> bool:
+        """True where half of the answers or more were their prompt: no model made them."""
+        return 0 < self.summary.issued <= 2 * self.echoed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveView:

@@ -219,9 +219,8 @@ def is_no_stand_in(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says = Says("E17", f"{point.path}/{POINT}")
     if curve.provenance and curve.provenance.label:
         yield says.error(f"labelled: {curve.provenance.label}", f"no label in {PROVENANCE}")
-    echoed = point.derived.echoed if point.derived else point.provenance.echoed if point.provenance else 0
-    if echoed and echoed * 2 >= point.summary.issued:
-        yield says.error(f"{echoed} of {point.summary.issued} answers are their prompt", "answers of a model")
+    if point.is_echo:
+        yield says.error(f"{point.echoed} of {point.summary.issued} answers are their prompt", "answers of a model")
     if point.declared.dataset not in curve.edition.dataset_samples:
         known = ", ".join(curve.edition.dataset_samples)
         yield says.warning(f"data set {point.declared.dataset!r}", f"one of the edition's: {known}")
