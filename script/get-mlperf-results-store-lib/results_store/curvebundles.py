@@ -38,7 +38,7 @@ _AS_JSON = {POINT: "point.json", CONFIG: "config.json"}
 _POINT_FILES = ("point.json", "config.json", SUMMARY, "accuracy_results.json", "system_desc.json", SAMPLES)
 _NAME = re.compile(r"results/[^/]+/[^/]+/r\d{1,9}/([a-z_]+\.(?:json|csv))")
 _MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
-_CONTRADICTIONS = frozenset(("E0", "E1", "E2", "E3", "E7", "E8", "E10", "E11", "E14", "E19"))
+CONTRADICTIONS = frozenset(("E0", "E1", "E2", "E3", "E7", "E8", "E10", "E11", "E14", "E19"))
 """What cannot be so refuses a bundle; what is merely no good submission is noted: short runs, failed requests ..."""
 _MOST_NOTES = 20
 _MOST_SAMPLES = 400_000
@@ -119,7 +119,7 @@ def _checked(files: Mapping[str, Source]) -> tuple[CurveView, list[Finding]]:
     read, unreadable = curves_of(files, read_edition())
     curves = [_by_its_own_name(curve) for curve in read]
     findings = [*unreadable, *(finding for curve in curves for finding in point_findings(curve))]
-    wrong = [one for one in findings if one.severity is Severity.ERROR and one.rule in _CONTRADICTIONS]
+    wrong = [one for one in findings if one.severity is Severity.ERROR and one.rule in CONTRADICTIONS]
     if wrong:
         raise BundleRefused(
             *(Problem(rule=one.rule, file=one.path, found=one.found, expected=one.allowed) for one in wrong[:50])

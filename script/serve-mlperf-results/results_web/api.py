@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .guard import tagged
-from .links import Links, ServerLinks
+from .links import LINK, Links
 from .pages import MOST_OF_CONFIGURATION, filter_of, row_batches, rows_of_query
 from .queries import TableQuery, query_of
 from .shown import plain
@@ -35,7 +35,6 @@ FORMAT: Final = 1
 MOST_ROWS_JSON: Final = 1_000
 MOST_ROWS_CSV: Final = 100_000
 NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels"))
-LINK = ServerLinks()
 
 
 def row_object(row: Row, link: Links) -> dict[str, Any]:

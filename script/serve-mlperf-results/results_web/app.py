@@ -23,7 +23,7 @@ from .comparepage import compare_page
 from .comparison import MOST
 from .database import VERIFIERS, Database
 from .guard import SecurityHeaders, tagged
-from .links import ServerLinks
+from .links import LINK, Links
 from .queries import query_of
 from .render import page, style
 from .resultpage import result_page
@@ -32,7 +32,6 @@ from .tables import COLUMNS, SORTS
 from .words import LABELS, VERIFICATIONS
 
 HTML = "text/html; charset=utf-8"
-LINK = ServerLinks()
 
 
 @dataclass(slots=True)
@@ -132,7 +131,7 @@ async def result_file(request: Request) -> Response:
     return answer
 
 
-def keyed(function: Callable[[Store, str, ServerLinks, str], str | None]) -> Callable[..., object]:
+def keyed(function: Callable[[Store, str, Links, str], str | None]) -> Callable[..., object]:
     """An endpoint for a page that has a key in its address."""
 
     async def endpoint(request: Request) -> Response:

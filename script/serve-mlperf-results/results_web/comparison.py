@@ -8,6 +8,7 @@ from typing import Final
 
 from results_store.model import Result
 
+from .resultpage import configuration_pairs, system_pairs
 from .shown import minute, quantity
 from .words import RUN_CLASSES, figure_words
 
@@ -82,37 +83,20 @@ def facts_of(results: Sequence[Result]) -> list[Fact]:
 
 def _facts(one: Result) -> dict[str, str]:
     result = one.result
-    configuration, system = result.configuration, result.configuration.system
-    found = {
-        "Software": result.stack_version or configuration.stack,
-        "Precision": configuration.precision,
-        "Quality tier": configuration.tier,
-        "Division": configuration.division,
-        "Category": configuration.category,
-        "Round": configuration.round,
-        "Data": configuration.data_kind,
-        "Length of run": RUN_CLASSES.get(configuration.run_class, configuration.run_class),
-        "Device": configuration.device,
-        "Model": configuration.model_digest,
-        "Accelerator": system.accelerator,
-        "Accelerators": str(system.accelerator_count),
-        "For each accelerator": quantity(result.value / system.accelerator_count)
-        if system.accelerator_count and result.higher_is_better
+    accelerators = result.configuration.system.accelerator_count
+    found = dict(configuration_pairs(result.configuration)) | dict(system_pairs(result.configuration.system))
+    found |= {
+        "Software": result.stack_version or result.configuration.stack,
+        "For each accelerator": quantity(result.value / accelerators)
+        if accelerators and result.higher_is_better
         else "",
-        "Nodes": str(system.nodes),
-        "Processor": system.cpu,
-        "Sockets": str(system.sockets),
-        "Cores": str(system.cores),
-        "Memory": f"{system.memory_gib} GiB",
         "LoadGen": {True: "VALID", False: "INVALID", None: ""}[result.valid],
         "Kind": result.kind,
         "Checked": result.verification,
         "Labels": ", ".join(result.labels),
         "Made": minute(result.made_utc),
     }
-    found |= {f"Setting {name}": str(value) for name, value in configuration.settings.items()}
-    found |= {f"System: {name}": str(value) for name, value in system.facts.items()}
-    return {name: value or "-" for name, value in found.items()}
+    return {name: str(value) or "-" for name, value in found.items()}
 
 
 def figures_of(results: Sequence[Result]) -> list[Fact]:

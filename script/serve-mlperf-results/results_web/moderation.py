@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from .access import MODERATION
 from .bodies import form_of
-from .links import ServerLinks
+from .links import LINK
 from .render import page
 from .shown import minute
 from .tables import table_of
@@ -33,7 +33,6 @@ CHOICES: Final[dict[What, str]] = {
 OF_A_KEY: Final = frozenset(("know", "block", "unblock"))
 LONGEST_REASON: Final = 500
 NEWEST: Final = 50
-LINK = ServerLinks()
 assert set(CHOICES) < set(get_args(What))
 
 

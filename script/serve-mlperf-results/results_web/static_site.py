@@ -24,7 +24,7 @@ from results_store.schema import StoreError
 from results_store.store import Store
 
 from . import api, pages
-from .links import FileLinks
+from .links import Links
 from .render import page, style
 from .resultpage import result_page
 from .tables import table_of
@@ -53,7 +53,7 @@ def name_of_benchmark(benchmark: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", benchmark).strip("._") or "unnamed"
 
 
-def _table(site_name: str, link: FileLinks, rows: Sequence[Row], **values: object) -> str:
+def _table(site_name: str, link: Links, rows: Sequence[Row], **values: object) -> str:
     given: dict[str, object] = {
         "here": "home",
         "newest": None,
@@ -76,7 +76,7 @@ def _index_name(place: int) -> str:
 
 
 def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    top, below = FileLinks(""), FileLinks("../")
+    top, below = Links(""), Links("../")
     benchmarks: dict[str, list[Row]] = {}
     for row in rows:
         benchmarks.setdefault(row.benchmark, []).append(row)
@@ -109,7 +109,7 @@ def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _pages(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    below = FileLinks("../")
+    below = Links("../")
     yield from _tables(site_name, rows)
     for row in rows:
         one = store.result(row.id)
@@ -125,7 +125,7 @@ def _pages(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[
         yield f"system/{key}.html", pages.system_page(store, site_name, below, key) or ""
     for key in dict.fromkeys(row.signer for row in rows if row.signer):
         yield f"signer/{key}.html", pages.signer_page(store, site_name, below, key) or ""
-    top = FileLinks("")
+    top = Links("")
     words = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
     yield "about.html", page("about", site_name, top, here="about", title="What the labels mean", **words)
     yield "style.css", style()

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from .access import UPLOAD
 from .api import problem_answer
 from .bodies import body_of
-from .links import ServerLinks
+from .links import LINK
 
 if TYPE_CHECKING:
     from .app import Collector
@@ -39,7 +39,6 @@ KINDS: Final = frozenset(("application/gzip", "application/x-gzip", "application
 LONGEST_WITHDRAWAL: Final = 16_384
 MOST_WAITING: Final = 40
 HELD: Final = "held until a moderator shows it: the key is new here"
-LINK = ServerLinks()
 
 
 def _retry(status: int, words: str, wait_s: float) -> HTTPException:

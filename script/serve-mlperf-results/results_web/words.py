@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from mlperf_curves.findings import TITLES
+from results_store.curvebundles import CONTRADICTIONS
+
 LABELS: Final = {
     "unofficial": "MLCommons did not review the result.",
     "synthetic": "The inputs, the model or both were made up. The figure says how fast that is, and nothing about the"
@@ -58,16 +61,7 @@ CURVE_VERIFICATIONS: Final = {
     "summary": "the figures are claimed: the files agree with each other, but the samples that they come from were not "
     "all there.",
 }
-CURVE_CHECKS: Final = (
-    ("E1", "The client ran with the seeds that the point declares."),
-    ("E2", "The client ran at the concurrency of the point."),
-    ("E3", "The client asked for the model and the data set of the point."),
-    ("E7", "Percentiles rise from the least to the greatest value."),
-    ("E8", "Rates, means and totals follow from each other, and all figures from the samples."),
-    ("E10, E11", "The region and the folder are those of the concurrency."),
-    ("E14", "The window of steady state follows from the samples."),
-    ("E19", "As many requests were under way as the point says."),
-)
+CURVE_CHECKS: Final = tuple((name, TITLES[name]) for name in sorted(CONTRADICTIONS, key=lambda name: int(name[1:])))
 """What is derived again of a curve of MLPerf Endpoints (docs/reference/endpoints-rules.md)."""
 _LOGS = "logs consistent"
 
