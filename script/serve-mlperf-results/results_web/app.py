@@ -23,13 +23,12 @@ from .comparepage import compare_page
 from .comparison import MOST
 from .database import VERIFIERS, Database
 from .guard import SecurityHeaders, tagged
-from .links import LINK, Links
+from .links import Links
 from .queries import query_of
 from .render import page, style
 from .resultpage import result_page
 from .settings import Settings
 from .tables import COLUMNS, SORTS
-from .words import LABELS, VERIFICATIONS
 
 HTML = "text/html; charset=utf-8"
 
@@ -55,6 +54,11 @@ class Collector:
         return self.addresses.word(request.client.host if request.client else "")
 
     @property
+    def link(self) -> Links:
+        """The addresses of its pages, and their name."""
+        return Links(site_name=self.settings.name)
+
+    @property
     def is_full(self) -> bool:
         """Whether the disk has less room than an upload may need."""
         return shutil.disk_usage(self.settings.database.parent).free < self.settings.min_free_bytes
@@ -76,14 +80,12 @@ async def home(request: Request) -> Response:
     """The table."""
     collector = collector_of(request)
     query = query_of(request.query_params.multi_items(), tuple(COLUMNS), SORTS)
-    name = collector.settings.name
-    return html(request, await collector.database.read(lambda store: pages.table_page(store, name, LINK, query)))
+    return html(request, await collector.database.read(lambda store: pages.table_page(store, collector.link, query)))
 
 
 async def result(request: Request) -> Response:
     """A result; 410 with the reason for one that was withdrawn or hidden."""
     collector, result_id = collector_of(request), request.path_params["id"]
-    name = collector.settings.name
 
     def made(store: Store) -> tuple[str, int] | None:
         try:
@@ -91,11 +93,11 @@ async def result(request: Request) -> Response:
         except NoSuchResult:
             return None
         except Withdrawn as gone:
-            return gone_page(name, result_id, WITHDRAWN, gone.reason), 410
+            return gone_page(collector.link, result_id, WITHDRAWN, gone.reason), 410
         if one.state != "shown":
             hidden = [action.reason for action in store.actions(result_id=result_id) if action.what == "hide"]
-            return gone_page(name, result_id, HIDDEN, *hidden[:1]), 410
-        return result_page(store, name, LINK, one), 200
+            return gone_page(collector.link, result_id, HIDDEN, *hidden[:1]), 410
+        return result_page(store, collector.link, one), 200
 
     found = await collector.database.read(made)
     if found is None:
@@ -107,11 +109,11 @@ HIDDEN = "This result is hidden: a moderator hid it, or blocked the key that sig
 WITHDRAWN = "Who sent this result has withdrawn it: its figures and files were deleted."
 
 
-def gone_page(name: str, result_id: str, words: str, reason: str = "") -> str:
+def gone_page(link: Links, result_id: str, words: str, reason: str = "") -> str:
     """What stands where a result was."""
     lines = [words, *([f"Reason: {reason}"] if reason else [])]
     lines.append(f"Its address stays reserved: {result_id} is never given to another result.")
-    return page("message", name, LINK, title="Not shown", heading="Not shown", paragraphs=lines)
+    return page("message", link, title="Not shown", heading="Not shown", paragraphs=lines)
 
 
 async def result_file(request: Request) -> Response:
@@ -131,13 +133,12 @@ async def result_file(request: Request) -> Response:
     return answer
 
 
-def keyed(function: Callable[[Store, str, Links, str], str | None]) -> Callable[..., object]:
+def keyed(function: Callable[[Store, Links, str], str | None]) -> Callable[..., object]:
     """An endpoint for a page that has a key in its address."""
 
     async def endpoint(request: Request) -> Response:
         collector, key = collector_of(request), request.path_params["key"]
-        name = collector.settings.name
-        found = await collector.database.read(lambda store: function(store, name, LINK, key))
+        found = await collector.database.read(lambda store: function(store, collector.link, key))
         if found is None:
             raise HTTPException(404)
         return html(request, found)
@@ -157,12 +158,12 @@ def shown_results(store: Store, ids: Sequence[str]) -> list[Result]:
 async def curve(request: Request) -> Response:
     """A curve, with others over it."""
     collector = collector_of(request)
-    name, ids = collector.settings.name, [request.path_params["id"], *request.query_params.getlist("with")]
+    ids = [request.path_params["id"], *request.query_params.getlist("with")]
 
     def made(store: Store) -> str | None:
         results = [one for one in shown_results(store, ids) if one.result.curve]
         is_there = bool(results) and results[0].id == ids[0]
-        return pages.curve_page(store, name, LINK, results) if is_there else None
+        return pages.curve_page(store, collector.link, results) if is_there else None
 
     found = await collector.database.read(made)
     if found is None:
@@ -175,22 +176,19 @@ async def compare(request: Request) -> Response:
     collector = collector_of(request)
     words = request.query_params.multi_items()
     ids = [value.strip()[:64] for name, value in words if name in ("a", "b", "c", "d", "id") and value.strip()]
-    name = collector.settings.name
 
     def made(store: Store) -> str:
         results = shown_results(store, ids)
         there = {one.id for one in results}
         missing = [one for one in dict.fromkeys(ids) if one not in there][:MOST] if len(there) < MOST else []
-        return compare_page(store, name, LINK, results, missing)
+        return compare_page(store, collector.link, results, missing)
 
     return html(request, await collector.database.read(made))
 
 
 async def about(request: Request) -> Response:
     """What the labels mean."""
-    name = collector_of(request).settings.name
-    values = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
-    return html(request, page("about", name, LINK, here="about", title="What the labels mean", **values))
+    return html(request, pages.about_page(collector_of(request).link))
 
 
 async def stylesheet(request: Request) -> Response:
@@ -220,7 +218,7 @@ async def error_answer(request: Request, error: Exception) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": detail or heading}, status_code=status, headers=headers)
     lines = [line for line in (words, "" if status in MESSAGES else detail) if line]
-    text = page("message", collector_of(request).settings.name, LINK, title=heading, heading=heading,
+    text = page("message", collector_of(request).link, title=heading, heading=heading,
                 paragraphs=lines or ["Something went wrong here. The page before still works."])  # fmt: skip
     return Response(text, status_code=status, media_type=HTML, headers=headers)
 

@@ -19,7 +19,7 @@ SPREAD_OF = 200
 """Results of each configuration that its whisker is made of, the newest ones."""
 
 
-def compare_page(store: Store, site_name: str, link: Links, results: Sequence[Result], missing: Sequence[str]) -> str:
+def compare_page(store: Store, link: Links, results: Sequence[Result], missing: Sequence[str]) -> str:
     """Two to four results beside each other, or why that cannot be. missing: ids that were asked for in vain."""
     why = comparison.refusal(results)
     if missing:
@@ -31,7 +31,6 @@ def compare_page(store: Store, site_name: str, link: Links, results: Sequence[Re
     named = f"{heading_of(results[0].result.configuration)}: comparison" if results and not why else "Comparison"
     return page(
         "compare",
-        site_name,
         link,
         title=named,
         heading=named,

@@ -28,13 +28,14 @@ def _safe(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The addresses that pages link to; "" where there is no such page.
+    """The addresses that pages link to; "" where there is no such page. site_name: what stands above all pages.
 
     up: from a page that is a file to the top folder, "" or "../"; None where a server has the pages at the root of its
     host. Files of results are not written there, and searching, comparing and laying curves over each other need one.
     """
 
     up: str | None = None
+    site_name: str = ""
 
     def home(self) -> str:
         """The table."""

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from .access import MODERATION
 from .bodies import form_of
-from .links import LINK
+from .links import Links
 from .render import page
 from .shown import minute
 from .tables import table_of
@@ -36,20 +36,19 @@ NEWEST: Final = 50
 assert set(CHOICES) < set(get_args(What))
 
 
-def moderation_page(store: Store | None, site_name: str, given: str, told: str = "") -> str:
+def moderation_page(store: Store | None, link: Links, given: str, told: str = "") -> str:
     """The page; without a store it asks for the token. given: the pass of its forms."""
     wanted = Filter(chosen={"kind": ("crowd",)}, states=("shown", "hidden"))
     rows = store.find(wanted, limit=NEWEST).rows if store else ()
     actions = store.actions(limit=NEWEST) if store else ()
     return page(
         "moderation",
-        site_name,
-        LINK,
+        link,
         title="Moderation",
         told=told,
         target="",
         choices=list(CHOICES.items()),
-        rows=table_of(rows, LINK, columns=("value", "system", "submitter", "labels", "made")),
+        rows=table_of(rows, link, columns=("value", "system", "submitter", "labels", "made")),
         actions=[
             (minute(action.time_utc), action.what, action.result_id or action.signer, action.reason)
             for action in actions
@@ -68,7 +67,7 @@ def _check_site(request: Request) -> None:
 async def ask(request: Request) -> Response:
     """The page that asks for the token."""
     collector: Collector = request.app.state.collector
-    return _answer(moderation_page(None, collector.settings.name, ""))
+    return _answer(moderation_page(None, collector.link, ""))
 
 
 def _answer(text: str, status: int = 200) -> Response:
@@ -86,9 +85,9 @@ async def enter(request: Request) -> Response:
     fields = await form_of(request)
     if collector.tokens is None or not collector.tokens.allows(MODERATION, fields.get("token", "").strip()):
         collector.guesses.count(address)
-        return _answer(moderation_page(None, collector.settings.name, "", "This is not the token of moderation."), 401)
-    name, given = collector.settings.name, collector.passes.make(time.time())
-    return _answer(await collector.database.read(lambda store: moderation_page(store, name, given)))
+        return _answer(moderation_page(None, collector.link, "", "This is not the token of moderation."), 401)
+    link, given = collector.link, collector.passes.make(time.time())
+    return _answer(await collector.database.read(lambda store: moderation_page(store, link, given)))
 
 
 def done(store: Store, what: What, target: str, reason: str) -> str:
@@ -113,16 +112,16 @@ async def act(request: Request) -> Response:
     given = fields.get("pass", "")
     if not collector.passes.is_good(given, time.time()):
         told = "The form was not opened with the token, or longer than 15 minutes ago. Open it again."
-        return _answer(moderation_page(None, collector.settings.name, "", told), 403)
+        return _answer(moderation_page(None, collector.link, "", told), 403)
     what = next((name for name in CHOICES if name == fields.get("what")), None)
     target, reason = fields.get("target", "").strip(), fields.get("reason", "").strip()[:LONGEST_REASON]
-    name = collector.settings.name
+    link = collector.link
     if what is None or not target or not reason:
         told, status = "An action needs a result or key, and a reason.", 400
     else:
         chosen = what
         told, status = await collector.database.write(lambda store: done(store, chosen, target, reason)), 200
-    return _answer(await collector.database.read(lambda store: moderation_page(store, name, given, told)), status)
+    return _answer(await collector.database.read(lambda store: moderation_page(store, link, given, told)), status)
 
 
 def routes() -> list[Route]:

@@ -31,6 +31,7 @@ from .resultpage import (
 )
 from .shown import minute, quantity
 from .tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
+from .words import LABELS, VERIFICATIONS
 
 PAGE_SIZE = 100
 MOST_OF_CONFIGURATION = 1_000
@@ -150,7 +151,7 @@ def _chips(query: TableQuery, link: Links) -> list[Chip]:
     return found + ([Chip(f"Search: {query.text}", link.table(query.without("q")))] if query.text else [])
 
 
-def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> str:
+def table_page(store: Store, link: Links, query: TableQuery) -> str:
     """The table, with its form and, in the default view, the newest results that were not published."""
     groups = store.groups(filter_of(query))
     if query.is_default:
@@ -160,11 +161,10 @@ def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> 
     newest = store.find(UNPUBLISHED, limit=NEWEST).rows if query.is_default else ()
     return page(
         "home",
-        site_name,
         link,
         here="home",
-        title=site_name,
-        heading=site_name if query.is_default else _heading(query, site_name),
+        title=link.site_name,
+        heading=link.site_name if query.is_default else _heading(query, link.site_name),
         table_heading=_heading(query, "All results"),
         lead="MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
         form=_form(counts, query),
@@ -180,9 +180,9 @@ def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> 
     )
 
 
-def _heading(query: TableQuery, site_name: str) -> str:
+def _heading(query: TableQuery, otherwise: str) -> str:
     named = [query.facets[name] for name in ("benchmark", "scenario", "accelerator") if name in query.facets]
-    return ", ".join(named) if named else site_name
+    return ", ".join(named) if named else otherwise
 
 
 def rows_of(store: Store, name: str, value: str, limit: int = MOST_OF_CONFIGURATION) -> tuple[Row, ...]:
@@ -190,7 +190,7 @@ def rows_of(store: Store, name: str, value: str, limit: int = MOST_OF_CONFIGURAT
     return store.find(Filter(chosen={name: (value,)}), limit=limit).rows
 
 
-def configuration_page(store: Store, site_name: str, link: Links, key: str) -> str | None:
+def configuration_page(store: Store, link: Links, key: str) -> str | None:
     """All results of a configuration: their spread, their history over versions of the software, the rows."""
     configuration = store.configuration(key)
     if configuration is None:
@@ -205,7 +205,6 @@ def configuration_page(store: Store, site_name: str, link: Links, key: str) -> s
     spread = charts.spread(values) if values else None
     return page(
         "configuration",
-        site_name,
         link,
         title=f"{title} on {words_of_system(configuration.system)}",
         heading=title,
@@ -261,7 +260,7 @@ def versions_of(rows: Sequence[Row]) -> list[tuple[str, list[float]]]:
     return sorted(values.items(), key=lambda pair: (first[pair[0]], pair[0]))
 
 
-def system_page(store: Store, site_name: str, link: Links, key: str) -> str | None:
+def system_page(store: Store, link: Links, key: str) -> str | None:
     """All results of a system."""
     system = store.system(key)
     if system is None:
@@ -270,7 +269,6 @@ def system_page(store: Store, site_name: str, link: Links, key: str) -> str | No
     rows = store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows
     return page(
         "list",
-        site_name,
         link,
         title=words_of_system(system),
         heading=words_of_system(system),
@@ -284,7 +282,7 @@ def system_page(store: Store, site_name: str, link: Links, key: str) -> str | No
     )
 
 
-def signer_page(store: Store, site_name: str, link: Links, key_id: str) -> str | None:
+def signer_page(store: Store, link: Links, key_id: str) -> str | None:
     """All results that a key signed."""
     signer = store.signer(key_id)
     if signer is None:
@@ -293,7 +291,6 @@ def signer_page(store: Store, site_name: str, link: Links, key_id: str) -> str |
     blocked = "This key was blocked: nothing that it signs is taken any more." if signer.trust == "blocked" else ""
     return page(
         "list",
-        site_name,
         link,
         title=f"Key {key_id}",
         heading=f"Key {key_id}",
@@ -308,7 +305,13 @@ def signer_page(store: Store, site_name: str, link: Links, key_id: str) -> str |
     )  # fmt: skip
 
 
-def curve_page(store: Store, site_name: str, link: Links, results: Sequence[Result]) -> str:
+def about_page(link: Links) -> str:
+    """What the labels mean."""
+    values = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
+    return page("about", link, here="about", title="What the labels mean", **values)
+
+
+def curve_page(store: Store, link: Links, results: Sequence[Result]) -> str:
     """One to four curves over each other; each has points."""
     first = results[0]
     names = [f"{words_of_system(one.result.configuration.system)} ({one.id})" for one in results]
@@ -325,7 +328,6 @@ def curve_page(store: Store, site_name: str, link: Links, results: Sequence[Resu
     title = f"{first.result.configuration.benchmark}: curve"
     return page(
         "curve",
-        site_name,
         link,
         title=title,
         heading=title,

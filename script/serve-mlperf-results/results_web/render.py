@@ -31,10 +31,10 @@ def _environment() -> Environment:
     return made
 
 
-def page(name: str, site_name: str, link: Links, **values: Any) -> str:
+def page(name: str, link: Links, **values: Any) -> str:
     """The HTML of the page `name`.html. values: what its template reads."""
     template = _environment().get_template(f"{name}.html")
-    return template.render(site_name=site_name, link=link, here=values.pop("here", ""), **values)
+    return template.render(site_name=link.site_name, link=link, here=values.pop("here", ""), **values)
 
 
 @lru_cache(maxsize=1)

@@ -165,7 +165,7 @@ def _ways(one: Result, link: Links, others: int) -> list[tuple[str, str]]:
     return [*found, ("This result as JSON", link.result_json(one.id))]
 
 
-def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
+def result_page(store: Store, link: Links, one: Result) -> str:
     """The HTML of a result that is shown."""
     result = one.result
     values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=MOST_OF_CHART).rows]
@@ -217,7 +217,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "raw": sorted(result.raw.items()) if result.kind == "published" else [],
         "actions": action_rows(store.actions(result_id=one.id)),
     }
-    return page("result", site_name, link, **values_of)
+    return page("result", link, **values_of)
 
 
 def curve_rows(one: Result) -> list[tuple[str, ...]]:

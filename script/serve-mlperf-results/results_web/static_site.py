@@ -28,7 +28,6 @@ from .links import Links
 from .render import page, style
 from .resultpage import result_page
 from .tables import table_of
-from .words import LABELS, VERIFICATIONS
 
 MARK: Final = "results.json"
 """A folder that has it, and index.html, was written by this module and may be replaced by it."""
@@ -53,7 +52,7 @@ def name_of_benchmark(benchmark: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", benchmark).strip("._") or "unnamed"
 
 
-def _table(site_name: str, link: Links, rows: Sequence[Row], **values: object) -> str:
+def _table(link: Links, rows: Sequence[Row], **values: object) -> str:
     given: dict[str, object] = {
         "here": "home",
         "newest": None,
@@ -68,7 +67,7 @@ def _table(site_name: str, link: Links, rows: Sequence[Row], **values: object) -
         "lead": "MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
         **values,
     }
-    return page("home", site_name, link, **given)
+    return page("home", link, **given)
 
 
 def _index_name(place: int) -> str:
@@ -76,7 +75,7 @@ def _index_name(place: int) -> str:
 
 
 def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    top, below = Links(""), Links("../")
+    top, below = Links("", site_name), Links("../", site_name)
     benchmarks: dict[str, list[Row]] = {}
     for row in rows:
         benchmarks.setdefault(row.benchmark, []).append(row)
@@ -87,7 +86,6 @@ def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         yield (
             _index_name(place),
             _table(
-                site_name,
                 top,
                 part,
                 title=site_name,
@@ -104,30 +102,28 @@ def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         words = found[0].benchmark
         yield (
             f"b/{file}.html",
-            _table(site_name, below, found, title=words, heading=words, count=f"{len(found):,} results"),
+            _table(below, found, title=words, heading=words, count=f"{len(found):,} results"),
         )
 
 
 def _pages(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    below = Links("../")
+    top, below = Links("", site_name), Links("../", site_name)
     yield from _tables(site_name, rows)
     for row in rows:
         one = store.result(row.id)
-        yield f"r/{row.id}.html", result_page(store, site_name, below, one)
+        yield f"r/{row.id}.html", result_page(store, below, one)
         yield f"r/{row.id}.json", api.json_text(api.result_with_place(one, below)).decode()
         if one.result.curve:
-            yield f"curve/{row.id}.html", pages.curve_page(store, site_name, below, [one])
+            yield f"curve/{row.id}.html", pages.curve_page(store, below, [one])
     for key in dict.fromkeys(row.key for row in rows):
-        yield f"c/{key}.html", pages.configuration_page(store, site_name, below, key) or ""
+        yield f"c/{key}.html", pages.configuration_page(store, below, key) or ""
         found = api.configuration_object(store, key, below)
         yield f"c/{key}.json", api.json_text(found).decode()
     for key in dict.fromkeys(row.system_key for row in rows):
-        yield f"system/{key}.html", pages.system_page(store, site_name, below, key) or ""
+        yield f"system/{key}.html", pages.system_page(store, below, key) or ""
     for key in dict.fromkeys(row.signer for row in rows if row.signer):
-        yield f"signer/{key}.html", pages.signer_page(store, site_name, below, key) or ""
-    top = Links("")
-    words = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
-    yield "about.html", page("about", site_name, top, here="about", title="What the labels mean", **words)
+        yield f"signer/{key}.html", pages.signer_page(store, below, key) or ""
+    yield "about.html", pages.about_page(top)
     yield "style.css", style()
     yield "results.csv", api.csv_text([rows], top).decode()
     yield MARK, api.json_text(api.results_object(rows, len(rows), "", top)).decode()
