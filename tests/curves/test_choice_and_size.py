@@ -7,7 +7,7 @@ import random
 import pytest
 from mlperf_curves.choice import automatic_points, missing
 from mlperf_curves.regions import LEAST_POINTS, regions_of, uncovered
-from mlperf_curves.sizing import PointCost, calibration_s, samples_for
+from mlperf_curves.sizing import calibration_s, expected_s, samples_for
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,6 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
 
 
 def test_expected_seconds() -> None:
-    assert PointCost(concurrency=64, floor_s=1200, has_accuracy=False).seconds == pytest.approx(1320 + 20 + 30)
-    assert PointCost(concurrency=0, floor_s=0, has_accuracy=True).seconds == 15
+    assert expected_s(1200) == pytest.approx(1320 + 20 + 30)
+    assert expected_s(0) == 15
     assert (calibration_s(2.0), calibration_s(1200.0)) == (2.0, 20.0)

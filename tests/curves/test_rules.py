@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 from curve_tree import NUMBERS, SAMPLES, count_words, declaration, measured, setup_of, write_curve
 from mlperf_curves.clientfiles import read_summary
 from mlperf_curves.edition import read_edition
-from mlperf_curves.findings import Severity, by_name, grouped
+from mlperf_curves.findings import Finding, Severity, grouped
 from mlperf_curves.pointfiles import Offline
-from mlperf_curves.readtree import read_curves
-from mlperf_curves.rules import Beside, NoTree, check_tree
+from mlperf_curves.readtree import Beside, NoTree, read_curves
+from mlperf_curves.rules import check_tree
 from mlperf_curves.tree import write_tree
 from report_folder import Setup
 from tree_changes import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
@@ -34,8 +35,12 @@ def submission(passing: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(passing, tmp_path / "sub"))
 
 
+def by_name(findings: Sequence[Finding], severity: Severity) -> dict[str, int]:
+    return dict(Counter(one.rule for one in findings if one.severity is severity))
+
+
 def errors_of(folder: Path, beside: Beside = NOTHING) -> dict[str, int]:
-    return dict(by_name(check_tree(folder, EDITION, beside).findings, Severity.ERROR))
+    return by_name(check_tree(folder, EDITION, beside).findings, Severity.ERROR)
 
 
 def percentiles(key: str, **changed: float) -> Callable[[dict[str, Any]], object]:

@@ -15,7 +15,8 @@ from curve_tree import count_words, declaration, measured
 from mlperf_curves.edition import read_edition
 from mlperf_curves.findings import Severity
 from mlperf_curves.pointfiles import Offline
-from mlperf_curves.rules import Beside, check_tree
+from mlperf_curves.readtree import Beside
+from mlperf_curves.rules import check_tree
 from mlperf_curves.steady import SteadyState, Timing, steady_state
 from mlperf_curves.tree import write_tree
 from mlperf_curves.trends import Effort, TooLong, has_change_of_level, leading_off_level, trend_of

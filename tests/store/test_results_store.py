@@ -339,4 +339,4 @@ def test_a_file_of_the_first_version_is_brought_to_this_one(tmp_path: Path, monk
             first.add(RESULT, SOURCE)
     with Store.open(path) as second:
         assert second.facets().facets["label"] == (("unofficial", 1),)
-        assert schema.is_sound(second.connection)
+        assert second.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

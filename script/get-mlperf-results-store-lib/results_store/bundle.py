@@ -50,9 +50,6 @@ from results_store.unpacking import DEFAULT_LIMITS, Limits, packed, read_json_ob
 
 FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
-DIGEST_ONLY = "mlperf_log_accuracy.json"
-"""Too large and too close to the data to go; its digest is in the manifest."""
-
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 _MADE = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -200,9 +199,3 @@ def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> Non
             f"{path} is of an older version; it is brought to version {VERSION} when it is opened for writing\n"
             f"  hint: cm run script --tags=import,mlperf,results --db={path} --path=RESULTS"
         )
-
-
-def is_sound(connection: sqlite3.Connection) -> bool:
-    """Whether SQLite's own check finds nothing."""
-    with contextlib.closing(connection.execute("PRAGMA integrity_check")) as answer:
-        return bool(answer.fetchall() == [("ok",)])

@@ -33,7 +33,7 @@ from mlperf_curves.pointinputs import RECIPE, PointInputs
 from mlperf_curves.readtree import CURVE, TREE
 from mlperf_curves.request import CurveRequest
 from mlperf_curves.samples import SAMPLES, EventsError
-from mlperf_curves.sizing import PointCost
+from mlperf_curves.sizing import expected_s
 from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import CurveFacts, MeasuredPoint, write_tree
 
@@ -61,11 +61,6 @@ class CurvePoint:
     folder: PointFolder
 
 
-def cost_of(inputs: PointInputs) -> PointCost:
-    """Return what a point is expected to take."""
-    return PointCost(concurrency=inputs.concurrency, floor_s=inputs.floor_s, has_accuracy=inputs.has_accuracy)
-
-
 def label_of(request: CurveRequest) -> str:
     """Return why the curve is no result of the model as far as the request says; empty for a valid run."""
     return "" if request.mode == "valid" else _SHORTENED.format(mode=request.mode)
@@ -84,7 +79,7 @@ def plan_text(request: CurveRequest, points: Sequence[PointInputs]) -> str:
         accuracy = ", then accuracy" if one.has_accuracy else ""
         steady = f"{one.floor_s:g} s of steady state" if one.floor_s else "all samples at once"
         lines.append(f"  {one.name:>8}  {_region(request, one.concurrency):<16} {steady}{accuracy}")
-    seconds = sum(cost_of(one).seconds for one in points)
+    seconds = sum(expected_s(one.floor_s) for one in points)
     scored = sum(one.has_accuracy for one in points)
     lines.append(f"  expected: {seconds:,.0f} s ({seconds / 3600:.1f} h), and {scored} accuracy runs")
     lines += [f"  a submission would be refused: {note}" for note in request.notes]
@@ -120,7 +115,7 @@ def point_file(point: CurvePoint, client: Client) -> PointFile:
         cwd=str(folder.path.absolute()),
         environment={"PYTHONPATH": ":".join(str(scripts / name) for name in _PACKAGES)},
         outcome=OUTCOME,
-        planned_s=cost_of(point.inputs).seconds,
+        planned_s=expected_s(point.inputs.floor_s),
     )
 
 
@@ -169,7 +164,7 @@ class CurveRun:
                 repeat=1,
                 tags=(),
                 command=self.command,
-                planned_s=cost_of(point.inputs).seconds,
+                planned_s=expected_s(point.inputs.floor_s),
             )
             for point in points
         )

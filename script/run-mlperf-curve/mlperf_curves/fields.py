@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from mlperf_results.textdocuments import Json, json_object, yaml_mapping
 
@@ -83,23 +83,21 @@ class Fields:
 
     def number(self, key: str) -> float | None:
         """Return a finite number, None where there is none."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= GREATEST:
-            self._refuse(key, "a finite number", value)
-            return None
-        return value
+        found: float | None = self._given(key, "a finite number", _is_number(self.values.get(key)))
+        return found
 
     def whole(self, key: str) -> int | None:
         """Return a whole number, None where there is none."""
         value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > GREATEST:
-            self._refuse(key, "a whole number", value)
-            return None
-        return value
+        found: int | None = self._given(key, "a whole number", _is_number(value) and isinstance(value, int))
+        return found
+
+    def _given(self, key: str, allowed: str, is_right: bool) -> Any:
+        """The value, None where there is none, or a wrong one."""
+        value = self.values.get(key)
+        if value is not None and not is_right:
+            self._refuse(key, allowed, value)
+        return value if is_right else None
 
     def count(self, key: str) -> int:
         """Return a count that must be there: a whole number, 0 or more."""
@@ -112,13 +110,8 @@ class Fields:
 
     def text(self, key: str, default: str = "") -> str:
         """Return a text, `default` where there is none."""
-        value = self.values.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            self._refuse(key, "a text", value)
-            return default
-        return value
+        found: str | None = self._given(key, "a text", isinstance(self.values.get(key), str))
+        return default if found is None else found
 
     def needed(self, key: str) -> str:
         """Return a text that must be there."""
@@ -129,13 +122,8 @@ class Fields:
 
     def flag(self, key: str, default: bool | None = None) -> bool | None:
         """Return true or false, `default` where there is neither."""
-        value = self.values.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            self._refuse(key, "true or false", value)
-            return default
-        return value
+        found: bool | None = self._given(key, "true or false", isinstance(self.values.get(key), bool))
+        return default if found is None else found
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return the texts of a list."""
@@ -155,6 +143,10 @@ class Fields:
 
     def _refuse(self, key: str, allowed: str, found: Json) -> None:
         self.problems.append(f"{self.prefix}{key} must be {allowed}, got {str(found)[:60]!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= GREATEST
 
 
 def read_fields(path: Source) -> Fields:

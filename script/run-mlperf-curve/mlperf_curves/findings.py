@@ -7,7 +7,7 @@ they do not repeat what it refuses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -163,12 +163,3 @@ def grouped(findings: Sequence[Finding]) -> tuple[str, ...]:
         others = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
         lines.append(f"{same[0]}{others}")
     return tuple(lines)
-
-
-def by_name(findings: tuple[Finding, ...], severity: Severity) -> Mapping[str, int]:
-    """Return how many findings of a severity each rule has, by the rule's name."""
-    counts: dict[str, int] = {}
-    for one in findings:
-        if one.severity is severity:
-            counts[one.rule] = counts.get(one.rule, 0) + 1
-    return counts

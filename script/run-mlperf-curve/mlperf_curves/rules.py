@@ -13,16 +13,7 @@ from mlperf_curves.edition import Edition
 from mlperf_curves.filerules import address_findings, file_findings
 from mlperf_curves.findings import Finding, Severity
 from mlperf_curves.pointrules import point_findings
-from mlperf_curves.readtree import NOTHING_BESIDE, Beside, NoTree, read_curves, submissions_of
-
-__all__ = [
-    "Beside",
-    "CheckReport",
-    "NoTree",
-    "check_tree",
-    "read_curves",
-    "submissions_of",
-]
+from mlperf_curves.readtree import NOTHING_BESIDE, Beside, read_curves, submissions_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 ROOM = 1.1
 """Samples beyond those that the measured rate asks for: rates drift by some percent during a run."""
@@ -21,18 +20,12 @@ FLOORS_S: Mapping[str, float] = {"test": 2.0, "fast": 60.0}
 """Least seconds of steady state of a shortened run; `valid` has the rules' own. As of run,mlperf,inference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointCost:
-    """What a point is expected to take. floor_s: 0 for a dedicated Offline run, which sends everything at once."""
+def expected_s(floor_s: float) -> float:
+    """Return what a point takes without an accuracy run, whose length depends on the server.
 
-    concurrency: int
-    floor_s: float
-    has_accuracy: bool
-
-    @property
-    def seconds(self) -> float:
-        """Expected seconds without an accuracy run, whose length depends on the server."""
-        return self.floor_s * ROOM + (CALIBRATION_S if self.floor_s else 0.0) + CLIENT_S * (2 if self.floor_s else 1)
+    floor_s: 0 for a dedicated Offline run, which sends everything at once.
+    """
+    return floor_s * ROOM + (CALIBRATION_S if floor_s else 0.0) + CLIENT_S * (2 if floor_s else 1)
 
 
 def calibration_s(floor_s: float) -> float:

@@ -17,8 +17,6 @@ from mlperf_sweeps.executor import Executor
 from mlperf_sweeps.folder import PointFile, PointFolder, State, SweepFolder
 from mlperf_sweeps.planning import PlannedPoint, point_from_json
 
-OVER = (State.DONE, State.INVALID, State.FAILED, State.INTERRUPTED, State.LOST, State.CANCELLED)
-"""States of points that nobody works on."""
 UNDER_WAY = (State.SUBMITTED, State.RUNNING)
 AGAIN = (State.INTERRUPTED, State.LOST)
 """What is tried again: the point's program is not the reason."""
