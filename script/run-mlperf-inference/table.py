@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlperf_results import textfigures
+from mlperf_results.terminal import aligned
 
 from .outcome import ScenarioOutcome, score_text, target_text
 from .runsettings import settings_lines
@@ -73,18 +74,6 @@ def rows_of(outcome: ScenarioOutcome) -> list[tuple[str, ...]]:
     return rows + [("", "", "", "", "", *cells, "") for cells in others]
 
 
-def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the cells of each column below each other; the first row holds the headings."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    is_right = [heading in RIGHT_ALIGNED for heading in rows[0]]
-    lines = []
-    for row in rows:
-        cells = zip(row, widths, is_right, strict=True)
-        padded = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells]
-        lines.append("  ".join(padded).rstrip())
-    return lines
-
-
 def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
     """Tokens per second and the latencies of tokens, and what the answers are; `scenarios`: the rows of results.json.
 
@@ -95,7 +84,7 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     rows = [("Answers", *textfigures.HEADINGS), *((name, *textfigures.cells(text)) for name, text in texts)]
     said = [wrapped(f"{name}: {textfigures.answers_text(text)}", "  ") for name, text in texts]
-    return [*align(rows), *said]
+    return [*aligned(rows, RIGHT_ALIGNED), *said]
 
 
 def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOutcome]) -> str:
@@ -103,7 +92,7 @@ def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOu
     settings, the label and the notes. `results`: the content of results.json."""
     label = results["label"]
     lines = [wrapped(f"{title}: {label}"), ""]
-    lines += align([HEADINGS, *(row for outcome in outcomes for row in rows_of(outcome))])
+    lines += aligned([HEADINGS, *(row for outcome in outcomes for row in rows_of(outcome))], RIGHT_ALIGNED)
     problems = [*(problem for outcome in outcomes for problem in outcome.problems), *results["missing"]]
     if problems:
         lines += ["", "Not passed:", *(wrapped(problem, "  ") for problem in problems)]

@@ -1,13 +1,22 @@
-"""Colours for a person's terminal: VALID green, INVALID red, warnings yellow. The text itself stays the same."""
+"""For a person's terminal: tables as text, and colours (VALID green, INVALID red, warnings yellow)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
 _GREEN, _RED, _YELLOW, _END = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _VERDICTS = re.compile(r"\b(?:INVALID|VALID)\b")
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> list[str]:
+    """Return the lines of a table, two blanks between its columns. right: headings of columns that align so."""
+    columns = []
+    for column in zip(*rows, strict=True):
+        width, pad = max(map(len, column)), str.rjust if column[0] in right else str.ljust
+        columns.append([pad(text, width) for text in column])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
 def takes_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

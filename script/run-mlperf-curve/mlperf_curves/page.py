@@ -11,6 +11,7 @@ from typing import Any
 from mlperf_results.csvcells import cell
 from mlperf_results.htmlpage import bullets, document, figures, table, text
 from mlperf_results.stepplot import StepPoint, step_plot
+from mlperf_results.terminal import aligned
 
 UNOFFICIAL = "Unofficial: not reviewed by MLCommons, and no MLPerf result."
 
@@ -84,18 +85,22 @@ def _reasons(row: PointRow) -> str:
     return "; ".join(map(str, row.outcome.get("reasons") or ())) or row.reason
 
 
+def _words(page: CurvePage) -> str:
+    """What must stand beside the figures."""
+    return ". ".join(filter(None, (UNOFFICIAL.rstrip("."), page.label)))
+
+
 def html_page(page: CurvePage) -> str:
     """Return the page: no script, nothing from elsewhere."""
     headings = ["point", "region", "state", *(words for _, words, _ in _COLUMNS)]
     rows = [[row.name, row.region, row.state, *_cells(row)] for row in page.rows]
     reasons = [f"{row.name}: {_reasons(row)}" for row in page.rows if not row.is_valid and _reasons(row)]
-    words = ". ".join(filter(None, (UNOFFICIAL.rstrip("."), page.label)))
     drawn = step_plot(page.name, step_points(page.rows))
     return document(
         page.name,
         [
             f"<h1>{text(page.name)}</h1>",
-            f'<p class="label">{text(words)}</p>',
+            f'<p class="label">{text(_words(page))}</p>',
             figures([("What the system gives where each user has at least so much; measured points only", drawn)]),
             "<h2>Points</h2>",
             table(headings, rows, range(3, len(headings)), caption="Points by concurrency", kind="stacked"),
@@ -131,8 +136,6 @@ def summary_text(page: CurvePage) -> str:
         values = [(form, row.figure(key)) for key, form in keys.items()]
         cells.append([row.name, row.region, row.state, *("-" if one is None else form.format(one)
                                                          for form, one in values)])  # fmt: skip
-    widths = [max(len(line[place]) for line in cells) for place in range(len(headings))]
-    lines = [page.name, ". ".join(filter(None, (UNOFFICIAL.rstrip("."), page.label)))]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines = [page.name, _words(page), *aligned(cells)]
     lines += [f"{row.name}: {_reasons(row)}" for row in page.rows if not row.is_valid and _reasons(row)]
     return "\n".join([*lines, *page.findings]) + "\n"

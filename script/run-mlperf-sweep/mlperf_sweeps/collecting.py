@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mlperf_results.csvcells import cell
+from mlperf_results.terminal import aligned
 from mlperf_results.wholefile import read_object
 
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
@@ -239,12 +240,9 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
-    widths = [max(len(line[place]) for line in (head, *cells)) for place in range(len(head))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-             for line in (head, *cells)]  # fmt: skip
     count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
-    lines = [f"{facts.name}: {count['points']} points of {facts.recipe}: {said}", "", *lines, ""]
+    lines = [f"{facts.name}: {count['points']} points of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
     if (best := best_of(rows)) is not None:
         lines.append(f"best valid point: {varied_text(best.point)}: {_figure_text(best)}")
     for row in rows:

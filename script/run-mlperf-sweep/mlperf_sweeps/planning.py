@@ -9,7 +9,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
@@ -38,20 +38,12 @@ class LoadgenRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPoint:
+class PlannedPoint(Point):
     """A point of plan.json. planned_s: expected seconds. command: the call by itself, for people.
 
-    The first seven are those of `expand.Point`; `is_wanted` is False for a point of an earlier call that this one does
-    not ask for.
+    `is_wanted` is False for a point of an earlier call that this one does not ask for.
     """
 
-    id: str
-    variant: str
-    inputs: Mapping[str, str]
-    varied: Mapping[str, str]
-    axes: Mapping[str, str]
-    repeat: int
-    tags: tuple[str, ...]
     command: str
     planned_s: float = 0.0
     runs: tuple[LoadgenRun, ...] = ()
@@ -148,12 +140,7 @@ def planned_points(
 def with_earlier(points: Sequence[PlannedPoint], earlier: Sequence[PlannedPoint]) -> tuple[PlannedPoint, ...]:
     """The points of this call, then those of earlier ones that it does not ask for."""
     own = {point.id for point in points}
-    kept = (point for point in earlier if point.id not in own)
-    return (*points, *(_unwanted(point) for point in kept))
-
-
-def _unwanted(point: PlannedPoint) -> PlannedPoint:
-    return PlannedPoint(**{each.name: getattr(point, each.name) for each in fields(point)} | {"is_wanted": False})
+    return (*points, *(replace(point, is_wanted=False) for point in earlier if point.id not in own))
 
 
 def point_from_json(row: Mapping[str, Any]) -> PlannedPoint:

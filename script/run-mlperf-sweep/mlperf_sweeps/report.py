@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -56,14 +56,7 @@ class Report:
         lock = self.folder.path / LOCK_NAME
         digest = digest_of(lock.read_text(encoding="utf-8")) if lock.is_file() else ""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return Facts(
-            name=self.facts.name,
-            digest=self.facts.digest,
-            made_utc=now,
-            command=self.facts.command,
-            recipe=self.facts.recipe,
-            lock_sha256=digest,
-        )
+        return replace(self.facts, made_utc=now, lock_sha256=digest)
 
     def executor(self, say: Say) -> Executor:
         """The executor that the sweep was begun with; the one of this machine where its settings cannot be read."""

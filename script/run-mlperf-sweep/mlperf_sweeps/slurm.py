@@ -107,18 +107,22 @@ class SlurmExecutor:
         options = replace(self.options, exclude=self._excluded(sweep))
         words, text = self._script(sweep, folder, planned_s, limits, options)
         (folder / "job.sh").write_text(text, encoding="utf-8")
-        comment = f"{sbatch.tag(sweep)}:{folder.name}"
 
         def known() -> str:
             jobs = [job for job in self._jobs(sweep) if job.place == folder.name]
             return jobs[0].number if jobs else ""
 
-        number = self.client.submit([*words, *more, str(folder.resolve() / "job.sh")], known, descriptor)
-        self._note(folder, number, comment)
-        return number
+        return self._hand_over(sweep, folder, [*words, *more], (descriptor, known))
 
-    def _note(self, folder: Path, number: str, comment: str) -> None:
+    def _hand_over(
+        self, sweep: SweepFolder, folder: Path, words: Sequence[str], given: tuple[int, Callable[[], str]]
+    ) -> str:
+        """Submits the job.sh of a folder and notes its number, which it gives."""
+        descriptor, known = given
+        number = self.client.submit([*words, str(folder.resolve() / "job.sh")], known, descriptor)
+        comment = f"{sbatch.tag(sweep)}:{folder.name}"
         write_json(folder / "submitted.json", {"format": 1, "job": number, "comment": comment, "utc": utc_now()})
+        return number
 
     def _script(
         self,
@@ -155,9 +159,7 @@ class SlurmExecutor:
             words += [f"--dependency=afterany:{':'.join(numbers)}"] if numbers else []
             text = "#!/bin/bash\n" + sbatch.command_line(argv) + "\n"
             (folder / "job.sh").write_text(text, encoding="utf-8")
-            number = self.client.submit([*words, str(folder.resolve() / "job.sh")], lambda: "", descriptor)
-            self._note(folder, number, f"{sbatch.tag(sweep)}:{folder.name}")
-            return number
+            return self._hand_over(sweep, folder, words, (descriptor, lambda: ""))
 
     @contextlib.contextmanager
     def _lock(self, sweep: SweepFolder) -> Iterator[int]:
