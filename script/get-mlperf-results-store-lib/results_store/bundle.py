@@ -189,7 +189,7 @@ def make_curve_bundle(
     """Return the bundle of a curve in its folder, or in a submission tree. Writes nothing. Raises as `make_bundle`."""
     sender = sender or Sender()
     try:
-        rows = [_row(one.name, one.content, one.masked) for one in members_of(folder, sender, with_events=with_events)]
+        rows = [_row(*member) for member in members_of(folder, sender, with_events=with_events)]
     except NoCurve as error:
         raise NothingToShare(str(error)) from None
     contents = {file.name: content for file, content in rows}

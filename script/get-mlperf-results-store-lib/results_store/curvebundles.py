@@ -55,16 +55,11 @@ def is_allowed(name: str) -> bool:
     return name == PROVENANCE or (match is not None and match[1] in _POINT_FILES)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CurveMember:
-    """A file of a curve's bundle. masked: where something was taken out."""
-
-    name: str
-    content: bytes
-    masked: tuple[str, ...]
+Member = tuple[str, bytes, tuple[str, ...]]
+"""A file of a bundle: its name, its content, and where something was taken out of it."""
 
 
-def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[CurveMember]:
+def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[Member]:
     """Give what goes of a curve's folder, or of a submission tree. Raises NoCurve, OSError."""
     try:
         submission, samples = tree_of_curve(folder)
@@ -90,7 +85,7 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[C
                 content = csv_of(read_samples(path)).encode()
             except EventsError as error:
                 raise NoCurve(f"{path}: {error}\nhint: make the point again") from None
-            yield CurveMember(f"{place}/{SAMPLES}", content, ())
+            yield f"{place}/{SAMPLES}", content, ()
 
 
 def started_of(members: Mapping[str, bytes]) -> str:
@@ -101,7 +96,7 @@ def started_of(members: Mapping[str, bytes]) -> str:
     return min((f"{one[:16]}Z" for one in found if _MINUTE.match(one)), default="")
 
 
-def _member(place: str, source: Source, sender: Sender) -> CurveMember:
+def _member(place: str, source: Source, sender: Sender) -> Member:
     folder, _, name = place.rpartition("/")
     try:
         with source.open("rb") as stream:
@@ -111,7 +106,7 @@ def _member(place: str, source: Source, sender: Sender) -> CurveMember:
     except (OSError, ValueError, RecursionError) as error:
         raise NoCurve(f"{place} cannot be sent ({error})\nhint: make the tree again") from None
     as_sent = text.encode() if name not in _AS_JSON and not masked.where else as_file(masked.value)
-    return CurveMember(f"{folder}/{_AS_JSON.get(name, name)}", as_sent, masked.where)
+    return f"{folder}/{_AS_JSON.get(name, name)}", as_sent, masked.where
 
 
 def _checked(files: Mapping[str, Source]) -> tuple[CurveView, list[Finding]]:

@@ -47,7 +47,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A result of an export. new: None of a withdrawn one, of which `gone` has kind, run_id and digest."""
+    """A result of an export. new: None of a withdrawn one, of which `gone` has id, kind, run_id and digest."""
 
     id: str
     state: str
@@ -182,7 +182,7 @@ def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -
     if isinstance(result, Mapping):
         new = _result(folder, result)
     elif row.get("state") == "withdrawn":
-        new, gone = None, {name: str(row.get(name)) for name in ("kind", "run_id", "digest")}
+        new, gone = None, {name: str(row.get(name)) for name in ("id", "kind", "run_id", "digest")}
     else:
         raise WrongObject(f"{EXPORT}: result {row.get('id')} has no content")
     key_id = row.get("signer")

@@ -19,7 +19,7 @@ from mlperf_results.names import counted, printable
 
 from results_store.exporting import EXPORT, Export, Kept, read_export
 from results_store.keys import digest_of
-from results_store.model import NewResult, Signer, Source, SourceKind
+from results_store.model import Item, Source, SourceKind
 from results_store.restoring import restore_actions, restore_withdrawn
 from results_store.resultfolders import LeftOut, results_below
 from results_store.store import Conflict, Store, Withdrawn
@@ -37,16 +37,6 @@ _LOG = "mlperf_log_summary.txt"
 
 class NothingToImport(ValueError):
     """A path that holds no results; the message says what is looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A result to keep, with where it came from."""
-
-    new: NewResult
-    source: Source
-    signer: Signer | None = None
-    added_utc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,13 @@ from mlperf_results.systemnames import plain_name
 
 from results_store.model import Configuration, System
 
+SYSTEM = ("accelerator", "accelerator_count", "nodes", "cpu", "sockets", "cores", "memory_gib")
+"""What a system is told from others by: all of it but its further facts."""
+
+CONFIGURATION = ("suite", "benchmark", "scenario", "precision", "tier", "stack", "device", "data_kind", "run_class",
+                 "model_digest")  # fmt: skip
+"""What a configuration is told from others by, beside its system and the settings that were chosen."""
+
 ID_LENGTH = 12
 """Characters of a result's id: 60 bits, so that a million results meet by chance once in two million databases."""
 
@@ -39,33 +46,17 @@ def normal_name(name: str) -> str:
 
 def system_key(system: System) -> str:
     """The key of what a system consists of; its further facts are not in it."""
-    return digest_of(
-        {
-            "accelerator": normal_name(system.accelerator),
-            "accelerator_count": system.accelerator_count,
-            "nodes": system.nodes,
-            "cpu": normal_name(system.cpu),
-            "sockets": system.sockets,
-            "cores": system.cores,
-            "memory_gib": system.memory_gib,
-        }
-    )
+    names = {name: normal_name(getattr(system, name)) for name in ("accelerator", "cpu")}
+    return digest_of({**{name: getattr(system, name) for name in SYSTEM}, **names})
 
 
 def configuration_key(configuration: Configuration) -> str:
     """The key of what was measured and on what: results with the same one may be compared."""
+    compared = {name: getattr(configuration, name) for name in CONFIGURATION if name != "model_digest"}
     return digest_of(
         {
-            "suite": configuration.suite,
-            "benchmark": configuration.benchmark,
-            "scenario": configuration.scenario,
-            "precision": configuration.precision,
-            "tier": configuration.tier,
-            "data_kind": configuration.data_kind,
+            **compared,
             "model": configuration.model_digest,
-            "run_class": configuration.run_class,
-            "stack": configuration.stack,
-            "device": configuration.device,
             "settings": dict(configuration.settings),
             "system": system_key(configuration.system),
         }

@@ -150,6 +150,16 @@ class NewResult:
     system_name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A result to keep, with where it came from. added_utc: when it was first kept, "" for now."""
+
+    new: NewResult
+    source: Source
+    signer: Signer | None = None
+    added_utc: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """A kept result. id: short, never reused. key: of its configuration. state: shown, hidden or withdrawn."""

@@ -40,17 +40,14 @@ def kept_value(value: Any) -> Any:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: kept_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {name: kept_value(one) for name, one in fields_of(value).items()}
 
 
 def result_object(new: NewResult) -> dict[str, Any]:
     """The JSON object of a result; its fields have the names of model.py."""
-    found = {
-        field.name: getattr(new, field.name)
-        for field in dataclasses.fields(new)
-        if field.name not in ("configuration", "figures", "accuracy", "files", "curve")
-    }
-    configuration = {name: value for name, value in _shallow(new.configuration).items() if name != "system"}
+    parts = ("configuration", "figures", "accuracy", "files", "curve")
+    found = {name: value for name, value in fields_of(new).items() if name not in parts}
+    configuration = {name: value for name, value in fields_of(new.configuration).items() if name != "system"}
     return {
         **{name: kept_value(value) for name, value in found.items()},
         "configuration": {**kept_value(configuration), "system": _fields(new.configuration.system)},
@@ -61,7 +58,8 @@ def result_object(new: NewResult) -> dict[str, Any]:
     }
 
 
-def _shallow(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a value of model.py, by name."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
+from results_store.keys import CONFIGURATION, SYSTEM
 from results_store.model import (
     Accuracy,
     Configuration,
@@ -36,17 +37,12 @@ def _truth(value: int | None) -> bool | None:
 
 
 def _system(row: dict[str, Any], facts: dict[str, Any]) -> System:
-    names = ("accelerator", "accelerator_count", "nodes", "cpu", "sockets", "cores", "memory_gib")
-    return System(**{name: row[name] for name in names}, facts=facts)
-
-
-_CONFIGURATION = ("suite", "benchmark", "scenario", "precision", "tier", "stack", "device", "data_kind", "run_class",
-                  "model_digest")  # fmt: skip
+    return System(**{name: row[name] for name in SYSTEM}, facts=facts)
 
 
 def _configuration(row: dict[str, Any], place: tuple[str, str, str], facts: dict[str, Any]) -> Configuration:
     return Configuration(
-        **{name: row[name] for name in _CONFIGURATION},
+        **{name: row[name] for name in CONFIGURATION},
         round=place[0],
         division=place[1],
         category=place[2],

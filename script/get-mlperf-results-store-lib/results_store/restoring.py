@@ -11,22 +11,16 @@ from results_store.exporting import Export, Kept
 from results_store.keys import result_id
 from results_store.objects import WrongObject
 from results_store.store import Action, Store
-from results_store.writing import Gone, add_withdrawn, set_states
-
-
-def _withdrawn(store: Store, kept: Kept) -> bool:
-    """Keep the id of a withdrawn result; False where it is known here. Raises WrongObject."""
-    key_id = kept.signer.key_id if kept.signer is not None else ""
-    if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):
-        raise WrongObject(f"result {kept.id} has not the id of its run")
-    gone = Gone(kept.id, kept.gone["kind"], kept.gone["run_id"], kept.gone["digest"])
-    return add_withdrawn(store.connection, gone, kept.source, kept.signer, kept.added_utc)
+from results_store.writing import add_withdrawn, set_states
 
 
 def restore_withdrawn(store: Store, kept: Kept) -> bool:
-    """Keep a withdrawn result of an export, without content; False where its id is known here already."""
+    """Keep a withdrawn result of an export, without content; False where its id is known here. Raises WrongObject."""
+    key_id = kept.signer.key_id if kept.signer is not None else ""
+    if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):
+        raise WrongObject(f"result {kept.id} has not the id of its run")
     try:
-        return _withdrawn(store, kept)
+        return add_withdrawn(store.connection, kept.gone, kept.source, kept.signer, kept.added_utc)
     except sqlite3.IntegrityError as error:
         raise WrongObject(f"result {kept.id}: {error}") from error
 

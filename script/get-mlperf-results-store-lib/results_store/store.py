@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from results_store import listing
 from results_store.listing import Counts, Filter, Groups, Page, Sort
-from results_store.model import Configuration, NewResult, Result, Signer, Source, System
+from results_store.model import Configuration, Item, NewResult, Result, Signer, Source, System
 from results_store.objects import kept_text
 from results_store.reading import configuration_of, read_result, system_of
 from results_store.schema import BUSY_TIMEOUT_S, connect
-from results_store.writing import AddedRow, add_result, drop_body, set_states
+from results_store.writing import add_result, drop_body, set_states
 
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
 _OF_A_KEY = ("block", "unblock", "know")
@@ -138,7 +138,7 @@ class Store:
             raise ValueError("a figure is not finite")
         with self.transaction():
             try:
-                row = add_result(self._db, AddedRow(new, source, signer, added_utc or self._clock()))
+                row = add_result(self._db, Item(new, source, signer, added_utc or self._clock()))
             except OverflowError as error:
                 raise ValueError(f"a number is too large to be kept: {error}") from error
             if row.state == "withdrawn":

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
 
-from results_store.keys import configuration_key, result_id, system_key
-from results_store.model import Configuration, NewResult, Signer, Source, System
-from results_store.objects import kept_text, kept_value, result_digest
+from results_store.keys import CONFIGURATION, SYSTEM, configuration_key, result_id, system_key
+from results_store.model import Configuration, Item, NewResult, Signer, Source, System
+from results_store.objects import fields_of, kept_text, kept_value, result_digest
 
 _PARTS = ("figure", "accuracy", "file", "curve_point")
-
-
-@dataclass(frozen=True, slots=True)
-class AddedRow:
-    """A result with where it came from, who signed it and when it was first kept."""
-
-    new: NewResult
-    source: Source
-    signer: Signer | None
-    added_utc: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +55,23 @@ def _keep_signer(db: sqlite3.Connection, signer: Signer, now: str) -> None:
 
 def _keep_system(db: sqlite3.Connection, system: System) -> str:
     key = system_key(system)
-    row = {"key": key, "accelerator": system.accelerator, "accelerator_count": system.accelerator_count,
-           "nodes": system.nodes, "cpu": system.cpu, "sockets": system.sockets, "cores": system.cores,
-           "memory_gib": system.memory_gib}  # fmt: skip
-    _insert(db, "system", row, or_keep=True)
+    _insert(db, "system", {"key": key, **{name: getattr(system, name) for name in SYSTEM}}, or_keep=True)
     return key
 
 
 def _keep_configuration(db: sqlite3.Connection, found: Configuration) -> str:
     key = configuration_key(found)
     row = {
-        **{name: getattr(found, name) for name in ("suite", "benchmark", "scenario", "precision", "tier", "stack",
-                                                   "device", "data_kind", "run_class", "model_digest")},
+        **{name: getattr(found, name) for name in CONFIGURATION},
         "key": key,
         "settings": canonical_json(kept_value(found.settings)),
         "system_key": _keep_system(db, found.system),
-    }  # fmt: skip
+    }
     _insert(db, "configuration", row, or_keep=True)
     return key
 
 
-def _result_row(added: AddedRow) -> dict[str, Any]:
+def _result_row(added: Item) -> dict[str, Any]:
     new, place = added.new, added.new.configuration
     names = ("run_id", "kind", "submitter", "system_name", "made_utc", "stack_version", "metric", "value", "unit",
              "higher_is_better", "valid", "verification", "command")  # fmt: skip
@@ -102,18 +89,9 @@ def _result_row(added: AddedRow) -> dict[str, Any]:
 
 
 def _keep_parts(db: sqlite3.Connection, row_id: str, new: NewResult) -> None:
-    rows: list[tuple[str, dict[str, Any]]] = []
-    rows += [("figure", {"name": f.name, "value": f.value, "unit": f.unit}) for f in new.figures]
-    rows += [
-        ("accuracy", {"name": s.name, "value": s.value, "target": s.target, "passed": s.passed, "basis": s.basis})
-        for s in new.accuracy
-    ]
+    parts = (("figure", new.figures), ("accuracy", new.accuracy), ("curve_point", new.curve))
+    rows = [(table, fields_of(part)) for table, found in parts for part in found]
     rows += [("file", {"name": f.name, "sha256": f.sha256, "bytes": f.size_bytes, "body": f.body}) for f in new.files]
-    rows += [
-        ("curve_point", {"concurrency": p.concurrency, "region": p.region, "system_tps": p.system_tps,
-                         "tps_per_user": p.tps_per_user, "ttft_p90_ms": p.ttft_p90_ms, "accuracy": p.accuracy})
-        for p in new.curve
-    ]  # fmt: skip
     for place, (table, row) in enumerate(rows):
         _insert(db, table, {"result_id": row_id, "place": place, **row})
 
@@ -145,7 +123,7 @@ def _list(db: sqlite3.Connection, seq: int, alias: str) -> None:
     _insert(db, "search", {"rowid": seq, "words": words_of(found, alias)})
 
 
-def add_result(db: sqlite3.Connection, added: AddedRow) -> Kept:
+def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     """Write a result unless it is there. Raises ValueError for what cannot be written."""
     new, signer = added.new, added.signer
     key_id = signer.key_id if signer is not None else ""
@@ -170,31 +148,40 @@ def add_result(db: sqlite3.Connection, added: AddedRow) -> Kept:
     return Kept(found_id, "shown", True, False)
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """What is left of a withdrawn result."""
+_TEXTS = ("round", "division", "category", "submitter", "system_name", "made_utc", "stack_version", "metric", "unit",
+          "command")  # fmt: skip
+_NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(_TEXTS, ""),
+    **dict.fromkeys(("labels", "notes"), "[]"),
+    **dict.fromkeys(("system_facts", "raw"), "{}"),
+    "state": "withdrawn",
+    "verification": "none",
+    "higher_is_better": 0,
+    "configuration_key": None,
+    "value": None,
+    "valid": None,
+}
+"""The columns of a withdrawn result, but for its id, kind, run and digest."""
 
-    id: str
-    kind: str
-    run_id: str
-    digest: str
 
+def add_withdrawn(
+    db: sqlite3.Connection, gone: Mapping[str, str], source: Source, signer: Signer | None, added_utc: str
+) -> bool:
+    """Write a withdrawn result; False where its id is there. Raises sqlite3.IntegrityError for a wrong kind.
 
-def add_withdrawn(db: sqlite3.Connection, gone: Gone, source: Source, signer: Signer | None, added_utc: str) -> bool:
-    """Write the id of a withdrawn result; False where it is there. Raises sqlite3.IntegrityError for a wrong kind."""
-    if db.execute("SELECT 1 FROM result WHERE id = ?", (gone.id,)).fetchone() is not None:
+    gone: its id, kind, run_id and digest.
+    """
+    if db.execute("SELECT 1 FROM result WHERE id = ?", (gone["id"],)).fetchone() is not None:
         return False
     if signer is not None:
         _keep_signer(db, signer, added_utc)
     row = {
-        **dict.fromkeys(("round", "division", "category", "submitter", "system_name", "made_utc", "stack_version",
-                         "metric", "unit", "command"), ""),
-        **dict.fromkeys(("labels", "notes"), "[]"),
-        **dict.fromkeys(("system_facts", "raw"), "{}"),
-        "id": gone.id, "kind": gone.kind, "run_id": gone.run_id, "digest": gone.digest, "state": "withdrawn",
-        "added_utc": added_utc, "verification": "none", "higher_is_better": 0,
-        "source_id": _source_id(db, source, added_utc), "signer": signer.key_id if signer is not None else None,
-    }  # fmt: skip
+        **_NOTHING,
+        **gone,
+        "added_utc": added_utc,
+        "source_id": _source_id(db, source, added_utc),
+        "signer": signer.key_id if signer is not None else None,
+    }
     _insert(db, "result", row)
     return True
 
@@ -217,14 +204,8 @@ def drop_body(db: sqlite3.Connection, row_id: str) -> None:
     db.execute("DELETE FROM search WHERE rowid = ?", (seq,))
     db.execute("DELETE FROM label WHERE seq = ?", (seq,))
     db.execute("DELETE FROM listing WHERE seq = ?", (seq,))
-    db.execute(
-        "UPDATE result SET state = 'withdrawn', configuration_key = NULL, value = NULL, valid = NULL, round = '', "
-        "division = '', category = '', submitter = '', system_name = '', labels = '[]', made_utc = '', "
-        "stack_version = '', metric = '', unit = '', command = '', verification = 'none', higher_is_better = 0, "
-        "notes = '[]', system_facts = '{}', raw = '{}' "
-        "WHERE seq = ?",
-        (seq,),
-    )
+    columns = ", ".join(f"{name} = ?" for name in _NOTHING)
+    db.execute(f"UPDATE result SET {columns} WHERE seq = ?", (*_NOTHING.values(), seq))
     system = db.execute("SELECT system_key FROM configuration WHERE key = ?", (key,)).fetchone()[0]
     db.execute(
         "DELETE FROM configuration WHERE key = ? AND NOT EXISTS "
