@@ -6,18 +6,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import dataclasses
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.wholefile import read_object
 from results_store.callpaths import MissingPath, paths_of
-from results_store.importing import NothingToImport, Report, import_loaded, is_bundle, load, report_lines
-from results_store.objects import WrongObject
+from results_store.importing import FAILURES, NothingToImport, Report, import_path, is_bundle, report_lines
 from results_store.resultfolders import LeftOut
-from results_store.schema import StoreError
-from results_store.store import Store
-from results_store.summarycsv import WrongTable
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
 INPUTS = ("CM_MLPERF_IMPORT", ("db", "path"))
@@ -63,14 +58,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if env["CM_TMP_IMPORT_KIND"] == "bundle":
         return {"return": 0}
     try:
-        loaded = load(path)
-        with Store.open(database) as store:
-            report = import_loaded(store, loaded)
+        report = import_path(database, path)
     except NothingToImport as error:
         return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
-    except (WrongTable, WrongObject, StoreError) as error:
-        return {"return": 1, "error": f"{path}: {error}"}
-    except (OSError, sqlite3.Error) as error:
+    except FAILURES as error:
         return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
     return _reported(i, report, path, database)
 

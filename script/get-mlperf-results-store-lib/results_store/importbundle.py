@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,26 +14,22 @@ from pathlib import Path
 from mlperf_results.names import printable
 from mlperf_results.wholefile import write_whole
 
-from results_store.importing import NothingToImport, import_loaded, load
+from results_store.importing import FAILURES, import_path
 from results_store.refusal import BundleRefused
-from results_store.schema import StoreError
-from results_store.store import Store
 
 
 def main(words: Sequence[str]) -> int:
     """Import; 0, or 1 where the bundle or the database cannot be used."""
     database, bundle, report_file = map(Path, words)
     try:
-        loaded = load(bundle)
-        with Store.open(database) as store:
-            report = import_loaded(store, loaded)
+        report = import_path(database, bundle)
     except BundleRefused as error:
         print(f"{bundle} is refused:", file=sys.stderr)
         for one in error.problems:
             text = f"  {one.file or 'bundle'}: {one.found}; expected {one.expected} ({one.rule})"
             print(printable(text), file=sys.stderr)
         return 1
-    except (NothingToImport, StoreError, OSError, sqlite3.Error) as error:
+    except FAILURES as error:
         print(f"cannot import {bundle} into {database}: {error}", file=sys.stderr)
         return 1
     write_whole(report_file, json.dumps(dataclasses.asdict(report)))

@@ -20,10 +20,12 @@ from mlperf_results.names import counted, printable
 from results_store.exporting import EXPORT, Export, Kept, read_export
 from results_store.keys import digest_of
 from results_store.model import Item, Source, SourceKind
+from results_store.objects import WrongObject
 from results_store.restoring import restore_actions, restore_withdrawn
 from results_store.resultfolders import LeftOut, results_below
+from results_store.schema import StoreError
 from results_store.store import Conflict, Store, Withdrawn
-from results_store.summarycsv import read_summary_csv
+from results_store.summarycsv import WrongTable, read_summary_csv
 
 _BATCH = 200
 """Results that are written at once: a server that writes to the same database waits for no longer."""
@@ -37,6 +39,10 @@ _LOG = "mlperf_log_summary.txt"
 
 class NothingToImport(ValueError):
     """A path that holds no results; the message says what is looked for."""
+
+
+FAILURES = (NothingToImport, WrongTable, WrongObject, StoreError, OSError, sqlite3.Error)
+"""Why an import cannot be made, beside BundleRefused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,13 @@ def import_loaded(store: Store, loaded: Loaded, said: Callable[[Report], None] =
                 restore_actions(store, loaded.export, set(report.added), known_keys)
         said(report)
     return report
+
+
+def import_path(database: Path, path: Path) -> Report:
+    """Keep what a path holds in a database, which is made where there is none. Raises FAILURES, BundleRefused."""
+    loaded = load(path)
+    with Store.open(database) as store:
+        return import_loaded(store, loaded)
 
 
 def report_lines(report: Report) -> Iterator[str]:

@@ -8,20 +8,15 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from results_store.importing import NothingToImport, import_loaded, load, report_lines
+from results_store.importing import FAILURES, import_path, report_lines
 from results_store.localtokens import remember_token
-from results_store.objects import WrongObject
 from results_store.refusal import BundleRefused
-from results_store.schema import StoreError
-from results_store.store import Store
-from results_store.summarycsv import WrongTable
 
 from .access import TokenFileError, Tokens, tokens_of
 from .app import create_app
@@ -78,9 +73,8 @@ def import_all(settings: Settings) -> None:
     """Put what was named into the database, and print what became of it. Raises SettingsError."""
     for path in settings.imports:
         try:
-            with Store.open(settings.database) as store:
-                report = import_loaded(store, load(path))
-        except (NothingToImport, WrongTable, WrongObject, BundleRefused, StoreError, OSError, sqlite3.Error) as error:
+            report = import_path(settings.database, path)
+        except (*FAILURES, BundleRefused) as error:
             raise SettingsError(f"--path: {path}: {error}") from error
         print("\n".join([f"{path}:", *(f"  {line}" for line in report_lines(report))]), flush=True)
 
