@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlperf_results.htmlpage import ABSENT, bullets, document, folded, table, text
+from mlperf_results.htmlpage import bullets, document, folded, table, text
 from mlperf_results.loadplots import load_plots
 from mlperf_results.textfigures import page_part
 
-from .outcome import score_text, target_text
 from .runsettings import HEADING, settings_rows
-from .table import format_value
+from .table import HEADINGS, format_value, result_rows
 
 HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
 """Not kept, and of older results not shown: what a machine is called says nothing about its results."""
@@ -27,27 +26,6 @@ LATENCY_NOTE = (
     " higher the fewer queries a run had."
 )
 LATENCIES = (("p50_ns", "50 %"), ("p90_ns", "90 %"), ("p99_ns", "99 %"), ("p99_9_ns", "99.9 %"), ("max_ns", "all"))
-
-
-def results_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
-    """The table of the call, one row for each scenario and further accuracy metric."""
-    rows: list[tuple[object, ...]] = []
-    for row in scenarios:
-        performance, accuracy = row["performance"], row["accuracy"]
-        figure: tuple[object, ...] = (ABSENT, ABSENT, ABSENT, ABSENT)
-        if performance is not None:
-            metric, verdict = performance["metric"], "VALID" if performance["valid"] else "INVALID"
-            value = (ABSENT, ABSENT, ABSENT)
-            if metric is not None:
-                value = (metric["name"], format_value(metric["value"]), metric["unit"])
-            figure = (*value, verdict)
-        metrics = [] if accuracy is None else accuracy.get("metrics", [])
-        cells = [(metric["name"], score_text(metric["value"]), target_text(metric)) for metric in metrics]
-        first, *others = cells or [(ABSENT, ABSENT, ABSENT)]
-        rows.append((row["scenario"], *figure, *first, "yes" if row["passed"] else "NO"))
-        rows += [("", "", "", "", "", *more, "") for more in others]
-    headings = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
-    return table(headings, rows, numbers=(2, 6, 7), kind="stacked")
 
 
 def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
@@ -135,7 +113,7 @@ def render(
         made_on(results, environment),
         f'<p class="label">{text(results["label"])}</p>',
         *(f'<p class="label">{text(line)}</p>' for line in results["disturbances"]),
-        results_table(results["scenarios"]),
+        table(HEADINGS, result_rows(results["scenarios"]), numbers=(2, 6, 7), kind="stacked"),
         bullets(notes),
         settings_part(results["scenarios"]),
         *text_part(results["scenarios"]),

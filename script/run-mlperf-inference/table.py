@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mlperf_results import textfigures
 from mlperf_results.terminal import aligned
 
-from .outcome import ScenarioOutcome, score_text, target_text
+from .outcome import score_text, target_text
 from .runsettings import settings_lines
 
 HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
@@ -48,30 +48,30 @@ def wrapped(text: str, indent: str = "") -> str:
     )  # fmt: skip
 
 
-def accuracy_cells(outcome: ScenarioOutcome) -> list[tuple[str, str, str]]:
-    """Name, score and target of each metric of the accuracy run, at least one row; a range takes two."""
-    score = None if outcome.accuracy is None else outcome.accuracy.accuracy
-    metrics = [] if score is None else score["metrics"]
-    cells = []
-    for metric in metrics:
-        least, separator, most = target_text(metric).partition(" to ")
-        cells.append((metric["name"], score_text(metric["value"]), f"{least}{separator}".rstrip()))
-        cells += [("", "", most)] if most else []
-    return cells or [(ABSENT, ABSENT, ABSENT)]
+def result_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """A row for each scenario of results.json, in the order of HEADINGS; further accuracy metrics stand below it."""
+    rows = []
+    for row in scenarios:
+        figure = [ABSENT] * 4
+        if (performance := row["performance"]) is not None:
+            figure[3] = "VALID" if performance["valid"] else "INVALID"
+            if (metric := performance["metric"]) is not None:
+                figure[:3] = metric["name"], format_value(metric["value"]), metric["unit"]
+        metrics = (row["accuracy"] or {}).get("metrics", ())
+        cells = [(score["name"], score_text(score["value"]), target_text(score)) for score in metrics]
+        first, *others = cells or [(ABSENT, ABSENT, ABSENT)]
+        rows.append((row["scenario"], *figure, *first, "yes" if row["passed"] else "NO"))
+        rows += [("", "", "", "", "", *more, "") for more in others]
+    return rows
 
 
-def rows_of(outcome: ScenarioOutcome) -> list[tuple[str, ...]]:
-    """The rows of one scenario, in the order of HEADINGS; a second accuracy metric stands below the first."""
-    name = value = unit = verdict = ABSENT
-    if outcome.performance is not None:
-        verdict = "VALID" if outcome.performance.result["valid"] else "INVALID"
-        metric = outcome.performance.result["metric"]
-        if metric is not None:
-            name, value, unit = short_name(metric["name"]), format_value(metric["value"]), metric["unit"]
-    passed = "NO" if outcome.problems else "yes"
-    first, *others = accuracy_cells(outcome)
-    rows = [(outcome.scenario.value, name, value, unit, verdict, *first, passed)]
-    return rows + [("", "", "", "", "", *cells, "") for cells in others]
+def narrow(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """The rows with short names of metrics, and two lines for a target that is a range."""
+    for row in rows:
+        least, separator, most = row[7].partition(" to ")
+        yield (row[0], short_name(row[1]), *row[2:7], f"{least}{separator}".rstrip(), row[8])
+        if most:
+            yield ("", "", "", "", "", "", "", most, "")
 
 
 def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -87,13 +87,13 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*aligned(rows, RIGHT_ALIGNED), *said]
 
 
-def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOutcome]) -> str:
+def render(title: str, results: Mapping[str, Any]) -> str:
     """The whole table with its label above; below it what did not pass and why, what disturbed the runs, their
     settings, the label and the notes. `results`: the content of results.json."""
     label = results["label"]
     lines = [wrapped(f"{title}: {label}"), ""]
-    lines += aligned([HEADINGS, *(row for outcome in outcomes for row in rows_of(outcome))], RIGHT_ALIGNED)
-    problems = [*(problem for outcome in outcomes for problem in outcome.problems), *results["missing"]]
+    lines += aligned([HEADINGS, *narrow(result_rows(results["scenarios"]))], RIGHT_ALIGNED)
+    problems = [*(problem for row in results["scenarios"] for problem in row["problems"]), *results["missing"]]
     if problems:
         lines += ["", "Not passed:", *(wrapped(problem, "  ") for problem in problems)]
     if results["disturbances"]:

@@ -197,7 +197,7 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
     outcomes = outcome.by_scenario(runs)
     title = f"{config.model} with {config.backend} on {config.device}"
-    text = table.render(title, results, outcomes)
+    text = table.render(title, results)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))

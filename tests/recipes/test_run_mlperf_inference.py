@@ -372,7 +372,7 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
         finished("Offline", "accuracy", result(value=None), score()),
     ]
     results = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", runs, notes=["a note"])
-    text = table.render("digits", results, outcome.by_scenario(runs))
+    text = table.render("digits", results)
     assert text == (
         "digits: test run, not a valid MLPerf result\n"
         "\n"
@@ -388,16 +388,22 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
     )
 
 
+def table_rows(run):
+    scenarios = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", [run])["scenarios"]
+    return list(table.narrow(table.result_rows(scenarios)))
+
+
 def test_a_run_without_a_figure_is_shown_with_dashes():
-    (found,) = outcome.by_scenario([finished("Server", "performance", result(is_valid=False, value=None))])
-    assert table.rows_of(found) == [("Server", "-", "-", "-", "INVALID", "-", "-", "-", "NO")]
+    run = finished("Server", "performance", result(is_valid=False, value=None))
+    assert table_rows(run) == [("Server", "-", "-", "-", "INVALID", "-", "-", "-", "NO")]
 
 
 def test_each_accuracy_metric_has_a_row_and_each_missed_one_a_reason():
     metrics = [metric("ROUGE1", 42.9, 42.56), metric("GEN_LEN", 5_000_000, 3_615_190, 4_418_566), metric("X", 1, None)]
     content = {"metrics": metrics, "passed": False}
-    (found,) = outcome.by_scenario([finished("Offline", "accuracy", result(value=None), content)])
-    assert table.rows_of(found) == [
+    run = finished("Offline", "accuracy", result(value=None), content)
+    (found,) = outcome.by_scenario([run])
+    assert table_rows(run) == [
         ("Offline", "-", "-", "-", "-", "ROUGE1", "42.900", "42.560", "NO"),
         ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to", ""),
         ("", "", "", "", "", "", "", "4,418,566", ""),
@@ -417,7 +423,7 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     assert record["is_synthetic"] == {"model": True, "dataset": False, "backend": False}
     assert record["notes"][0].startswith("weights were made by a program")
     assert outcome.label_of(runs[:1]) == "full-length run"
-    assert SYNTHETIC_LABEL in table.render("t", record, outcome.by_scenario(runs))
+    assert SYNTHETIC_LABEL in table.render("t", record)
 
 
 def measured(scenario: str, *, load: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
@@ -440,7 +446,7 @@ def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equa
         ),
     ]
     results = outcome.results_record(config(), "id", runs)
-    text = table.render("digits", results, outcome.by_scenario(runs))
+    text = table.render("digits", results)
     assert (
         "Settings, chosen by the harness before the run where not given:\n"
         "  SingleStream, MultiStream  1 instance of 1 thread\n"
@@ -462,7 +468,7 @@ def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record()
     line = "other programs used 57 % of the processor during Offline, 89 % during Server: do not compare these figures"
     assert results["disturbances"] == [line]
     assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the processor"]
-    text = table.render("digits", results, outcome.by_scenario(runs))
+    text = table.render("digits", results)
     assert line in text.replace("\n  ", " ")
     assert line in page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
     assert table.warnings_of(results)[1] in text
@@ -485,7 +491,7 @@ def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
     ]  # fmt: skip
     for runs in (rows, gptj):
         results = outcome.results_record(config(), "id", runs)
-        assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(runs)).splitlines())) <= 100
+        assert max(map(len, table.render("t" * 60, results).splitlines())) <= 100
 
 
 def test_answers_made_token_by_token_have_lines_of_their_own():
@@ -496,7 +502,7 @@ def test_answers_made_token_by_token_have_lines_of_their_own():
     text = {"tokens_per_second": 1_234_567.0, "ttft_ms": spread, "tpot_ms": spread, "tally": tally, "limits": None}
     rows = [finished("Server", "performance", result() | {"text": text}), finished("Offline", "performance", result())]
     results = outcome.results_record(config(), "id", rows)
-    lines = table.render("t", results, outcome.by_scenario(rows)).splitlines()
+    lines = table.render("t", results).splitlines()
     heading = next(line for line in lines if line.startswith("Answers"))
     assert heading.split("  ")[0] == "Answers" and "TTFT p50, ms" in heading
     assert lines[lines.index(heading) + 1].split()[:3] == ["Server", "1,234,567", "1,234"]
@@ -509,7 +515,7 @@ def test_answers_made_token_by_token_have_lines_of_their_own():
 def test_a_long_title_is_wrapped_too():
     rows = [finished("Offline", "performance", result())]
     results = outcome.results_record(config(), "id", rows)
-    assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(rows)).splitlines())) <= 100
+    assert max(map(len, table.render("t" * 60, results).splitlines())) <= 100
 
 
 # --- the page ---
