@@ -14,7 +14,7 @@ from mlperf_metrics.commandline import CommandLineError, parse_pairs
 from mlperf_metrics.found import Found, experiment_of, find, session_of
 from mlperf_metrics.metadata import MetadataError
 from mlperf_metrics.upstream import UpstreamFails
-from mlperf_results.names import counted, printable
+from mlperf_results.names import counted, printable, printable_lines
 
 PREFIX = "CM_MLPERF_METRICS_"
 INPUT_KEY = "CM_MLPERF_METADATA_INPUT"
@@ -85,8 +85,3 @@ def preprocess(i):
     rows = [{"name": m.name, "value": m.value, "unit": m.unit, **m.metadata} for one in found for m in one.metrics]
     i["state"]["mlperf_metrics"] = {"experiment_id": session.experiment_id, "metrics": rows}
     return {"return": 0}
-
-
-def printable_lines(text: str) -> str:
-    """A text of several lines for the terminal."""
-    return "\n".join(map(printable, text.splitlines()))

@@ -18,19 +18,16 @@ if FOLDER not in sys.path:
     sys.path.append(FOLDER)
 
 from mlperf_curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
-from mlperf_curves.edition import UnknownName
-from mlperf_curves.fields import ClientFileError
 from mlperf_curves.findings import grouped
 from mlperf_curves.official import OfficialError
 from mlperf_curves.page import summary_text
 from mlperf_curves.probe import ProbeError, probe
 from mlperf_curves.readtree import TREE, tree_of_curve
 from mlperf_curves.request import CurveRequest, RequestError, read_request
-from mlperf_curves.samples import EventsError
-from mlperf_curves.tree import TreeError
-from mlperf_results.names import printable
+from mlperf_results.names import printable_lines
 from mlperf_results.privacy import known_here, masked
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_sweeps.commands import say
 from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.local import LocalExecutor
@@ -40,19 +37,12 @@ from . import commands
 
 PREFIX = "CM_MLPERF_CURVE_"
 HINT = "hint: cm run script --tags=run,mlperf,curve,_plan ...   # shows the points, asks no server"
-FAILURES = (ValueError, UnknownName, ClientFileError, EventsError, TreeError, OfficialError, ProbeError, FolderInUse,
-            ExecutorError, OSError)  # fmt: skip
-
-
-def say(text: str) -> None:
-    """A text for people."""
-    print("\n".join(map(printable, text.splitlines())), flush=True)
+FAILURES = (ValueError, OfficialError, ProbeError, FolderInUse, ExecutorError, OSError)
 
 
 def failure(error: Exception | str) -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
-    text = "\n".join(map(printable, str(error).splitlines()))
-    return {"return": 1, "error": f"{text}\n{HINT}"}
+    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT}"}
 
 
 def given_of(env: dict[str, Any]) -> commands.Given:

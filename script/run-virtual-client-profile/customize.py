@@ -20,7 +20,7 @@ from machine_facts.probe import Machine
 from mlperf_metrics import metricfiles
 from mlperf_metrics.commandline import parse_list
 from mlperf_metrics.found import architecture, session_of
-from mlperf_results.names import printable
+from mlperf_results.names import printable_lines
 from mlperf_results.recipecalls import passed_on_inputs
 
 from . import overlays, running, statefile
@@ -116,11 +116,6 @@ def read_call(i: dict[str, Any]) -> StepList:
 def failure(error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
     return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT}"}
-
-
-def printable_lines(text: str) -> str:
-    """A text of several lines for the terminal."""
-    return "\n".join(map(printable, text.splitlines()))
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from mlperf_metrics.found import Found, find
 from mlperf_metrics.metadata import MetadataError
 from mlperf_metrics.metrics import HIGHER, LOWER, Metric
 from mlperf_metrics.telemetry import Session, Source
-from mlperf_results.names import printable
+from mlperf_results.names import printable, printable_lines
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.wholefile import read_object
 
@@ -99,7 +99,7 @@ class Runner:
             self._note_success(step, 0, datetime.now(timezone.utc), unseen)
         self.state.ended(progress)
         text = metricfiles.write_summary(self.folder, self.session.experiment_id)
-        print("\n".join(map(printable, text.splitlines())), flush=True)
+        print(printable_lines(text), flush=True)
 
     def _is_over(self) -> bool:
         return self.deadline_s is not None and time.monotonic() >= self.deadline_s

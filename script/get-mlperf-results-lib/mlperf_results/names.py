@@ -238,3 +238,8 @@ def printable(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
     )
+
+
+def printable_lines(text: str) -> str:
+    """Return a foreign text of several lines for a terminal."""
+    return "\n".join(map(printable, text.splitlines()))

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -202,8 +202,8 @@ def _keep_any(store: Store, item: Item | LeftOut | Kept, report: Report) -> None
         report.known += 1
 
 
-def import_loaded(store: Store, loaded: Loaded, said: Callable[[Report], None] = lambda report: None) -> Report:
-    """Keep what was loaded, and return what became of it. said: called now and then with what is done so far.
+def import_loaded(store: Store, loaded: Loaded) -> Report:
+    """Keep what was loaded, and return what became of it.
 
     Raises WrongObject, OSError and LogError where what is still to be read cannot be.
     """
@@ -215,7 +215,6 @@ def import_loaded(store: Store, loaded: Loaded, said: Callable[[Report], None] =
                 _keep_any(store, item, report)
             if loaded.export is not None:
                 restore_actions(store, loaded.export, set(report.added), known_keys)
-        said(report)
     return report
 
 

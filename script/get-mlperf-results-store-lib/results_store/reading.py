@@ -81,11 +81,11 @@ def system_of(db: sqlite3.Connection, key: str) -> System | None:
     return _system(found[0], common_facts(json.loads(text) for (text,) in texts))
 
 
-def _new_result(db: sqlite3.Connection, row: dict[str, Any], *, with_bodies: bool) -> NewResult:
+def _new_result(db: sqlite3.Connection, row: dict[str, Any]) -> NewResult:
     result_id = row["id"]
     names = ("run_id", "kind", "made_utc", "stack_version", "metric", "value", "unit", "verification", "command",
              "submitter", "system_name")  # fmt: skip
-    files = _parts(db, "file", f"name, sha256, bytes, {'body' if with_bodies else 'NULL AS body'}", result_id)
+    files = _parts(db, "file", "name, sha256, bytes", result_id)
     scores = _parts(db, "accuracy", "name, value, target, passed, basis", result_id)
     points = "concurrency, region, system_tps, tps_per_user, ttft_p90_ms, accuracy"
     place = (row["round"], row["division"], row["category"])
@@ -98,8 +98,7 @@ def _new_result(db: sqlite3.Connection, row: dict[str, Any], *, with_bodies: boo
         figures=tuple(Figure(**part) for part in _parts(db, "figure", "name, value, unit", result_id)),
         accuracy=tuple(Accuracy(**{**part, "passed": _truth(part["passed"])}) for part in scores),
         files=tuple(
-            File(name=part["name"], sha256=part["sha256"], size_bytes=part["bytes"], body=part["body"])
-            for part in files
+            File(name=part["name"], sha256=part["sha256"], size_bytes=part["bytes"], body=None) for part in files
         ),
         curve=tuple(CurvePoint(**part) for part in _parts(db, "curve_point", points, result_id)),
         notes=tuple(json.loads(row["notes"])),
@@ -107,8 +106,8 @@ def _new_result(db: sqlite3.Connection, row: dict[str, Any], *, with_bodies: boo
     )
 
 
-def read_result(db: sqlite3.Connection, result_id: str, *, with_bodies: bool = False) -> Result:
-    """A result that is kept and not withdrawn; its files have bodies only where they are asked for."""
+def read_result(db: sqlite3.Connection, result_id: str) -> Result:
+    """A result that is kept and not withdrawn; its files without their bodies."""
     row = _rows(
         db,
         "SELECT system.*, configuration.*, result.*, listing.state AS state_shown "
@@ -126,5 +125,5 @@ def read_result(db: sqlite3.Connection, result_id: str, *, with_bodies: bool = F
         state=row["state_shown"],
         source=Source(**source),
         signer=Signer(**signers[0]) if signers else None,
-        result=_new_result(db, row, with_bodies=with_bodies),
+        result=_new_result(db, row),
     )

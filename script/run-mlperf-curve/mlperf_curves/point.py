@@ -25,7 +25,6 @@ from mlperf_results.wholefile import read_object, write_whole
 from mlperf_curves.client import PATIENT_READY_S, READY_S, Load, call_client, config_of
 from mlperf_curves.clientfiles import RecordedRun, read_run
 from mlperf_curves.events import read_samples
-from mlperf_curves.fields import ClientFileError
 from mlperf_curves.pointinputs import PointInputs, inputs_from
 from mlperf_curves.samples import SAMPLES, Derived, EventsError, csv_of, derived_of, differences
 from mlperf_curves.sizing import MORE_ROOM, ROOM, calibration_s, samples_for
@@ -190,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         inputs = inputs_from(json.loads(Path(given.point).read_text(encoding="utf-8"))["inputs"])
         outcome = Maker(inputs, given.client, results).make()
-    except (PointError, ClientFileError, OSError, ValueError, KeyError, TypeError) as error:
+    except (PointError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     write_whole(results / OUTCOME, json.dumps(outcome, indent=1))

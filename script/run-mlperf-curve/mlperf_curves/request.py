@@ -15,12 +15,11 @@ from mlperf_results.textdocuments import Json
 
 from mlperf_curves.choice import automatic_points, missing
 from mlperf_curves.client import ClientSettings, DatasetSettings
-from mlperf_curves.edition import Edition, SeedSet, UnknownName, read_edition
-from mlperf_curves.fields import ClientFileError
+from mlperf_curves.edition import Edition, SeedSet, read_edition
 from mlperf_curves.pointfiles import Offline
 from mlperf_curves.pointinputs import PointInputs
 from mlperf_curves.probe import root_of
-from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.regions import Regions, regions_of
 from mlperf_curves.sizing import FLOORS_S
 
 MODES = ("valid", "fast", "test")
@@ -114,14 +113,14 @@ class _Reader:
             return default
         return value
 
-    def whole(self, key: str, default: int | None, least: int = 1) -> int:
+    def whole(self, key: str, default: int | None) -> int:
         value = self.text(key)
         if not value and default is not None:
             return default
-        if not value.isdecimal() or int(value) < least:
-            self.problems.append(f"--{key} must be a whole number >= {least}, got {value!r}" if value
-                                 else f"--{key} is missing: a whole number >= {least}")  # fmt: skip
-            return default or least
+        if not value.isdecimal() or int(value) < 1:
+            self.problems.append(f"--{key} must be a whole number >= 1, got {value!r}" if value
+                                 else f"--{key} is missing: a whole number >= 1")  # fmt: skip
+            return default or 1
         return int(value)
 
     def path(self, key: str) -> str:
@@ -133,7 +132,7 @@ class _Reader:
         """What `make` returns; None, and the problem noted, where it refuses."""
         try:
             return make()
-        except (UnknownName, RegionError, ClientFileError, ValueError, OSError) as error:
+        except (ValueError, OSError) as error:
             self.problems.append(str(error))
             return None
 

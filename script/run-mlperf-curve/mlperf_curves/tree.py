@@ -93,8 +93,6 @@ class MeasuredPoint:
     derived: Derived | None
     started_utc: str = ""
     client_commit: str = ""
-    warmup: Mapping[str, Json] | None = None
-    disclosure: Mapping[str, Json] | None = None
 
     @property
     def is_dedicated_offline(self) -> bool:
@@ -183,9 +181,8 @@ def point_fields(declared: Declaration, point: MeasuredPoint, region: str | None
                 "model_seed": seeds.model,
             },
         },
-        "warmup": dict(point.warmup or NO_WARMUP),
+        "warmup": dict(NO_WARMUP),
         **({"steady_state": steady.fields()} if (steady := steady_state_of(declared, point)) else {}),
-        **(point.disclosure or {}),
     }
     return fields if region is None else {**fields, "region": region}
 

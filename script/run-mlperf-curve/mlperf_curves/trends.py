@@ -24,6 +24,7 @@ _LEAST_DRIFT = 0.05
 """A trend that changes less than this share of the level from one end to the other is within the noise."""
 _MOST_SPREAD = 0.08
 """The widest standard deviation over mean (the loosest of the method's three bounds)."""
+_RAMP_BAND = 0.05
 _NEVER_ZERO = 1e-9
 
 Trend = Literal["up", "down", "level"]
@@ -160,8 +161,8 @@ def has_change_of_level(values: Sequence[float]) -> bool:
     return 2 * math.exp(-6 * greatest * greatest / (count**3 + count**2)) < _SIGNIFICANT
 
 
-def leading_off_level(values: Sequence[float], band: float = 0.05) -> int:
-    """Return how many values at the beginning are further than `band` from the level of the second half.
+def leading_off_level(values: Sequence[float]) -> int:
+    """Return how many values at the beginning are further than 5 % from the level of the second half.
 
     At least one, at most half: the ramp at the beginning of a run, which counts for nothing.
     """
@@ -170,6 +171,6 @@ def leading_off_level(values: Sequence[float], band: float = 0.05) -> int:
         return 1
     level = median(values[count // 2 :]) or _NEVER_ZERO
     off = 0
-    while off < max(1, count // 2) and abs(values[off] - level) / abs(level) > band:
+    while off < max(1, count // 2) and abs(values[off] - level) / abs(level) > _RAMP_BAND:
         off += 1
     return max(1, off)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import printable
+from mlperf_results.names import printable_lines
 
 from mlperf_sweeps.collecting import summary_text, sweep_json
 from mlperf_sweeps.executor import ExecutorError
@@ -24,13 +24,12 @@ HINT = "hint: cm run script --tags={},mlperf,sweep --sweep_dir=results/NAME"
 
 def failure(error: Exception | str, word: str = "show") -> Answer:
     """CM's answer for a call that cannot be carried out."""
-    text = "\n".join(map(printable, str(error).splitlines()))
-    return {"return": 1, "error": f"{text}\n{HINT.format(word)}"}
+    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT.format(word)}"}
 
 
 def say(text: str) -> None:
     """A line for people."""
-    print("\n".join(map(printable, text.splitlines())), flush=True)
+    print(printable_lines(text), flush=True)
 
 
 def _report(env: Mapping[str, Any]) -> Report:

@@ -197,9 +197,9 @@ async def configuration_json(request: Request) -> Response:
     return tagged(request, json_text(found), "application/json")
 
 
-def problem_answer(problems: Sequence[Any], status: int = 422) -> JSONResponse:
+def problem_answer(problems: Sequence[Any]) -> JSONResponse:
     """Why something is refused, each with rule, file, what was found and what is expected."""
-    return JSONResponse({"problems": [dataclasses.asdict(one) for one in problems]}, status_code=status)
+    return JSONResponse({"problems": [dataclasses.asdict(one) for one in problems]}, status_code=422)
 
 
 def routes() -> list[Route]:

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 LONGEST_FORM = 16_384
+FORM_TIMEOUT_S = 10.0
 
 
 async def body_of(request: Request, most_bytes: int, most_s: float) -> bytes:
@@ -33,12 +34,12 @@ async def _counted(request: Request, most_bytes: int) -> bytes:
     return bytes(found)
 
 
-async def form_of(request: Request, most_s: float = 10.0) -> dict[str, str]:
+async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form, the last of each name. Raises HTTPException: 415 for another kind of body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "allowed: application/x-www-form-urlencoded")
-    body = await body_of(request, LONGEST_FORM, most_s)
+    body = await body_of(request, LONGEST_FORM, FORM_TIMEOUT_S)
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=20))
     except ValueError:

@@ -185,9 +185,9 @@ def _heading(query: TableQuery, otherwise: str) -> str:
     return ", ".join(named) if named else otherwise
 
 
-def rows_of(store: Store, name: str, value: str, limit: int = MOST_OF_CONFIGURATION) -> tuple[Row, ...]:
+def rows_of(store: Store, name: str, value: str) -> tuple[Row, ...]:
     """The newest rows whose `name` is `value`."""
-    return store.find(Filter(chosen={name: (value,)}), limit=limit).rows
+    return store.find(Filter(chosen={name: (value,)}), limit=MOST_OF_CONFIGURATION).rows
 
 
 def configuration_page(store: Store, link: Links, key: str) -> str | None:
