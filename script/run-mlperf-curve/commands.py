@@ -141,10 +141,10 @@ def view(given: Given, program: Path) -> tuple[str, ...]:
     submission, _ = tree_of(given)
     target = given.path("output") or (given.here / "view").resolve()
     target.mkdir(parents=True, exist_ok=True)
-    made = export_view(program, submission, target / BUNDLE)
+    runs = export_view(program, submission, target / BUNDLE)
     build_site(program, submission, target / SITE)
     return (
-        f"{made.runs} runs: {target / BUNDLE}",
+        f"{runs} runs: {target / BUNDLE}",
         f"official page: {target / SITE}",
         "the official page asks two outside hosts, for fonts and a visitor counter; curve.html asks nobody",
     )

@@ -53,7 +53,7 @@ REPORT = (
 def test_a_report_is_read_and_its_paths_are_relative(tmp_path: Path):
     (tmp_path / "sub").mkdir()
     report = check_officially(stand_in(tmp_path, REPORT + "\nsys.exit(1)"), tmp_path / "sub")
-    assert (report.passed, report.checks) == (False, 2)
+    assert not report.passed
     assert [(one.rule, one.path, one.message) for one in report.errors] == [("point-count", "results", "too few")]
 
 
@@ -100,8 +100,7 @@ def test_the_checker_has_a_home_of_its_own_and_no_variables_of_the_caller(
 
 def test_the_viewers_bundle_loses_the_path_of_the_machine(tmp_path: Path):
     body = "json.dump({'source_root': sys.argv[1], 'runs': [1, 2]}, open(sys.argv[4], 'w'))"
-    view = export_view(stand_in(tmp_path, body), tmp_path, tmp_path / "bundle.json")
-    assert view.runs == 2
+    assert export_view(stand_in(tmp_path, body), tmp_path, tmp_path / "bundle.json") == 2
     assert json.loads((tmp_path / "bundle.json").read_text())["source_root"] == tmp_path.name
 
 
@@ -207,8 +206,7 @@ def test_runs_of_seconds_against_an_echo_server_fail_there_for_samples_and_here_
 
 @pytest.mark.full
 def test_the_viewer_shows_a_run_for_each_point(programs: Path, passing: Path, tmp_path: Path):
-    view = export_view(programs / "mlperf-viz", passing.parent, tmp_path / "bundle.json")
-    assert view.runs == len(NUMBERS)
+    assert export_view(programs / "mlperf-viz", passing.parent, tmp_path / "bundle.json") == len(NUMBERS)
     assert str(tmp_path.parent) not in (tmp_path / "bundle.json").read_text()
     build_site(programs / "mlperf-viz", passing.parent, tmp_path / "site")
     assert (tmp_path / "site" / "index.html").is_file()

@@ -49,11 +49,10 @@ class OfficialFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfficialReport:
-    """The checker's verdict. checks: how many results it had in all."""
+    """The checker's verdict."""
 
     passed: bool
     findings: tuple[OfficialFinding, ...]
-    checks: int
 
     @property
     def errors(self) -> tuple[OfficialFinding, ...]:
@@ -121,20 +120,11 @@ def check_officially(program: Path, folder: Path, seed_sets: Path | None = None)
         fields = Fields(json_object(ended.stdout), [])
     except ValueError:
         raise OfficialError(f"the checker ended with code {ended.code} and no report: {ended.last_words}") from None
-    results = fields.each("results")
-    findings = [_finding(one, folder) for one in results if one.text("severity") in ("error", "warning")]
+    findings = [_finding(one, folder) for one in fields.each("results") if one.text("severity") in ("error", "warning")]
     passed = fields.flag("passed")
     if fields.problems or passed is None or passed is not (ended.code == 0):
         raise OfficialError(f"the checker ended with code {ended.code} and passed = {passed}: {ended.last_words}")
-    return OfficialReport(passed=passed, findings=tuple(findings), checks=len(results))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What the viewer made. words: what it printed, with its warnings."""
-
-    runs: int
-    words: str
+    return OfficialReport(passed=passed, findings=tuple(findings))
 
 
 def _without_path(bundle: Path, folder: Path) -> int:
@@ -149,24 +139,23 @@ def _without_path(bundle: Path, folder: Path) -> int:
     return len(runs) if isinstance(runs, list) else 0
 
 
-def _view(program: Path, folder: Path, option: str, target: Path) -> str:
+def _view(program: Path, folder: Path, option: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="endpoints-viewer-") as home:
         ended = _run([str(program), str(folder.resolve()), "--strict", option, str(target)], Path(home), {})
     if ended.code != 0:
         raise OfficialError(f"the viewer ended with code {ended.code}: {ended.last_words}")
-    return ended.stdout.strip()
 
 
-def export_view(program: Path, folder: Path, bundle: Path) -> View:
+def export_view(program: Path, folder: Path, bundle: Path) -> int:
     """Write the viewer's bundle.json of a tree, and return how many runs it holds; raises OfficialError, OSError."""
-    words = _view(program, folder, "--export", bundle)
-    return View(runs=_without_path(bundle, folder), words=words)
+    _view(program, folder, "--export", bundle)
+    return _without_path(bundle, folder)
 
 
-def build_site(program: Path, folder: Path, target: Path) -> View:
-    """Write the viewer's site for a tree; raises OfficialError, OSError.
+def build_site(program: Path, folder: Path, target: Path) -> int:
+    """Write the viewer's site for a tree, and return how many runs it holds; raises OfficialError, OSError.
 
     Its page asks outside hosts for fonts and a tag manager.
     """
-    words = _view(program, folder, "--build", target)
-    return View(runs=_without_path(target / SITE_DATA, folder), words=words)
+    _view(program, folder, "--build", target)
+    return _without_path(target / SITE_DATA, folder)

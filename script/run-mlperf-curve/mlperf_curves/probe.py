@@ -37,8 +37,6 @@ class Probed:
     seconds: float
     pieces: int
     finish_reason: str
-    output_tokens: int | None
-    answers_as: str
     notes: tuple[str, ...]
 
 
@@ -145,7 +143,5 @@ def _judged(answer: _Answer, model: str, began_s: float) -> Probed:
         seconds=time.monotonic() - began_s,
         pieces=answer.pieces,
         finish_reason=answer.finish,
-        output_tokens=answer.tokens,
-        answers_as=answer.model,
         notes=tuple(notes),
     )

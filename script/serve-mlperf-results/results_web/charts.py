@@ -125,39 +125,27 @@ def key_mark(place: int) -> Markup:
     return Markup(f'<svg class="key" viewBox="0 0 14 14" aria-hidden="true">{mark(place, 7, 7)}</svg>')
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Least, quarters and greatest of some values."""
-
-    least: float
-    first: float
-    middle: float
-    third: float
-    greatest: float
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """The spread of at least one value; the quarters are inclusive ones."""
-    if len(values) == 1:
-        return Spread(*([values[0]] * 5))
-    first, middle, third = quantiles(values, n=4, method="inclusive")
-    return Spread(min(values), first, middle, third, max(values))
+def spread(values: Sequence[float]) -> tuple[float, ...]:
+    """The least, the three inclusive quarters and the greatest of at least one value."""
+    quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+    return (min(values), *quarters, max(values))
 
 
 def distribution(title: str, values: Sequence[float], unit: str, highlighted: float | None = None) -> Markup:
     """Dots and a box of a configuration's values; nothing for fewer than two of them."""
     if len(values) < 2:
         return Markup("")
-    height, of = 132, spread(values)
+    height = 132
+    least, first, median_value, third, greatest = spread(values)
     scale = axis(values, LEFT - 30, WIDTH - RIGHT - 10, from_zero=False)
     bottom, middle = height - BOTTOM, 70.0
-    left, right = scale.at(of.first), scale.at(of.third)
+    left, right = scale.at(first), scale.at(third)
     parts = [
         *_x_axis(scale, unit, bottom),
-        f'<path class="whisker" d="M{scale.at(of.least):.1f} {middle} H{left:.1f} '
-        f'M{right:.1f} {middle} H{scale.at(of.greatest):.1f}"/>',
+        f'<path class="whisker" d="M{scale.at(least):.1f} {middle} H{left:.1f} '
+        f'M{right:.1f} {middle} H{scale.at(greatest):.1f}"/>',
         f'<rect class="box" x="{left:.1f}" y="{middle - 12}" width="{max(right - left, 1):.1f}" height="24"/>',
-        f'<path class="median" d="M{scale.at(of.middle):.1f} {middle - 12} v24"/>',
+        f'<path class="median" d="M{scale.at(median_value):.1f} {middle - 12} v24"/>',
     ]
     stacked: dict[int, int] = {}
     for value in sorted(values):
@@ -171,8 +159,8 @@ def distribution(title: str, values: Sequence[float], unit: str, highlighted: fl
         anchor = "end" if x > WIDTH / 2 else "start"
         parts.append(f'<text x="{x + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 6}" '
                      f'text-anchor="{anchor}">this result</text>')  # fmt: skip
-    ends = f"from {quantity(of.least)} to {quantity(of.greatest)} {unit}"
-    said = f"{len(values)} results {ends}, median {quantity(of.middle)}"
+    ends = f"from {quantity(least)} to {quantity(greatest)} {unit}"
+    said = f"{len(values)} results {ends}, median {quantity(median_value)}"
     return _frame(title, said, height, parts)
 
 

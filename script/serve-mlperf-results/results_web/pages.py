@@ -202,7 +202,6 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
     unit = rows[0].unit if rows else ""
     versions = versions_of(rows)
     title = heading_of(configuration)
-    spread = charts.spread(values) if values else None
     return page(
         "configuration",
         link,
@@ -212,9 +211,7 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
         warning=warning_of(common_labels(rows)),
         summary=_summary(rows),
         distribution=charts.distribution(f"{title}: spread", values, unit),
-        spread=[(unit, *map(quantity, (spread.least, spread.first, spread.middle, spread.third, spread.greatest)))]
-        if spread
-        else [],
+        spread=[(unit, *map(quantity, charts.spread(values)))] if values else [],
         history=charts.history(f"{title}: versions of the software", versions, unit),
         versions=[
             (version, f"{len(found)}", quantity(min(found)), quantity(median(found)), quantity(max(found)))

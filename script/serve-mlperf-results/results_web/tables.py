@@ -92,6 +92,7 @@ def _validity(row: Row) -> str:
     return {True: "VALID", False: "INVALID", None: ABSENT}[row.valid]
 
 
+NAME: Final = Column("Result", name_of, "benchmark")
 COLUMNS: Final[dict[str, Column]] = {
     "value": Column("Value", lambda row: f"{quantity(row.value)} {row.unit}", "value", True, True),
     "each": Column("For each accelerator", lambda row: quantity(per_accelerator(row)), is_number=True),
@@ -119,19 +120,13 @@ def columns_of(names: Sequence[str]) -> list[tuple[str, Column]]:
     return [(name, column) for name, column in COLUMNS.items() if name in wanted]
 
 
-def _head(words: str, column_sort: str, greatest_first: bool, is_number: bool, query: TableQuery | None,
-          link: Links) -> Head:  # fmt: skip
-    if query is None or not column_sort:
-        return Head(words, is_number)
-    current = query.sort.removeprefix("-")
-    is_descending = query.sort.startswith("-")
-    if current == column_sort:
-        wanted = column_sort if is_descending else f"-{column_sort}"
-        return Head(
-            words, is_number, link.table(query.sorted_by(wanted)), "descending" if is_descending else "ascending"
-        )
-    wanted = f"-{column_sort}" if greatest_first else column_sort
-    return Head(words, is_number, link.table(query.sorted_by(wanted)))
+def _head(column: Column, query: TableQuery | None, link: Links) -> Head:
+    if query is None or not column.sort:
+        return Head(column.words, column.is_number)
+    order = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(query.sort, "")
+    goes_down = order == "ascending" if order else column.greatest_first
+    wanted = f"-{column.sort}" if goes_down else column.sort
+    return Head(column.words, column.is_number, link.table(query.sorted_by(wanted)), order)
 
 
 def table_of(
@@ -147,8 +142,7 @@ def table_of(
         for name, column in columns_of(columns or asked)
         if asked or name in ("value", "labels") or any(column.text(row) != ABSENT for row in rows)
     ]
-    heads = [_head("Result", "benchmark", False, False, query, link)]
-    heads += [_head(one.words, one.sort, one.greatest_first, one.is_number, query, link) for _, one in chosen]
+    heads = [_head(column, query, link) for column in (NAME, *(column for _, column in chosen))]
     share = _share(rows)
     return Table(
         tuple(heads),
