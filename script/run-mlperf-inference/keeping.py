@@ -63,14 +63,9 @@ def request_of(spec: RunSpec, config: Config, passed_on: Mapping[str, Any]) -> d
     """All of a request that decides its result. A target that is only a plan (`target_origin`) is no part of it."""
     targets = {} if spec.scenario in config.target_origin else {name: getattr(spec, name) for name in TARGET_NAMES}
     return {
-        "model": spec.model,
-        "backend": spec.backend,
-        "device": spec.device,
-        "precision": spec.precision,
-        "source": spec.source,
+        **spec.as_texts(),
         "scenario": spec.scenario.value,
         "mode": spec.mode.value,
-        "execution_mode": spec.execution_mode.value,
         "options": dict(sorted(spec.options.items())),
         "targets": {name: value for name, value in targets.items() if value is not None},
         "passed_on": dict(passed_on),

@@ -6,7 +6,7 @@ Pure: env and known names come in as arguments. Every bad input is collected, so
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
@@ -70,26 +70,37 @@ PATH_KEYS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """A checked call. `targets` holds the given target inputs by name, `options` further inputs for every run;
-    where nothing is given the harness decides.
-
-    `source` says which model and data set: "real", "synthetic" or "tiny". `resume` is one of RESUME_VALUES, or empty
-    for a call that starts anew. `run_id` names a folder that several calls share (keeping.py); empty: one of this call
-    alone. `target_origin`: where targets come from when not from the user. `is_finding`: performance runs look for
-    their target and are no results. `is_checked`: what does not pass ends the call with an error.
-    """
+class Workload:
+    """What is measured. `source` says which model and data set: "real", "synthetic" or "tiny". `options` are further
+    inputs of app-mlperf-inference; where nothing is given the harness decides."""
 
     model: str
     backend: str
     device: str
     precision: str
     source: str
+    execution_mode: ExecutionMode
+    options: Mapping[str, str]
+
+    def as_texts(self) -> dict[str, str]:
+        """What files say of it, but for the options."""
+        texts = {name: getattr(self, name) for name in ("model", "backend", "device", "precision", "source")}
+        return {**texts, "execution_mode": self.execution_mode.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Workload):
+    """A checked call. `targets` holds the given target inputs by name.
+
+    `resume` is one of RESUME_VALUES, or empty for a call that starts anew. `run_id` names a folder that several calls
+    share (keeping.py); empty: one of this call alone. `target_origin`: where targets come from when not from the user.
+    `is_finding`: performance runs look for their target and are no results. `is_checked`: what does not pass ends the
+    call with an error.
+    """
+
     scenarios: tuple[Scenario, ...]
     modes: tuple[Mode, ...]
-    execution_mode: ExecutionMode
     results_folder: Path
-    options: Mapping[str, str]
     targets: Mapping[str, float]
     resume: str = ""
     run_id: str = ""
@@ -100,19 +111,11 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSpec:
-    """One LoadGen run. `options` are inputs of app-mlperf-inference; the targets are None where the harness decides,
-    or where the scenario has no such target."""
+class RunSpec(Workload):
+    """One LoadGen run. The targets are None where the harness decides, or where the scenario has no such target."""
 
-    model: str
-    backend: str
-    device: str
-    precision: str
-    source: str
     scenario: Scenario
     mode: Mode
-    execution_mode: ExecutionMode
-    options: Mapping[str, str]
     target_qps: float | None
     target_latency_ms: float | None
 
@@ -278,22 +281,16 @@ def _options_of(config: Config, scenario: Scenario, mode: Mode) -> dict[str, str
 
 def matrix(config: Config) -> tuple[RunSpec, ...]:
     """The runs of a call, scenario by scenario, the performance run first."""
-    specs = []
+    specs, shared = [], {each.name: getattr(config, each.name) for each in fields(Workload)}
     for scenario in config.scenarios:
         target, own_name, shared_name = TARGETS[scenario]
         value = config.targets.get(own_name, config.targets.get(shared_name))
         for mode in config.modes:
             specs.append(
                 RunSpec(
-                    model=config.model,
-                    backend=config.backend,
-                    device=config.device,
-                    precision=config.precision,
-                    source=config.source,
+                    **{**shared, "options": _options_of(config, scenario, mode)},
                     scenario=scenario,
                     mode=mode,
-                    execution_mode=config.execution_mode,
-                    options=_options_of(config, scenario, mode),
                     target_qps=value if target == "target_qps" else None,
                     target_latency_ms=value if target == "target_latency_ms" else None,
                 )

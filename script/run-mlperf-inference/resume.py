@@ -123,14 +123,9 @@ def _in_words(problems: Sequence[str]) -> str:
 def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, Any]:
     """What two calls must have in common, so that the one can go on with the other: all that decides their runs."""
     return {
-        "model": config.model,
-        "backend": config.backend,
-        "device": config.device,
+        **config.as_texts(),
         "scenarios": [scenario.value for scenario in config.scenarios],
         "modes": [mode.value for mode in config.modes],
-        "precision": config.precision,
-        "source": config.source,
-        "execution_mode": config.execution_mode.value,
         "options": dict(sorted(config.options.items())),
         "targets": dict(sorted(config.targets.items())),
         "passed_on": dict(passed_on),
