@@ -198,15 +198,17 @@ class _Reader:
             return Cell(tuple(self.scalar(part, what) for part in node.value), _line(node))
         return Cell(self.placeholder(node) or self.scalar(node, what), _line(node))
 
-    def layer(self, node: yaml.Node | None, what: str) -> dict[str, Cell]:
-        """A mapping, however deep, by dotted keys."""
-        cells: dict[str, Cell] = {}
+    def flat(self, node: yaml.Node | None, what: str) -> Iterator[tuple[str, yaml.Node]]:
+        """The values in a mapping, however deep, by dotted keys."""
         for key, value in self.items(node, what):
             if isinstance(value, yaml.MappingNode) and not self.placeholder(value):
-                cells.update({f"{key}.{below}": cell for below, cell in self.layer(value, f"{what}.{key}").items()})
+                yield from ((f"{key}.{below}", inner) for below, inner in self.flat(value, f"{what}.{key}"))
             else:
-                cells[key] = self.cell(value, f"{what}.{key}")
-        return cells
+                yield key, value
+
+    def layer(self, node: yaml.Node | None, what: str) -> dict[str, Cell]:
+        """A mapping of inputs."""
+        return {key: self.cell(value, f"{what}.{key}") for key, value in self.flat(node, what)}
 
     def axis(self, node: yaml.Node, what: str) -> tuple[Cell, ...]:
         """The values of an axis."""
@@ -216,14 +218,8 @@ class _Reader:
         return tuple(self.cell(part, what) for part in node.value)
 
     def axes(self, node: yaml.Node | None, what: str) -> dict[str, tuple[Cell, ...]]:
-        """The axes of `sweep` or `zip` by their dotted keys; a mapping inside them nests."""
-        found: dict[str, tuple[Cell, ...]] = {}
-        for key, value in self.items(node, what):
-            if isinstance(value, yaml.MappingNode):
-                found.update({f"{key}.{below}": cells for below, cells in self.axes(value, f"{what}.{key}").items()})
-            else:
-                found[key] = self.axis(value, f"{what}.{key}")
-        return found
+        """The axes of `sweep` or `zip`."""
+        return {key: self.axis(value, f"{what}.{key}") for key, value in self.flat(node, what)}
 
     def lock_step(self, node: yaml.Node, axes: Mapping[str, tuple[Cell, ...]], what: str) -> int:
         """The one length of axes that go together."""
@@ -259,15 +255,12 @@ class _Reader:
 
     def spread(self, node: yaml.Node, what: str) -> dict[str, tuple[Cell, ...]]:
         """The axes of a zip_override: a list is one, anything else stands for a list of one."""
-        found: dict[str, tuple[Cell, ...]] = {}
-        for key, value in self.items(node, what):
-            if isinstance(value, yaml.SequenceNode):
-                found[key] = self.axis(value, f"{what}.{key}")
-            elif isinstance(value, yaml.MappingNode) and not self.placeholder(value):
-                found.update({f"{key}.{below}": cells for below, cells in self.spread(value, f"{what}.{key}").items()})
-            else:
-                found[key] = (self.cell(value, f"{what}.{key}"),)
-        return found
+        return {
+            key: self.axis(value, f"{what}.{key}")
+            if isinstance(value, yaml.SequenceNode)
+            else (self.cell(value, f"{what}.{key}"),)
+            for key, value in self.flat(node, what)
+        }
 
     def number(self, node: yaml.Node | None, what: str, otherwise: int) -> int:
         """A whole number from 1."""

@@ -283,10 +283,9 @@ def _combination(work: _Work, variant: Variant, combination: Layer, choice: Choi
     work.check_inputs(cells, inputs)
     work.names.setdefault(resolver.text(definition.name), 1)
     varied = {key: texts[key] for key in own if key in texts}
-    slug_values = [texts[key] for key in own if key in texts]
     return [
         Point(
-            id=point_id(definition.recipe, inputs, slug_values, repeat),
+            id=point_id(definition.recipe, inputs, list(varied.values()), repeat),
             variant=variant.name,
             inputs=inputs,
             varied=varied,
