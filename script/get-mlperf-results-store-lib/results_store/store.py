@@ -24,7 +24,7 @@ from results_store.schema import BUSY_TIMEOUT_S, connect
 from results_store.writing import add_result, drop_body, set_states
 
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
-_OF_A_KEY = ("block", "unblock", "know")
+OF_A_KEY = ("block", "unblock", "know")
 _SHORT_WAIT_MS = 200
 _SIGNER = "SELECT alias, trust FROM signer WHERE key_id = ?"
 _TRUST = {"block": "blocked", "unblock": "none", "know": "known"}
@@ -215,7 +215,7 @@ class Store:
         A blocked key's results are hidden as long as it is blocked. Raises NoSuchResult, Withdrawn, LookupError.
         """
         with self.transaction():
-            if what in _OF_A_KEY:
+            if what in OF_A_KEY:
                 if self.signer(signer) is None:
                     raise LookupError(f"nobody with key {signer} has sent a result")
                 self._db.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (_TRUST[what], signer))

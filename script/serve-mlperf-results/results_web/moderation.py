@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, get_args
 
 from results_store.listing import Filter
-from results_store.store import NoSuchResult, Store, What, Withdrawn
+from results_store.store import OF_A_KEY, NoSuchResult, Store, What, Withdrawn
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,7 +30,6 @@ CHOICES: Final[dict[What, str]] = {
     "block": "Block a key: hide its results and take no more",
     "unblock": "Unblock a key",
 }
-OF_A_KEY: Final = frozenset(("know", "block", "unblock"))
 LONGEST_REASON: Final = 500
 NEWEST: Final = 50
 assert set(CHOICES) < set(get_args(What))
