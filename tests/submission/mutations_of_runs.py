@@ -228,7 +228,9 @@ def omissions() -> Iterator[Mutation]:
         ("quantised in closed with the official list", None, both(
             _quantised(measured, official),
             put(f"{CLOSED}/documentation/calibration.md", f"List of samples: {official['name']} ({'1' * 64})\n"))),
-        ("quantised in closed by others, with a text", None, field(measured, "weight_data_types", "fp8")),
+        ("quantised in closed by others, with a text", None, both(
+            field(measured, "weight_data_types", "fp8"),
+            put(f"{CLOSED}/documentation/calibration.md", "Scales are those of the official samples.\n"))),
         ("not retrained, in other words", None, field(measured, "retraining", "None")),
     )  # fmt: skip
     yield from (Mutation(name, "closed", rule, change) for name, rule, change in rows)

@@ -162,6 +162,11 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
                     "result_overlatency_query_count": late}  # fmt: skip
     if scenario == "Interactive":  # made of the run in Server
         detail = of_next_process(detail)
+        latencies = [key for key in values if re.fullmatch(r"result_\S*latency_ns", key)]
+        changed |= {key: int(values[key]) + 1 for key in latencies}
+        summary = re.sub(
+            rb"(?<=latency \(ns\))(\s*: )(\d+)", lambda found: found[1] + b"%d" % (int(found[2]) + 1), summary
+        )
     return retold(detail, changed), summary_of(summary, {**values, **changed})
 
 

@@ -119,6 +119,7 @@ def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F8
         log = f"{O_MODEL}/Offline/accuracy/{DETAIL}"
         value(log, "loadgen_version", "6.0.16 @ 0123456789")(root)
         value(log, "loadgen_build_date_utc", "2026-07-01T01:02:03.000004")(root)
+        edit(log, r'(?<="loadgen_git_log_message", "value": ")[0-9a-f]{40}', "0123456789abcdef")(root)
 
     with trees.changed("open", change) as root:
         found = verdict(root)
@@ -130,7 +131,8 @@ def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F8
 def test_seeds_of_zero_are_those_of_an_accuracy_run_without_configuration(trees):  # noqa: F811
     def change(root: Path) -> None:
         for name in ("qsl", "sample_index", "schedule"):
-            value(f"{O_MODEL}/Offline/accuracy/{DETAIL}", f"effective_{name}_rng_seed", 0)(root)
+            for kind in ("requested", "effective"):
+                value(f"{O_MODEL}/Offline/accuracy/{DETAIL}", f"{kind}_{name}_rng_seed", 0)(root)
 
     with trees.changed("open", change) as root:
         assert verdict(root).is_accepted

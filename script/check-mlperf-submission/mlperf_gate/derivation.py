@@ -73,6 +73,12 @@ def has_token_latencies(log: DetailLog) -> bool:
     return log.values.get("requested_use_token_latencies") is True
 
 
+def token_count(log: DetailLog) -> float | None:
+    """Return how many tokens a run with token latencies answered; None where the log does not say it, as in Offline."""
+    found = numbers(log, "result_token_throughput", "result_mean_latency_ns", "result_query_count")
+    return math.prod(found) if found is not None and has_token_latencies(log) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """The figures of one distribution, by their keys; `at`: the key of a percentile, which stands for %s."""
@@ -146,7 +152,12 @@ def mean_bounds(known: Sequence[Ranked]) -> tuple[float, float]:
     return low / count, high / count
 
 
+def readable(run: RunView) -> Iterator[DetailLog]:
+    """Yield the log where it could be read to its end."""
+    if run.detail.is_usable:
+        yield run.detail
+
+
 def usable(run: RunView) -> Iterator[DetailLog]:
     """Yield the log where it could be read to its end and is of a performance run."""
-    if run.detail.is_usable and run.detail.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"):
-        yield run.detail
+    yield from (log for log in readable(run) if log.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"))

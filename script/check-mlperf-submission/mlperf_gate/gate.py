@@ -35,6 +35,7 @@ from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_system,
     rules_testlogs,
     rules_testscores,
+    rules_tokens,
     rules_tree,
     rules_verdict,
     views,
@@ -45,6 +46,7 @@ from mlperf_gate.rulebook import RULES, Found, Rule, Scope, Severity
 from mlperf_gate.rules_compliance import WITH_RUN
 from mlperf_gate.rules_endpoints import OF_ANY_LAYOUT
 from mlperf_gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
+from mlperf_gate.rules_run import OF_EVERY_TEST
 from mlperf_gate.steps import Step, command_of
 from mlperf_gate.views import Options, ScenarioView, Subject, TreeView
 
@@ -181,10 +183,12 @@ def _shown(text: str) -> str:
 
 
 def _of_step(found: Found, view: Any) -> Found:
-    is_test = isinstance(view, views.RunView) and view.test and found.step is None
-    if not is_test:
+    """Name the step that made a run, where the rule is of runs of several steps."""
+    if not isinstance(view, views.RunView) or found.step is not None:
         return found
-    return dataclasses.replace(found, step=Step.COMPLIANCE)
+    if view.test:
+        return dataclasses.replace(found, step=Step.COMPLIANCE)
+    return dataclasses.replace(found, step=Step.ACCURACY) if view.is_accuracy else found
 
 
 def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
@@ -202,12 +206,17 @@ def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
         collector.apply(Scope.ENDPOINTS, endpoints, scenario.division)
         return
     collector.apply(Scope.SCENARIO, scenario, scenario.division)
-    for run in views.performance_runs(scenario):
+    runs = [*views.performance_runs(scenario), views.accuracy_run(scenario)]
+    for run in runs[:-1]:
         collector.apply(Scope.RUN, run, scenario.division)
     for test in views.tests(scenario):
         collector.apply(Scope.TEST, test, scenario.division)
-        if test.test in WITH_RUN and test.folder in collector.tree.listing.folders:
-            collector.apply(Scope.RUN, views.test_run(test), scenario.division)
+        if test.folder in collector.tree.listing.folders:
+            only = () if test.test in WITH_RUN else OF_EVERY_TEST
+            collector.apply(Scope.RUN, test.run, scenario.division, only=only)
+            runs.append(test.run)
+    for run in runs:
+        collector.apply(Scope.LOG, run, scenario.division)
 
 
 def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:

@@ -22,6 +22,7 @@ from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_run,
     rules_settings,
     rules_summary,
+    rules_tokens,
     rules_verdict,
 )
 from mlperf_gate.detaillog import DetailLog
@@ -39,8 +40,8 @@ from mlperf_gate.views import (
     TreeView,
 )
 
-_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-\d+|LG-00[23]|SET-00[1-3]|RUN-0(?:03|21)")
-_NEED_MORE = ("FIG-012",)
+_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-\d+|LG-00[234]|SET-00[1-3]|RUN-0(?:03|21)")
+_NEED_MORE = ("FIG-012", "FIG-015")
 """Of those, what looks at the benchmark's tables."""
 
 
@@ -50,7 +51,7 @@ def rules_of_logs() -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in RULES.values()
-        if rule.scope is Scope.RUN
+        if rule.scope in (Scope.RUN, Scope.LOG)
         and rule.severity is Severity.ERROR
         and _OF_LOGS.fullmatch(rule.identity)
         and rule.identity not in _NEED_MORE

@@ -29,7 +29,11 @@ class Severity(enum.Enum):
 
 
 class Scope(enum.Enum):
-    """What a rule is applied to: the view that its function takes. ENDPOINTS: a scenario without LoadGen's logs."""
+    """What a rule is applied to: the view that its function takes.
+
+    RUN: a performance run whose figures count, the submitted one or that of a test. LOG: every run that LoadGen logged,
+    accuracy runs and those of all tests, too. ENDPOINTS: a scenario without LoadGen's logs.
+    """
 
     TREE = "tree"
     SUBMITTER = "submitter"
@@ -37,6 +41,7 @@ class Scope(enum.Enum):
     MODEL = "model"
     SCENARIO = "scenario"
     RUN = "run"
+    LOG = "log"
     TEST = "test"
     ENDPOINTS = "endpoints"
 

@@ -19,12 +19,12 @@ _DATE_S, _START_S = 2.0, 12.0
 logs); a Server run then waits up to 10 s for its threads."""
 
 
-@rule("TIME-001", Scope.RUN, "The log's clock never falls.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@rule("TIME-001", Scope.LOG, "The log's clock never falls.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
 def clock_rises(run: RunView) -> Iterator[Found]:
     yield from messages(run, run.detail.falls, "the time of the message before, or later")
 
 
-@rule("TIME-002", Scope.RUN, "The run fits between generating its queries and its end by the log's clock.",
+@rule("TIME-002", Scope.LOG, "The run fits between generating its queries and its end by the log's clock.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def run_fits_clock(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -38,7 +38,7 @@ def run_fits_clock(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "power_end", text, allowed)
 
 
-@rule("TIME-003", Scope.RUN, "The results were logged after the run.", source=LOADGEN, step=Step.PERFORMANCE,
+@rule("TIME-003", Scope.LOG, "The results were logged after the run.", source=LOADGEN, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def results_come_last(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -59,7 +59,7 @@ def _moment(text: str | None, form: str) -> datetime | None:
         return None
 
 
-@rule("TIME-004", Scope.RUN, "power_begin is the time of the test, in some time zone.", source=LOADGEN,
+@rule("TIME-004", Scope.LOG, "power_begin is the time of the test, in some time zone.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def date_is_that_of_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -76,7 +76,7 @@ def date_is_that_of_run(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "test_datetime", text, allowed)
 
 
-@rule("TIME-005", Scope.RUN, "LoadGen was built before it ran.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@rule("TIME-005", Scope.LOG, "LoadGen was built before it ran.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
 def build_is_older(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         built = _moment((log.build_date or "").partition(".")[0], "%Y-%m-%dT%H:%M:%S")

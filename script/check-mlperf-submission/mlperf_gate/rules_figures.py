@@ -13,7 +13,6 @@ from mlperf_gate.derivation import (
     STAMPS_S,
     contradiction,
     given,
-    has_token_latencies,
     is_close,
     mean_bounds,
     numbers,
@@ -22,7 +21,7 @@ from mlperf_gate.derivation import (
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, OURS, Found, Scope, Severity, rule
+from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, Severity, rule
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView
 
@@ -36,14 +35,9 @@ _SUM_OVERFLOWS = 2.0**63
 
 _STREAM_MEANS = {"SingleStream": "result_mean_latency_ns", "MultiStream": "result_mean_query_latency_ns"}
 _BUSY = 0.5
-_LENGTH = "TOKENS_PER_SAMPLE"
-_TOKEN_RATES = {
-    "Offline": ("result_tokens_per_second", "result_samples_per_second"),
-    "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
-}
 
 
-@rule("FIG-001", Scope.RUN, "An Offline rate is the samples of its query divided by the greatest latency.",
+@rule("FIG-001", Scope.LOG, "An Offline rate is the samples of its query divided by the greatest latency.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def offline_rate_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
@@ -59,7 +53,7 @@ def offline_rate_follows(run: RunView) -> Iterator[Found]:
             yield contradiction(run, keys[0], given(log, *keys), allowed)
 
 
-@rule("FIG-002", Scope.RUN, "The rate without LoadGen's overhead is one query in each mean latency.", source=LOADGEN,
+@rule("FIG-002", Scope.LOG, "The rate without LoadGen's overhead is one query in each mean latency.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def stream_rate_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_qps_without_loadgen_overhead", "result_mean_latency_ns")
@@ -71,7 +65,7 @@ def stream_rate_follows(run: RunView) -> Iterator[Found]:
                 yield contradiction(run, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
 
 
-@rule("FIG-003", Scope.RUN, "The queries of a stream follow each other and fill the run.", source=LOADGEN,
+@rule("FIG-003", Scope.LOG, "The queries of a stream follow each other and fill the run.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def stream_fills_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -100,7 +94,7 @@ def _last_query_ends_run(run: RunView, log: DetailLog, elapsed_s: float) -> Iter
         yield contradiction(run, keys[0], text, "the run ends when the last query is answered")
 
 
-@rule("FIG-004", Scope.RUN, "A Server run ends when the queries that it completed are done.", source=LOADGEN,
+@rule("FIG-004", Scope.LOG, "A Server run ends when the queries that it completed are done.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def server_rates_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
@@ -120,7 +114,7 @@ def server_rates_follow(run: RunView) -> Iterator[Found]:
             yield contradiction(run, keys[0], text, "a run as long as its queries")
 
 
-@rule("FIG-005", Scope.RUN, "Server queries were scheduled as they were generated, at about the target rate.",
+@rule("FIG-005", Scope.LOG, "Server queries were scheduled as they were generated, at about the target rate.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def server_schedule_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_scheduled_samples_per_sec", "effective_target_qps", "result_query_count", "generated_query_count",
@@ -141,7 +135,7 @@ def server_schedule_follows(run: RunView) -> Iterator[Found]:
             yield contradiction(run, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
 
 
-@rule("FIG-006", Scope.RUN, "Latencies rise from the least over the percentiles to the greatest.", source=LOADGEN,
+@rule("FIG-006", Scope.LOG, "Latencies rise from the least over the percentiles to the greatest.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def percentiles_rise(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -157,7 +151,7 @@ def percentiles_rise(run: RunView) -> Iterator[Found]:
                     break
 
 
-@rule("FIG-007", Scope.RUN, "A mean is one that latencies with these percentiles can have.", source=LOADGEN,
+@rule("FIG-007", Scope.LOG, "A mean is one that latencies with these percentiles can have.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def mean_is_possible(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -173,27 +167,7 @@ def mean_is_possible(run: RunView) -> Iterator[Found]:
                 yield contradiction(run, family.mean, text, f"{low:.0f} to {high:.0f}")
 
 
-@rule("FIG-008", Scope.RUN, "All rates of tokens are of the same number of tokens.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
-def token_rates_follow(run: RunView) -> Iterator[Found]:
-    rates = {
-        "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
-        "SingleStream": ("result_token_throughput_with_loadgen_overhead", "result_qps_with_loadgen_overhead"),
-    }
-    base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
-    for log in usable(run):
-        keys = (*base, *rates.get(scenario_of(run) or "", ()))
-        found = numbers(log, *keys)
-        if found is None or len(found) < len(base) + 2 or not found[4] > 0 or not has_token_latencies(log):
-            continue
-        throughput, mean_ns, queries, tokens_s, samples_s = found
-        tokens, others = throughput * mean_ns * queries, tokens_s * (queries - 1) / samples_s
-        if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(mean_ns, 1.0)):
-            text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
-            yield contradiction(run, keys[3], text, "as many tokens")
-
-
-@rule("FIG-009", Scope.RUN, "No more queries were issued than generated, in Server and Offline all.", source=LOADGEN,
+@rule("FIG-009", Scope.LOG, "No more queries were issued than generated, in Server and Offline all.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def counts_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_query_count", "generated_query_count")
@@ -208,7 +182,7 @@ def counts_follow(run: RunView) -> Iterator[Found]:
             )
 
 
-@rule("FIG-010", Scope.RUN, "An Offline run ends with its last sample.", source=LOADGEN, step=Step.PERFORMANCE,
+@rule("FIG-010", Scope.LOG, "An Offline run ends with its last sample.", source=LOADGEN, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def offline_fills_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -235,23 +209,7 @@ def stream_is_busy(run: RunView) -> Iterator[Found]:
             yield contradiction(run, mean, text, allowed)
 
 
-@rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, step=Step.PERFORMANCE,
-      since="v5.0", divisions=CLOSED)  # fmt: skip
-def answers_have_length(run: RunView) -> Iterator[Found]:
-    table = run.scenario.model.table
-    for log in usable(run):
-        scenario = scenario_of(run) or ""
-        least = [one.value for one in table.targets_in(scenario) if one.metric == _LENGTH] if table else []
-        found = numbers(log, *_TOKEN_RATES[scenario]) if scenario in _TOKEN_RATES else None
-        if not least or found is None or not found[1] > 0:
-            continue
-        if not least[0] / 2 <= found[0] / found[1] <= least[0] * 3:
-            text = f"{given(log, *_TOKEN_RATES[scenario])}: {found[0] / found[1]:.1f} tokens a sample"
-            allowed = f"half to three times the {least[0]:g} of the accuracy target"
-            yield contradiction(run, _TOKEN_RATES[scenario][0], text, allowed)
-
-
-@rule("FIG-013", Scope.RUN, "A MultiStream query lasts as long as its slowest sample.", source=LOADGEN,
+@rule("FIG-013", Scope.LOG, "A MultiStream query lasts as long as its slowest sample.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def query_ends_with_sample(run: RunView) -> Iterator[Found]:
     keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from mlperf_results.compliance import ANSWER_TESTS
 
 from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
-from mlperf_gate.runmarks import Place, ResponsesMark, RunMark, RunRegister, task_of
+from mlperf_gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView
 
@@ -185,3 +185,14 @@ def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
     path = mark.path.removesuffix("accuracy/mlperf_log_accuracy.json") + "performance/run_1/mlperf_log_detail.txt"
     run = register.runs_by_path.get(path)
     return run.digest if run else path
+
+
+@rule("IDENT-008", Scope.SCENARIO, "No two different logs have the same latencies, to the nanosecond.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def run_has_figures_of_its_own(scenario: ScenarioView) -> Iterator[Found]:
+    for mark in _runs(scenario):
+        for other in _register(scenario).runs_by_figures.get(mark.figures, ()) if mark.figures else ():
+            if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
+                shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
+                yield _at(mark, f"{shown_figures} here and in {other.path}", "the figures of a run of its own")
+                break

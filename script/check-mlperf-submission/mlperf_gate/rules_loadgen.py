@@ -1,4 +1,4 @@
-"""Rules on the LoadGen that made a performance log: its version, its sources as compiled, nothing changed in them."""
+"""Rules on the LoadGen that made a log: its version, its sources as compiled, nothing changed in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mlperf_gate.derivation import contradiction, given, usable
+from mlperf_gate.derivation import contradiction, given, readable
 from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, rule
 from mlperf_gate.rules_figures import SINCE
 from mlperf_gate.steps import Step
@@ -27,23 +27,25 @@ def _recorded() -> Mapping[str, Mapping[str, str]]:
     return content
 
 
-@rule("LG-001", Scope.RUN, "The LoadGen is one of the round: at most one year older.", source=OURS,
+@rule("LG-001", Scope.LOG, "The LoadGen is one of the round: at most one year older.", source=OURS,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def version_is_of_round(run: RunView) -> Iterator[Found]:
     least = int(run.scenario.tree.round.name[1:].partition(".")[0]) - 1  # LoadGen 4.1 was used in round v5.1
-    for log in usable(run):
+    for log in readable(run):
         found = _VERSION.fullmatch(log.text("loadgen_version") or "")
         if found is None or int(found[1]) < least:
             allowed = f"LoadGen {least}.0 or newer, as VERSION @ REVISION"
             yield contradiction(run, "loadgen_version", given(log, "loadgen_version"), allowed)
 
 
-@rule("LG-002", Scope.RUN, "A known LoadGen was compiled from its own sources.", source=OURS, step=Step.PERFORMANCE,
+@rule("LG-002", Scope.LOG, "A known LoadGen was compiled from its own sources.", source=OURS, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def sources_are_known(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
+    for log in readable(run):
         recorded = _recorded().get(log.text("loadgen_version") or "")
         files = log.values.get("loadgen_file_sha1")
+        if files == {}:
+            yield contradiction(run, "loadgen_file_sha1", "no file", "the sources that LoadGen was compiled from")
         if recorded is None or not isinstance(files, dict):
             continue
         changed = [name for name, digest in recorded.items() if files.get(name) != digest]
@@ -53,11 +55,25 @@ def sources_are_known(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "loadgen_file_sha1", found, f"{recorded[changed[0]]} in {log.loadgen_version}")
 
 
-@rule("LG-003", Scope.RUN, "LoadGen was compiled without changes of its own.", source=LOADGEN, step=Step.PERFORMANCE,
+@rule("LG-003", Scope.LOG, "LoadGen was compiled without changes of its own.", source=LOADGEN, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def has_no_local_changes(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
+    for log in readable(run):
         if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:
             yield contradiction(
                 run, "loadgen_git_status_message", given(log, "loadgen_git_status_message"), "no changes"
             )
+
+
+@rule("LG-004", Scope.LOG, "The revision of LoadGen is the newest in its git log, and has one version.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def revision_is_that_of_git_log(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        version, commits = log.text("loadgen_version") or "", log.text("loadgen_git_log_message") or ""
+        revision = version.rpartition(" @ ")[2]
+        if revision not in ("", "NA") and commits not in ("", "NA") and not commits.startswith(revision):
+            found = f"loadgen_version = {version[:60]}, loadgen_git_log_message = {commits[:40]}..."
+            yield contradiction(run, "loadgen_version", found, "the first 10 digits of the newest commit")
+        known = next((one for one in _recorded() if one.endswith(f" @ {revision}")), version)
+        if known != version:
+            yield contradiction(run, "loadgen_version", given(log, "loadgen_version"), f"{known}, of that revision")

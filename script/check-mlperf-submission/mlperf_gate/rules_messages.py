@@ -1,4 +1,4 @@
-"""Rules on the messages of a performance log: all of them there, none hidden or doubled."""
+"""Rules on the messages of a log: none hidden or doubled, and in a performance run all of them there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mlperf_gate.derivation import (
     given,
     has_token_latencies,
     messages,
+    readable,
     scenario_of,
     usable,
 )
@@ -65,32 +66,32 @@ _LARGEST = 2.0**64
 """LoadGen counts in 64 bits; its seeds are the largest numbers."""
 
 
-@rule("LOG-001", Scope.RUN, "No message is hidden behind something else on its line.", source=OURS,
+@rule("LOG-001", Scope.LOG, "No message is hidden behind something else on its line.", source=OURS,
       step=Step.PERFORMANCE)  # fmt: skip
 def hides_no_line(run: RunView) -> Iterator[Found]:
     yield from messages(run, run.detail.hidden, ":::MLLOG at the beginning of its line, as LoadGen writes it")
 
 
-@rule("LOG-002", Scope.RUN, "No message has a name twice.", source=OURS, step=Step.PERFORMANCE)
+@rule("LOG-002", Scope.LOG, "No message has a name twice.", source=OURS, step=Step.PERFORMANCE)
 def doubles_no_name(run: RunView) -> Iterator[Found]:
     yield from messages(run, run.detail.doubled, "each name once: parsers take the last, people the first")
 
 
-@rule("LOG-003", Scope.RUN, "Messages of errors and warnings are flagged as such.", source=LOADGEN,
+@rule("LOG-003", Scope.LOG, "Messages of errors and warnings are flagged as such.", source=LOADGEN,
       step=Step.PERFORMANCE)  # fmt: skip
 def flags_errors(run: RunView) -> Iterator[Found]:
     yield from messages(run, run.detail.unflagged, "is_error or is_warning true, as LoadGen writes these keys")
 
 
-@rule("LOG-004", Scope.RUN, "The log counts its errors.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@rule("LOG-004", Scope.LOG, "The log counts its errors.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
 def counts_errors(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
+    for log in readable(run):
         count = log.number("num_errors")
         if count is not None and count != log.error_count:
             yield contradiction(run, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
 
 
-@rule("LOG-005", Scope.RUN, "One process wrote the log.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@rule("LOG-005", Scope.LOG, "One process wrote the log.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
 def is_of_one_process(run: RunView) -> Iterator[Found]:
     if run.detail.is_usable and len(run.detail.processes) > 1:
         found = "pid " + ", ".join(map(str, run.detail.processes[:5]))
@@ -114,7 +115,7 @@ def _expected(run: RunView, log: DetailLog) -> Iterator[tuple[str, type | tuple[
     yield "loaded_qsl_set", list, "a list of samples"
 
 
-@rule("LOG-006", Scope.RUN, "The log has every message of a performance run, with a value of its type.",
+@rule("LOG-006", Scope.LOG, "The log has every message of a performance run, with a value of its type.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def is_whole(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -127,10 +128,10 @@ def is_whole(run: RunView) -> Iterator[Found]:
                 yield contradiction(run, key, found, allowed)
 
 
-@rule("LOG-007", Scope.RUN, "No number is larger than LoadGen counts.", source=LOADGEN, step=Step.PERFORMANCE,
+@rule("LOG-007", Scope.LOG, "No number is larger than LoadGen counts.", source=LOADGEN, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def counts_in_64_bits(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
+    for log in readable(run):
         for key, value in log.values.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             number = number_of(value) if is_number else 0.0

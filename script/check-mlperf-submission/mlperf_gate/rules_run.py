@@ -12,6 +12,9 @@ from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Sc
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
 
+OF_EVERY_TEST = ("RUN-003", "RUN-007", "RUN-015", "RUN-016", "RUN-021")
+"""What also counts for a test whose figures do not: a log that can be read, of the round's seeds, scenario and mode."""
+
 NEEDED = (SUMMARY, DETAIL)
 TOLERATED = (ACCURACY, "mlperf_log_trace.json", "results.json", ".gitkeep")
 POWER = ("spl.txt",)

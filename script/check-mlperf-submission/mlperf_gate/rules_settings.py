@@ -14,6 +14,7 @@ from mlperf_gate.derivation import (
     has_token_latencies,
     is_close,
     numbers,
+    readable,
     scenario_of,
     usable,
 )
@@ -49,23 +50,22 @@ _OF_STREAM = {
 }
 
 
-def _differ(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of keys that both have values, but different ones."""
+def _same(run: RunView, log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
+    """Yield where two keys both have values, but different ones."""
     for key, other in pairs.items():
         one, two = log.values.get(key), log.values.get(other)
         if one is not None and two is not None and (one != two or isinstance(one, bool) != isinstance(two, bool)):
-            yield key, other
+            yield contradiction(run, key, given(log, key, other), "the same")
 
 
-@rule("SET-001", Scope.RUN, "LoadGen worked with the settings that were asked for.", source=LOADGEN,
+@rule("SET-001", Scope.LOG, "LoadGen worked with the settings that were asked for.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def effective_is_requested(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        yield from _same(run, log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
     for log in usable(run):
         scenario = scenario_of(run) or ""
-        pairs = {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER}
-        pairs |= _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {})
-        for key, other in _differ(log, pairs):
-            yield contradiction(run, key, given(log, key, other), "the same")
+        yield from _same(run, log, _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {}))
         yield from _fixed(run, log, scenario)
 
 
@@ -83,7 +83,7 @@ def _fixed(run: RunView, log: DetailLog, scenario: str) -> Iterator[Found]:
             yield contradiction(run, key, given(log, key), f"{value} in {scenario}")
 
 
-@rule("SET-002", Scope.RUN, "The target rate is that of the latency or rate asked for.", source=LOADGEN,
+@rule("SET-002", Scope.LOG, "The target rate is that of the latency or rate asked for.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def target_rate_follows(run: RunView) -> Iterator[Found]:
     asked = {"Offline": "requested_offline_expected_qps",
@@ -99,7 +99,7 @@ def target_rate_follows(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
 
 
-@rule("SET-003", Scope.RUN, "LoadGen generated the queries that its settings ask for.", source=LOADGEN,
+@rule("SET-003", Scope.LOG, "LoadGen generated the queries that its settings ask for.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def generated_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -162,7 +162,7 @@ def _stream_queries(run: RunView, log: DetailLog) -> Iterator[Found]:
         yield contradiction(run, keys[0], text, "at least twice the duration asked for")
 
 
-@rule("SET-004", Scope.RUN, "No limit was exceeded at which LoadGen ends a run with an error.", source=LOADGEN,
+@rule("SET-004", Scope.LOG, "No limit was exceeded at which LoadGen ends a run with an error.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def limits_were_kept(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -256,7 +256,7 @@ def _asked(run: RunView) -> Iterator[Asked]:
         yield from asked_for(run.scenario.user_conf.text, run.scenario.model, scenario_of(run) or "")
 
 
-@rule("SET-010", Scope.RUN, "As many different samples were loaded as the setting says.", source=LOADGEN,
+@rule("SET-010", Scope.LOG, "As many different samples were loaded as the setting says.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def loaded_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from mlperf_results.textdocuments import Json
 
-from mlperf_gate.derivation import PERCENTILES, has_token_latencies, scenario_of, usable
+from mlperf_gate.derivation import PERCENTILES, has_token_latencies, readable, scenario_of, usable
 from mlperf_gate.detaillog import DetailLog, number_of
 from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
 from mlperf_gate.rules_figures import SINCE
@@ -36,6 +36,12 @@ _LEADING: Mapping[str, Mapping[str, str]] = {
         "TPS w/ loadgen overhead": "result_token_throughput_with_loadgen_overhead",
     },
 }
+_OF_LATER_LOADGENS = {
+    f"{word} Time per Output Token (ns)": f"result_time_to_output_token_{word.lower()}"
+    for word in ("Min", "Max", "Mean")
+}
+"""Lines that are called otherwise before LoadGen 5.1."""
+
 _VERDICT = {
     "Performance constraints satisfied": "result_perf_constraints_met",
     "Min duration satisfied": "result_min_duration_met",
@@ -92,8 +98,11 @@ def _agrees(written: str, value: Json) -> bool:
     return wanted is not None and abs(number - wanted) <= slack + _SIX_DIGITS * abs(wanted)
 
 
-def _compare(run: RunView, wanted: Mapping[str, str]) -> Iterator[Found]:
-    """Compare the lines of these names with the detail log's values of these keys, where it has them."""
+def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) -> Iterator[Found]:
+    """Compare the lines of these names with the detail log's values of these keys, where it has them.
+
+    is_whole: a summary without one of the lines is a finding, too.
+    """
     lines = _lines(run)
     for name, key in wanted.items():
         if key not in run.detail.values:
@@ -103,29 +112,31 @@ def _compare(run: RunView, wanted: Mapping[str, str]) -> Iterator[Found]:
         for written, number in lines.get(name, ()):
             if not _agrees(written, value):
                 yield Found(path=run.summary.path, found=f"{name} : {written[:60]}", allowed=allowed, line=number)
-        if name not in lines:
+        if name not in lines and is_whole:
             yield Found(path=run.summary.path, found=f"no line {name!r}", allowed=allowed)
 
 
-def _readable(run: RunView) -> Iterator[DetailLog]:
+def _with_summary(run: RunView) -> Iterator[DetailLog]:
     """Yield the detail log where there are both logs; RUN-001, RUN-003 and RUN-005 are about the others."""
     if run.summary.is_usable and run.summary.text.strip():
         yield from usable(run)
 
 
-@rule("SUM-001", Scope.RUN, "The summary is of the scenario, mode and SUT of the detail log.", source=LOADGEN,
+@rule("SUM-001", Scope.LOG, "The summary is of the scenario, mode and SUT of the detail log.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def is_of_same_run(run: RunView) -> Iterator[Found]:
-    for _ in _readable(run):
-        names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
-        yield from _compare(run, names)
+    """The summary of an accuracy run has none of these lines; one that has them is of another run."""
+    names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
+    for _ in readable(run) if run.is_accuracy else _with_summary(run):
+        yield from _compare(run, names, is_whole=not run.is_accuracy)
 
 
-@rule("SUM-002", Scope.RUN, "The summary has the figures of the detail log.", source=LOADGEN, step=Step.PERFORMANCE,
+@rule("SUM-002", Scope.LOG, "The summary has the figures of the detail log.", source=LOADGEN, step=Step.PERFORMANCE,
       since=SINCE)  # fmt: skip
 def has_same_figures(run: RunView) -> Iterator[Found]:
-    for log in _readable(run):
+    for log in _with_summary(run):
         yield from _compare(run, {**_LEADING.get(scenario_of(run) or "", {}), **_latency_lines(run, log)})
+        yield from _compare(run, _OF_LATER_LOADGENS, is_whole=False)
 
 
 def _latency_lines(run: RunView, log: DetailLog) -> dict[str, str]:
@@ -147,10 +158,10 @@ def _latency_lines(run: RunView, log: DetailLog) -> dict[str, str]:
     return names
 
 
-@rule("SUM-003", Scope.RUN, "The summary has the verdict of the detail log and its reasons.", source=LOADGEN,
+@rule("SUM-003", Scope.LOG, "The summary has the verdict of the detail log and its reasons.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def has_same_verdict(run: RunView) -> Iterator[Found]:
-    for log in _readable(run):
+    for log in _with_summary(run):
         yield from _compare(run, {"Result is": "result_validity"})
         lines = _lines(run)
         for name, key in _VERDICT.items():
@@ -169,10 +180,10 @@ def has_same_verdict(run: RunView) -> Iterator[Found]:
                 yield Found(path=run.summary.path, found=f"not {key} of the detail log", allowed=wanted.strip())
 
 
-@rule("SUM-004", Scope.RUN, "The summary has the parameters and seeds of the detail log.", source=LOADGEN,
+@rule("SUM-004", Scope.LOG, "The summary has the parameters and seeds of the detail log.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def has_same_parameters(run: RunView) -> Iterator[Found]:
-    for log in _readable(run):
+    for log in _with_summary(run):
         latency = {
             "ttft_latency (ns)": "requested_server_ttft_latency",
             "tpot_latency (ns)": "requested_server_tpot_latency",
@@ -185,10 +196,10 @@ def has_same_parameters(run: RunView) -> Iterator[Found]:
 _COUNTED = re.compile(r"^(No|\d+) (warning|error)s? encountered", re.IGNORECASE | re.MULTILINE)
 
 
-@rule("SUM-005", Scope.RUN, "The summary counts the errors and warnings of the detail log.", source=LOADGEN,
+@rule("SUM-005", Scope.LOG, "The summary counts the errors and warnings of the detail log.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def counts_same_messages(run: RunView) -> Iterator[Found]:
-    for log in _readable(run):
+    for log in readable(run) if run.is_accuracy and run.summary.is_usable else _with_summary(run):
         counts = {"warning": log.warning_count, "error": log.error_count}
         found = {kind.lower(): number for number, kind in _COUNTED.findall(run.summary.text)}
         for kind, count in counts.items():

@@ -33,6 +33,8 @@ _NO = re.compile(r"(no|none|n|n/a|false)\b", re.IGNORECASE)
 _QUANTISED = re.compile(r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]", re.IGNORECASE)
 """Types of weights that are narrower than 16 bits. The published round v5.1 has int8, fp8, fp4, mxfp4, int4, uint4."""
 
+_NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
+
 OWN_KEY = "crowdperf"
 OWN_WORDS = ("With crowdperf (a CM repository)",)
 """What README.md of a scenario says where generate-submission wrote it (`submission/texts.py`)."""
@@ -236,6 +238,11 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
     if not any(one.text.strip() or one.problem for one in texts):
         allowed = f"how the weights were calibrated, because they are {shown(quantised)}"
         yield Found(path=places[0], found="no text", allowed=allowed)
+    for one in texts:
+        denied = _NONE_QUANTISED.search(one.text)
+        if denied:
+            found, allowed = shown(denied[0]), f"how, as measurements.json says {shown(quantised)}"
+            yield Found(path=one.path, found=found, allowed=allowed, line=one.line_of(denied[0]))
     own = fields.get(OWN_KEY)
     if isinstance(own, dict):
         yield from _own_calibration(scenario, own, "\n".join(one.text for one in texts))

@@ -39,16 +39,19 @@ _MULTI_STREAM_SHARE = 0.99
 """Of the second estimate of a SingleStream run, from which MultiStream may be inferred."""
 
 
-@rule("VER-001", Scope.RUN, "A VALID run met each of its constraints.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@rule("VER-001", Scope.LOG, "A run is VALID exactly when it met each of its constraints.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def valid_means_all_met(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for key in _FLAGS:
             if log.values.get("result_validity") == "VALID" and log.values.get(key) not in (None, True):
                 yield contradiction(run, key, given(log, "result_validity", key), "true in a VALID run")
+        keys = [key for key in _FLAGS if key in log.values]
+        if log.values.get("result_validity") == "INVALID" and keys and all(log.values[key] is True for key in keys):
+            yield contradiction(run, "result_validity", given(log, "result_validity", *keys), "VALID: all were met")
 
 
-@rule("VER-002", Scope.RUN, "Early stopping was met exactly when its text says so.", source=LOADGEN,
+@rule("VER-002", Scope.LOG, "Early stopping was met exactly when its text says so.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def stopping_text_agrees(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -62,7 +65,7 @@ def stopping_text_agrees(run: RunView) -> Iterator[Found]:
             yield contradiction(run, keys[0], given(log, "early_stopping_met", *keys), f"met exactly with {words!r}")
 
 
-@rule("VER-003", Scope.RUN, "Early stopping discards or tolerates as many queries as its arithmetic allows.",
+@rule("VER-003", Scope.LOG, "Early stopping discards or tolerates as many queries as its arithmetic allows.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def stopping_arithmetic_holds(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -95,7 +98,7 @@ def _server_tolerates(run: RunView, log: DetailLog, limit: int) -> Iterator[Foun
     yield contradiction(run, keys[0], given(log, *keys), f"met exactly with at most {limit} over the latency")
 
 
-@rule("VER-004", Scope.RUN, "The early stopping estimate is the latency behind those discarded.", source=LOADGEN,
+@rule("VER-004", Scope.LOG, "The early stopping estimate is the latency behind those discarded.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def estimate_has_its_rank(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -119,7 +122,7 @@ def estimate_has_its_rank(run: RunView) -> Iterator[Found]:
                 yield contradiction(run, key, given(log, key, "result_query_count"), allowed)
 
 
-@rule("VER-005", Scope.RUN, "The estimates of the log are those of the early stopping text.", source=LOADGEN,
+@rule("VER-005", Scope.LOG, "The estimates of the log are those of the early stopping text.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def estimate_is_that_of_text(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -138,7 +141,7 @@ def estimate_is_that_of_text(run: RunView) -> Iterator[Found]:
                 yield contradiction(run, one, found, "the estimate of the text, 0 without one")
 
 
-@rule("VER-006", Scope.RUN, "As many queries are over the latency target as the percentiles show.", source=LOADGEN,
+@rule("VER-006", Scope.LOG, "As many queries are over the latency target as the percentiles show.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def late_queries_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_overlatency_query_count", "effective_target_latency_ns", "result_query_count")
@@ -154,7 +157,7 @@ def late_queries_follow(run: RunView) -> Iterator[Found]:
             yield contradiction(run, keys[0], given(log, *keys, wrong[0].key), allowed)
 
 
-@rule("VER-007", Scope.RUN, "The performance constraint was met exactly when the percentile is within the target.",
+@rule("VER-007", Scope.LOG, "The performance constraint was met exactly when the percentile is within the target.",
       source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def constraint_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
@@ -172,7 +175,7 @@ def constraint_follows(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "result_perf_constraints_met", text, str(not is_met).lower())
 
 
-@rule("VER-008", Scope.RUN, "Enough queries were met exactly when there were as many as asked for.", source=LOADGEN,
+@rule("VER-008", Scope.LOG, "Enough queries were met exactly when there were as many as asked for.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def queries_follow(run: RunView) -> Iterator[Found]:
     keys = (
@@ -190,7 +193,7 @@ def queries_follow(run: RunView) -> Iterator[Found]:
             yield contradiction(run, "result_min_queries_met", text, str(not is_met).lower())
 
 
-@rule("VER-009", Scope.RUN, "The duration was met only by a run whose figures last as long.", source=LOADGEN,
+@rule("VER-009", Scope.LOG, "The duration was met only by a run whose figures last as long.", source=LOADGEN,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
 def duration_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):

@@ -32,6 +32,10 @@ _KEPT = (
     "effective_performance_sample_count", "effective_qsl_rng_seed", "effective_sample_index_rng_seed",
     "effective_schedule_rng_seed",
 )  # fmt: skip
+FIGURES = (
+    "result_query_count", "result_min_latency_ns", "result_max_latency_ns", "result_mean_latency_ns",
+    "result_50.00_percentile_latency_ns",
+)  # fmt: skip
 SOURCES = "loadgen_file_sha1"
 _ENTRY = b'"qsl_idx"'
 
@@ -76,6 +80,12 @@ class RunMark:
         """LoadGen's build, the second of the start and the process, None where one is not there."""
         build, second = self.text("loadgen_build_date_utc"), self.text("test_datetime")
         return (build, second, self.process) if build and second and self.process is not None else None
+
+    @property
+    def figures(self) -> tuple[Json, ...] | None:
+        """What no second run has in common with this one: its latencies in nanoseconds; None of an accuracy run."""
+        found = tuple(self.fields.get(key) for key in FIGURES)
+        return found if all(isinstance(one, int) and one > 0 for one in found) else None
 
     def text(self, key: str) -> str | None:
         """Return a text, None for a key that is missing or holds anything else."""
@@ -158,6 +168,11 @@ class RunRegister:
         return _grouped(self.runs, lambda mark: mark.start)
 
     @cached_property
+    def runs_by_figures(self) -> Mapping[object, tuple[RunMark, ...]]:
+        """The performance runs by how many queries they had and how long these took."""
+        return _grouped(self.runs, lambda mark: mark.figures)
+
+    @cached_property
     def responses_by_digest(self) -> Mapping[object, tuple[ResponsesMark, ...]]:
         """The accuracy logs by their digest."""
         return _grouped(self.responses, lambda mark: mark.digest)
@@ -186,7 +201,7 @@ def _grouped(marks: tuple[_Mark, ...], key: Callable[[_Mark], object]) -> Mappin
 
 def _run_mark(path: str, place: Place, content: bytes) -> RunMark:
     log = parse_detail_log(as_text_file(path, content))
-    fields = {key: log.values[key] for key in _KEPT if key in log.values}
+    fields = {key: log.values[key] for key in (*_KEPT, *FIGURES) if key in log.values}
     if log.source_digest:
         fields[SOURCES] = log.source_digest
     return RunMark(

@@ -157,7 +157,7 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """One performance run: the scenario's own or that of a compliance test (`test` is then its name)."""
+    """One run: a performance run or the accuracy run of the scenario, or that of a compliance test (then `test`)."""
 
     scenario: ScenarioView
     test: str
@@ -165,6 +165,7 @@ class RunView:
     detail: DetailLog
     summary: TextFile
     subject: Subject
+    is_accuracy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +302,19 @@ def _run(scenario: ScenarioView, test: str, folder: str) -> RunView:
     )
 
 
+def accuracy_run(scenario: ScenarioView) -> RunView:
+    """Return the accuracy run, for the rules that hold of every log."""
+    return RunView(
+        scenario=scenario,
+        test="",
+        folder=scenario.accuracy_folder,
+        detail=scenario.accuracy_detail,
+        summary=scenario.accuracy_summary,
+        subject=scenario.subject,
+        is_accuracy=True,
+    )
+
+
 def tests(scenario: ScenarioView) -> Iterator[TestView]:
     """Yield the compliance tests that the model needs; none in the open division."""
     if scenario.division == "open" or scenario.model.table is None:
@@ -325,8 +339,3 @@ def tests(scenario: ScenarioView) -> Iterator[TestView]:
             scores={name: read_text(listing, join(folder, f"accuracy/{name}")) for name in scores},
             subject=Subject(**{**_fields(scenario.subject), "test": test}),
         )
-
-
-def test_run(test: TestView) -> RunView:
-    """Return the performance run of a compliance test."""
-    return test.run

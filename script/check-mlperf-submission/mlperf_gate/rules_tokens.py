@@ -1,0 +1,142 @@
+"""Rules on the tokens of a language model's run: rates, latencies and lengths that follow from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_results.scorelines import parse_scores
+
+from mlperf_gate.derivation import (
+    CLOSE,
+    FIRST_TOKENS,
+    OUTPUT_TOKENS,
+    SAMPLES,
+    SECOND_NS,
+    STAMPS_S,
+    contradiction,
+    given,
+    has_token_latencies,
+    is_close,
+    numbers,
+    ranked,
+    scenario_of,
+    token_count,
+    usable,
+)
+from mlperf_gate.detaillog import DetailLog
+from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, OURS, Found, Scope, rule
+from mlperf_gate.rules_accuracy import samples_of
+from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.steps import Step
+from mlperf_gate.views import RunView
+
+_LENGTH = "TOKENS_PER_SAMPLE"
+_TOKEN_RATES = {
+    "Offline": ("result_tokens_per_second", "result_samples_per_second"),
+    "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
+    "SingleStream": ("result_token_throughput_with_loadgen_overhead", "result_qps_with_loadgen_overhead"),
+}
+"""By scenario the rate of tokens that has the same time as a rate of samples."""
+
+_AS_LONG, _OTHER_MEAN = 1.1, 3.0
+"""Mean lengths of answers in accuracy and performance runs differ by at most 0.4 % in 16 logs of round v5.1 (samples of
+a tree in mlcommons/inference b66003e1), the mean over tokens from the mean over answers by 4 %."""
+
+
+@rule("FIG-008", Scope.LOG, "All rates of tokens are of the same number of tokens.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def token_rates_follow(run: RunView) -> Iterator[Found]:
+    base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
+    for log in usable(run):
+        rates = _TOKEN_RATES.get(scenario_of(run) or "", ())
+        keys = (*base, *rates)
+        found, tokens = numbers(log, *keys), token_count(log)
+        if tokens is None or found is None or len(found) < len(base) + 2 or not found[4] > 0:
+            continue
+        others = found[3] * (found[2] - 1) / found[4]
+        if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(found[1], 1.0)):
+            text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
+            yield contradiction(run, keys[3], text, "as many tokens")
+        yield from _other_token_rate(run, log, tokens)
+
+
+def _other_token_rate(run: RunView, log: DetailLog, tokens: float) -> Iterator[Found]:
+    """The rate whose time ends when the last query was issued, in a stream that ends when it was answered."""
+    if scenario_of(run) == "Server":
+        keys = ("result_token_throughput_with_loadgen_overhead", "result_scheduled_samples_per_sec")
+    else:
+        keys = ("result_completed_tokens_per_second", "result_qps_with_loadgen_overhead")
+    found = numbers(log, *keys, "result_query_count", "result_max_latency_ns")
+    if found is None or not min(found[:2]) > 0:
+        return
+    seconds, issued_s = tokens / found[0], (found[2] - 1) / found[1]
+    slack_s = STAMPS_S + 6 * CLOSE * issued_s
+    if not issued_s - slack_s <= seconds <= issued_s + found[3] / SECOND_NS + slack_s:
+        text = f"{given(log, *keys)}: {tokens:.0f} tokens in {seconds:.3f} s, the last query issued at {issued_s:.3f} s"
+        yield contradiction(run, keys[0], text, "the end of the run within a latency of its last query")
+
+
+@rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, step=Step.PERFORMANCE,
+      since="v5.0", divisions=CLOSED)  # fmt: skip
+def answers_have_length(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    for log in usable(run):
+        scenario = scenario_of(run) or ""
+        least = [one.value for one in table.targets_in(scenario) if one.metric == _LENGTH] if table else []
+        found = numbers(log, *_TOKEN_RATES[scenario]) if scenario in _TOKEN_RATES else None
+        if not least or found is None or not found[1] > 0:
+            continue
+        if not least[0] / 2 <= found[0] / found[1] <= least[0] * 3:
+            text = f"{given(log, *_TOKEN_RATES[scenario])}: {found[0] / found[1]:.1f} tokens a sample"
+            allowed = f"half to three times the {least[0]:g} of the accuracy target"
+            yield contradiction(run, _TOKEN_RATES[scenario][0], text, allowed)
+
+
+@rule("FIG-014", Scope.LOG, "No answer is done before its first token, and the tokens behind it take the rest.",
+      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def tokens_fill_latencies(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        if scenario_of(run) not in ("Server", "SingleStream") or not has_token_latencies(log):
+            continue
+        for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
+            if first.value > last.value:
+                text = given(log, first.key, last.key)
+                yield contradiction(run, first.key, text, "a first token no later than the whole answer")
+                break
+        yield from _time_of_tokens(run, log)
+
+
+def _time_of_tokens(run: RunView, log: DetailLog) -> Iterator[Found]:
+    """All answers together: what is left of the latencies behind the first tokens, for each of the other tokens."""
+    means = (SAMPLES.mean, FIRST_TOKENS.mean, OUTPUT_TOKENS.mean)
+    found, tokens = (
+        numbers(log, *means, "result_query_count", OUTPUT_TOKENS.least, OUTPUT_TOKENS.greatest),
+        token_count(log),
+    )
+    if found is None or tokens is None or not tokens > 2 * CLOSE * tokens + found[3]:
+        return
+    mean_ns, first_ns, each_ns, queries, least_ns, greatest_ns = found
+    real_ns = (mean_ns - first_ns) * queries / (tokens - queries)
+    slack_ns = 2 + 8 * CLOSE * tokens / (tokens - queries) * real_ns  # the tokens are counted by rates of six digits
+    low, high = max(least_ns, each_ns / _OTHER_MEAN), min(greatest_ns, each_ns * _OTHER_MEAN)
+    if not low - slack_ns <= real_ns <= high + slack_ns:
+        text = f"{given(log, *means)}: {real_ns:.0f} ns for each of {tokens - queries:.0f} tokens"
+        yield contradiction(run, OUTPUT_TOKENS.mean, text, f"{low:.0f} to {high:.0f} ns")
+
+
+@rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Found]:
+    """Where both runs take all samples of one data set."""
+    table, source = run.scenario.model.table, run.scenario.accuracy_text
+    is_same_data = table is not None and samples_of(run.scenario) == table.performance_samples
+    scored = parse_scores(_LENGTH, source.text)
+    for log in usable(run):
+        rates = _TOKEN_RATES.get(scenario_of(run) or "", ())
+        found = numbers(log, *rates)
+        if not is_same_data or not scored or not found or not min(found) > 0 or not scored[0].value > 0:
+            continue
+        length = found[0] / found[1]
+        if not 1 / _AS_LONG <= length / scored[0].value <= _AS_LONG:
+            text = f"{given(log, *rates)}: {length:.1f} tokens a sample"
+            yield contradiction(run, rates[0], text, f"about {scored[0].value:g}, as {source.path} says")

@@ -1,0 +1,51 @@
+"""The gate refuses every result of a tree in which one thing was forged in all scenarios, with a rule of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forgeries_of_results import Forgery, results
+from gate_support import trees, verdict  # noqa: F401
+from mlperf_gate.rulebook import Severity
+from round_trees import build_model
+from tree_builder import copy_of
+
+FORGERIES = results()
+NEEDED = 60
+
+
+@pytest.fixture(scope="module")
+def good(trees, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:  # noqa: F811
+    """The good trees by name: open, closed, and one of each model that a forgery is made in."""
+    names = {tree for one in FORGERIES for tree in one.trees} - {"open", "closed"}
+    made = {name: build_model(tmp_path_factory.mktemp("model"), name) for name in sorted(names)}
+    yield made | {name: trees.folder / name for name in ("open", "closed")}
+
+
+CASES = [(one, tree) for one in FORGERIES for tree in one.trees]
+
+
+@pytest.mark.parametrize(("forgery", "tree"), CASES, ids=[f"{one.name} in {tree}" for one, tree in CASES])
+def test_a_forged_result_is_refused_by_a_rule_of_its_own_in_every_scenario(
+    forgery: Forgery, tree: str, good: dict[str, Path], tmp_path: Path
+):
+    root = copy_of(good[tree], tmp_path / "tree")
+    folders = [str(path.relative_to(root)) for path in sorted(root.glob("*/*/results/*/*/*"))]
+    folders = [one for one in folders if not forgery.only or one.rpartition("/")[2] in forgery.only]
+    assert folders
+    for folder in folders:
+        forgery.change(folder)(root)
+    found = [one for one in verdict(root).findings if one.severity is Severity.ERROR]
+    assert "GATE-001" not in {one.rule for one in found}
+    scenarios = {one.rpartition("/")[2] for one in folders}
+    met = {
+        path.split("/")[5] for path in (one.path for one in found if one.rule == forgery.rule) if path.count("/") > 5
+    }
+    assert met >= scenarios or (forgery.rule == "MEAS-008" and forgery.rule in {one.rule for one in found})
+    assert all(one.found and one.allowed for one in found)
+
+
+def test_there_are_enough_forgeries_of_results():
+    assert len({one.name for one in FORGERIES}) == len(FORGERIES) >= NEEDED
