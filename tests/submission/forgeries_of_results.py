@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from changes import DETAIL, SUMMARY, Change, both, edit, put, replace, value
+from forgeries_of_runs import every_time
 from mlperf_gate import rules_summary
-from mlperf_gate.derivation import PERCENTILES
 from mlperf_gate.detaillog import parse_detail_log
 from mlperf_gate.documents import TextFile
 from tree_builder import copy_of
@@ -83,18 +83,9 @@ def scaled(run: str, keys: str, factor: float) -> Change:
 
 def fit_summary(run: Path) -> None:
     """Give every line of a summary the value of the detail log."""
-    values = parse_detail_log(TextFile(path="", text=(run / DETAIL).read_text())).values
-    names = {**rules_summary._PARAMETERS, **rules_summary._OF_LATER_LOADGENS}
-    names |= rules_summary._LEADING.get(str(values["effective_scenario"]), {})
-    per = "_query" if values["effective_scenario"] == "MultiStream" else ""
-    names |= {f"{word} latency (ns)": f"result_{word.lower()}{per}_latency_ns" for word in ("Min", "Max", "Mean")}
-    middle = "per_query_" if per else ""
-    for at in PERCENTILES:
-        names[f"{at} percentile latency (ns)"] = f"result_{at}_percentile_{middle}latency_ns"
-        names[f"{at} percentile first token latency (ns)"] = f"result_first_token_{at}_percentile_latency_ns"
-        names[f"{at} percentile time to output token (ns)"] = f"result_time_per_output_token_{at}_percentile_ns"
-    for word in ("Min", "Max", "Mean"):
-        names[f"{word} First Token latency (ns)"] = f"result_first_token_{word.lower()}_latency_ns"
+    log = parse_detail_log(TextFile(path="", text=(run / DETAIL).read_text()))
+    rows = (rules_summary._figure_lines(log), rules_summary._PARAMETERS, rules_summary._OF_LATER_LOADGENS)
+    values, names = log.values, {name: key for row in rows for name, key in row.items()}
     lines = []
     for line in (run / SUMMARY).read_text().split("\n"):
         name, _, rest = line.partition(":")
@@ -282,7 +273,8 @@ def of_several_files() -> Iterator[Forgery]:
     rows: Sequence[tuple[str, tuple[str, ...], str, Callable[[str], Change]]] = (
         ("asked for 60 s", ours, "RUN-009", lambda folder: in_both_settings(
             performance(folder), min_duration_ms=60000)),
-        ("60 s stretched by its stamps", ours, "TIME-002", lambda folder: edit_times(performance(folder))),
+        ("60 s stretched by its stamps", ours, "TIME-002", lambda folder: every_time(
+            performance(folder), lambda time_ms: time_ms / 10)),
         ("flag of the duration left false", ours, "VER-001", lambda folder: both(
             value(f"{performance(folder)}/{DETAIL}", "result_min_duration_met", False),
             edit(f"{performance(folder)}/{SUMMARY}", "Min duration satisfied : Yes", "Min duration satisfied : NO"))),
@@ -313,17 +305,6 @@ def of_several_files() -> Iterator[Forgery]:
     )  # fmt: skip
     for name, trees, rule, change in rows:
         yield Forgery(f"several files: {name}", trees, rule, change)
-
-
-def edit_times(run: str) -> Change:
-    """Give every message a tenth of its time; the stamps of the run stay."""
-
-    def change(root: Path) -> None:
-        path = root / run / DETAIL
-        tenth = re.sub(r'(?<="time_ms": )[\d.]+', lambda found: f"{float(found[0]) / 10:.6f}", path.read_text())
-        replace(path, tenth)
-
-    return change
 
 
 def calibration_of_nothing(folder: str) -> Change:

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mlperf_results.roundtables import RoundTable
+
 from mlperf_gate.detaillog import DetailLog, Message
-from mlperf_gate.rulebook import Found
+from mlperf_gate.rulebook import Found, shown
 from mlperf_gate.views import RunView
 
 CLOSE = 1.1e-5
@@ -46,20 +48,39 @@ def given(log: DetailLog, *keys: str) -> str:
     return ", ".join(f"{key} = {str(log.values.get(key))[:60]}" for key in keys)
 
 
-def contradiction(run: RunView, key: str, found: str, allowed: str) -> Found:
+def contradiction(log: DetailLog, key: str, found: str, allowed: str) -> Found:
     """Return a finding at the line of a key."""
-    return Found(path=run.detail.path, found=found, allowed=allowed, line=run.detail.lines.get(key))
+    return Found(path=log.path, found=found, allowed=allowed, line=log.lines.get(key))
 
 
-def messages(run: RunView, found: Sequence[Message], allowed: str) -> Iterator[Found]:
+def at_key(log: DetailLog, key: str, allowed: str) -> Found:
+    """Return a finding about the value of one key."""
+    return contradiction(log, key, f"{key} = {shown(log.values.get(key))}", allowed)
+
+
+def messages(log: DetailLog, found: Sequence[Message], allowed: str) -> Iterator[Found]:
     """Yield a finding for each of the first messages of a kind."""
     for message in found[:_SHOWN]:
-        yield Found(path=run.detail.path, found=message.text, allowed=allowed, line=message.line)
+        yield Found(path=log.path, found=message.text, allowed=allowed, line=message.line)
 
 
-def scenario_of(run: RunView) -> str | None:
-    """Return the scenario that LoadGen ran."""
-    return run.detail.text("effective_scenario")
+SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
+         ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
+"""Keys of the seeds in effect, with the seed's name in a round's table."""
+
+
+def other_seeds(log: DetailLog, table: RoundTable, more: str = "") -> Iterator[Found]:
+    """Yield the seeds of a log that are not those of the round."""
+    for key, name in SEEDS:
+        wanted, value = getattr(table.seeds, name), log.values.get(key)
+        if isinstance(value, bool) or value != wanted:
+            yield at_key(log, key, f"{wanted} (the seeds of {table.name}{more})")
+
+
+def unreadable(log: DetailLog) -> Iterator[Found]:
+    """Yield why a log cannot be read to its end."""
+    if log.problem is not None:
+        yield from messages(log, [log.problem], ":::MLLOG {JSON} lines")
 
 
 def sample_count(log: DetailLog) -> float | None:

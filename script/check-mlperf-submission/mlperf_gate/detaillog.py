@@ -92,6 +92,11 @@ class DetailLog:
         return value if isinstance(value, str) else None
 
     @property
+    def scenario(self) -> str | None:
+        """The scenario that LoadGen ran."""
+        return self.text("effective_scenario")
+
+    @property
     def loadgen_version(self) -> str | None:
         """The version without the revision: "6.0.17" of "6.0.17 @ d6147c7eb7"."""
         value = self.text("loadgen_version")

@@ -17,6 +17,9 @@ LOADGEN = "results.cc, loadgen.cc and test_settings_internal.cc of LoadGen 4.1 t
 MLPERF_CONF = "mlperf.conf in LoadGen 6.0.17, mlcommons/inference b66003e1"
 OURS = "this project: no official checker looks, though the result would be wrong"
 
+SINCE = "v4.1"
+"""The first round whose LoadGen is known to derive its figures and to log its messages as the rules on logs say."""
+
 ALL_DIVISIONS = ("closed", "open", "network")
 CLOSED = ("closed", "network")
 
@@ -95,6 +98,13 @@ def rule(identity: str, scope: Scope, text: str, *, source: str, step: Step, **m
         return check
 
     return register
+
+
+def log_rule(
+    identity: str, text: str, *, source: str = LOADGEN, since: str | None = SINCE, **more: Any
+) -> Callable[[Check], Check]:
+    """Register a rule on every run's log; what it finds is the performance run's, unless the gate knows better."""
+    return rule(identity, Scope.LOG, text, source=source, step=Step.PERFORMANCE, since=since, **more)
 
 
 def shown(value: object) -> str:

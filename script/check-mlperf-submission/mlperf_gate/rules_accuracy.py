@@ -11,6 +11,7 @@ from pathlib import Path
 from mlperf_results.scorelines import HashLine, parse_counts, parse_hashes
 from mlperf_results.textdocuments import parse_json
 
+from mlperf_gate.derivation import at_key, messages, unreadable
 from mlperf_gate.documents import TextFile, digest_of_file
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
@@ -66,16 +67,12 @@ def has_only_files(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("ACC-003", Scope.SCENARIO, "The detail log can be read to its end.", source=BOTH, step=Step.ACCURACY)
 def log_is_readable(scenario: ScenarioView) -> Iterator[Found]:
-    problem, path = scenario.accuracy_detail.problem, scenario.accuracy_detail.path
-    if problem is not None:
-        yield Found(path=path, found=problem.text, allowed=":::MLLOG {JSON} lines", line=problem.line)
+    yield from unreadable(scenario.accuracy_detail)
 
 
 @rule("ACC-004", Scope.SCENARIO, "LoadGen logged no error.", source=BOTH, step=Step.ACCURACY)
 def has_no_errors(scenario: ScenarioView) -> Iterator[Found]:
-    for error in scenario.accuracy_detail.errors[:3]:
-        path = scenario.accuracy_detail.path
-        yield Found(path=path, found=error.text, allowed="no message with is_error", line=error.line)
+    yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.errors, "no message with is_error")
 
 
 @rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH, step=Step.ACCURACY)
@@ -87,8 +84,7 @@ def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
     if key not in log.values:  # LoadGen before 6.0
         key = "qsl_reported_total_count"
     if log.number(key) != wanted:
-        found = f"{key} = {shown(log.values.get(key))}"
-        yield Found(path=log.path, found=found, allowed=f"exactly {wanted}", line=log.lines.get(key))
+        yield at_key(log, key, f"exactly {wanted}")
 
 
 @rule("ACC-009", Scope.SCENARIO, "accuracy.txt has the hash of the whole log.", source=BOTH, step=Step.TREE)
@@ -229,8 +225,7 @@ def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
         expected["effective_scenario"] = scenario.scenario
     for key, wanted in expected.items():
         if log.values.get(key) != wanted:
-            found = f"{key} = {shown(log.values.get(key))}"
-            yield Found(path=log.path, found=found, allowed=wanted, line=log.lines.get(key))
+            yield at_key(log, key, wanted)
 
 
 @rule("ACC-015", Scope.SCENARIO, "The pictures or films that a model's rules name are there.", source=NEWER,
@@ -253,6 +248,4 @@ def _without(scenario: ScenarioView, wanted: Mapping[str, tuple[str, ...]]) -> I
 
 @rule("ACC-016", Scope.SCENARIO, "No setting is logged twice with two values.", source=OURS, step=Step.ACCURACY)
 def has_no_conflicts(scenario: ScenarioView) -> Iterator[Found]:
-    log = scenario.accuracy_detail
-    for conflict in log.conflicts[:3]:
-        yield Found(path=log.path, found=conflict.text, allowed="one value", line=conflict.line)
+    yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.conflicts, "one value")

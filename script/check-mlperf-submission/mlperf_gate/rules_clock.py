@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from mlperf_gate.derivation import STAMPS_S, contradiction, given, messages, usable
-from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
-from mlperf_gate.rules_figures import SINCE
-from mlperf_gate.steps import Step
+from mlperf_gate.rulebook import Found, log_rule
 from mlperf_gate.views import RunView
 
 _QUARTER_S, _ZONES_S = 900, 14 * 3600 + 60
@@ -19,13 +17,12 @@ _DATE_S, _START_S = 2.0, 12.0
 logs); a Server run then waits up to 10 s for its threads."""
 
 
-@rule("TIME-001", Scope.LOG, "The log's clock never falls.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@log_rule("TIME-001", "The log's clock never falls.")
 def clock_rises(run: RunView) -> Iterator[Found]:
-    yield from messages(run, run.detail.falls, "the time of the message before, or later")
+    yield from messages(run.detail, run.detail.falls, "the time of the message before, or later")
 
 
-@rule("TIME-002", Scope.LOG, "The run fits between generating its queries and its end by the log's clock.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("TIME-002", "The run fits between generating its queries and its end by the log's clock.")
 def run_fits_clock(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         times, elapsed_s = log.times_ms, log.elapsed_s
@@ -35,11 +32,10 @@ def run_fits_clock(run: RunView) -> Iterator[Found]:
         if elapsed_s > had_s + STAMPS_S:
             text = f"{elapsed_s:.3f} s from power_begin to power_end"
             allowed = f"at most {had_s:.3f} s: from generated_query_count to power_end by the log's own clock"
-            yield contradiction(run, "power_end", text, allowed)
+            yield contradiction(log, "power_end", text, allowed)
 
 
-@rule("TIME-003", Scope.LOG, "The results were logged after the run.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("TIME-003", "The results were logged after the run.")
 def results_come_last(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for key in ("result_validity", "early_stopping_met", "result_query_count", "result_max_latency_ns"):
@@ -48,7 +44,7 @@ def results_come_last(run: RunView) -> Iterator[Found]:
             is_early = end_line is not None and line is not None and line < end_line
             if is_early or (time_ms is not None and end_ms is not None and time_ms < end_ms):
                 text = f"{key} in line {line} at {time_ms} ms, power_end in line {end_line} at {end_ms} ms"
-                yield contradiction(run, key, text, "results behind power_end")
+                yield contradiction(log, key, text, "results behind power_end")
                 break
 
 
@@ -59,8 +55,7 @@ def _moment(text: str | None, form: str) -> datetime | None:
         return None
 
 
-@rule("TIME-004", Scope.LOG, "power_begin is the time of the test, in some time zone.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("TIME-004", "power_begin is the time of the test, in some time zone.")
 def date_is_that_of_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         start = _moment(log.text("test_datetime"), "%Y-%m-%dT%H:%M:%SZ")
@@ -73,14 +68,14 @@ def date_is_that_of_run(run: RunView) -> Iterator[Found]:
         over_s = (behind_s + _DATE_S) % _QUARTER_S - _DATE_S
         if abs(behind_s) > _ZONES_S or over_s > _START_S:
             allowed = f"power_begin {generated_ms / 1000:.1f} s behind test_datetime, but for quarters of an hour"
-            yield contradiction(run, "test_datetime", text, allowed)
+            yield contradiction(log, "test_datetime", text, allowed)
 
 
-@rule("TIME-005", Scope.LOG, "LoadGen was built before it ran.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@log_rule("TIME-005", "LoadGen was built before it ran.")
 def build_is_older(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         built = _moment((log.build_date or "").partition(".")[0], "%Y-%m-%dT%H:%M:%S")
         start = _moment(log.text("test_datetime"), "%Y-%m-%dT%H:%M:%SZ")
         if built is not None and start is not None and (built - start).total_seconds() > 86400:
             text = given(log, "loadgen_build_date_utc", "test_datetime")
-            yield contradiction(run, "test_datetime", text, "a test after the build")
+            yield contradiction(log, "test_datetime", text, "a test after the build")

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlperf_gate.rulebook import MLPERF_CONF, Found, Scope, Severity, rule, shown
+from mlperf_gate.derivation import at_key
+from mlperf_gate.rulebook import MLPERF_CONF, Found, Scope, Severity, rule
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView
-
-
-def _at(run: RunView, key: str, allowed: str) -> Found:
-    log = run.detail
-    return Found(path=log.path, found=f"{key} = {shown(log.values.get(key))}", allowed=allowed, line=log.lines.get(key))
 
 
 @rule("RUN-023", Scope.RUN, "The latency target is that of LoadGen's configuration where the checker's is looser.",
@@ -25,7 +21,7 @@ def latency_target_is_that_of_conf(run: RunView) -> Iterator[Found]:
     limit = None if table is None else table.conf.latency_ns.get(run.detail.text("effective_scenario") or "")
     value = run.detail.number(key)
     if limit is not None and run.detail.is_usable and (value is None or value > limit):
-        yield _at(run, key, f"at most {limit:g}")
+        yield at_key(run.detail, key, f"at most {limit:g}")
 
 
 @rule("RUN-024", Scope.RUN, "The run has the settings that LoadGen's configuration has for the model.",
@@ -36,11 +32,11 @@ def has_settings_of_conf(run: RunView) -> Iterator[Found]:
         return
     samples = log.number("effective_performance_sample_count") or 0
     if samples < table.conf.performance_samples:
-        yield _at(run, "effective_performance_sample_count", f"{table.conf.performance_samples}")
+        yield at_key(run.detail, "effective_performance_sample_count", f"{table.conf.performance_samples}")
     flags = {
         "effective_sample_concatenate_permutation": table.conf.equal_issue,
         "requested_use_token_latencies": table.conf.token_latencies and not table.needs_token_latencies,
     }
     for key, is_asked in flags.items():
         if is_asked and log.values.get(key) is not True:
-            yield _at(run, key, f"true, as for {table.name} in mlperf.conf")
+            yield at_key(run.detail, key, f"true, as for {table.name} in mlperf.conf")

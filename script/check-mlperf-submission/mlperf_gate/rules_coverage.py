@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from mlperf_results.scorelines import parse_counts, parse_sample_counts, parse_statements
 
+from mlperf_gate.derivation import SEEDS, other_seeds
 from mlperf_gate.detaillog import number_of
-from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
+from mlperf_gate.rulebook import OURS, Found, Scope, rule
 from mlperf_gate.rules_accuracy import samples_of, shown_samples
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView
 
-_SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
-          ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
 _RESPONSE = re.compile(r'"qsl_idx"\s*:\s*(\d+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
 _ENOUGH = 20
 """So many responses that are all alike are no chance."""
@@ -23,14 +22,9 @@ _ENOUGH = 20
 @rule("ACC-017", Scope.SCENARIO, "The accuracy run has the seeds of the round.", source=OURS, step=Step.ACCURACY)
 def has_seeds(scenario: ScenarioView) -> Iterator[Found]:
     """All zero is LoadGen without its configuration: the order of the samples, which does not change a score."""
-    log, seeds = scenario.accuracy_detail, scenario.tree.round.seeds
-    values = {key: log.values.get(key) for key, _ in _SEEDS}
-    if not log.is_usable or all(log.number(key) == 0 for key in values):
-        return
-    for key, name in _SEEDS:
-        if isinstance(values[key], bool) or values[key] != getattr(seeds, name):
-            allowed = f"{getattr(seeds, name)} (the seeds of {scenario.tree.round.name})"
-            yield Found(path=log.path, found=f"{key} = {shown(values[key])}", allowed=allowed, line=log.lines.get(key))
+    log = scenario.accuracy_detail
+    if log.is_usable and not all(log.number(key) == 0 for key, _ in SEEDS):
+        yield from other_seeds(log, scenario.tree.round)
 
 
 @rule("ACC-018", Scope.SCENARIO, "LoadGen loaded every sample of the accuracy run.", source=OURS, step=Step.ACCURACY)

@@ -17,16 +17,12 @@ from mlperf_gate.derivation import (
     mean_bounds,
     numbers,
     ranked,
-    scenario_of,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, Severity, rule
+from mlperf_gate.rulebook import OURS, SINCE, Found, Scope, Severity, log_rule, rule
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView
-
-SINCE = "v4.1"
-"""The first round whose LoadGen is known to derive its figures so."""
 
 _SUM_OVERFLOWS = 2.0**63
 """LoadGen adds latencies in 64 bits: beyond it the mean is of what was left (28 published Offline logs of v5.1, with
@@ -37,51 +33,48 @@ _STREAM_MEANS = {"SingleStream": "result_mean_latency_ns", "MultiStream": "resul
 _BUSY = 0.5
 
 
-@rule("FIG-001", Scope.LOG, "An Offline rate is the samples of its query divided by the greatest latency.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
 def offline_rate_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
     for log in usable(run):
         found = numbers(log, *keys)
-        if scenario_of(run) != "Offline" or found is None:
+        if log.scenario != "Offline" or found is None:
             continue
         rate, latency_ns, queries, samples = found
         if not is_close(rate * latency_ns / SECOND_NS, queries * samples):
             allowed = (
                 f"{queries * samples / latency_ns * SECOND_NS:g} samples per second" if latency_ns else "a latency"
             )
-            yield contradiction(run, keys[0], given(log, *keys), allowed)
+            yield contradiction(log, keys[0], given(log, *keys), allowed)
 
 
-@rule("FIG-002", Scope.LOG, "The rate without LoadGen's overhead is one query in each mean latency.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-002", "The rate without LoadGen's overhead is one query in each mean latency.")
 def stream_rate_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_qps_without_loadgen_overhead", "result_mean_latency_ns")
     for log in usable(run):
         found = numbers(log, *keys)
-        if scenario_of(run) == "SingleStream" and found is not None and found[1] > 0:
+        if log.scenario == "SingleStream" and found is not None and found[1] > 0:
             rate, mean_ns = found
             if not is_close(rate * mean_ns, SECOND_NS, absolute=rate):  # the mean is cut to whole nanoseconds
-                yield contradiction(run, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
+                yield contradiction(log, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
 
 
-@rule("FIG-003", Scope.LOG, "The queries of a stream follow each other and fill the run.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
 def stream_fills_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        scenario, elapsed_s = scenario_of(run), log.elapsed_s
+        scenario, elapsed_s = log.scenario, log.elapsed_s
         mean = _STREAM_MEANS.get(scenario or "")
         if mean is None or elapsed_s is None:
             continue
         found = numbers(log, "result_query_count", mean)
         if found is not None and found[0] * found[1] / SECOND_NS > elapsed_s + STAMPS_S:
             text = f"{given(log, 'result_query_count', mean)}, from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(run, mean, text, "the queries together last no longer than the run")
+            yield contradiction(log, mean, text, "the queries together last no longer than the run")
         if scenario == "SingleStream":
-            yield from _last_query_ends_run(run, log, elapsed_s)
+            yield from _last_query_ends_run(log, elapsed_s)
 
 
-def _last_query_ends_run(run: RunView, log: DetailLog, elapsed_s: float) -> Iterator[Found]:
+def _last_query_ends_run(log: DetailLog, elapsed_s: float) -> Iterator[Found]:
     keys = ("result_qps_with_loadgen_overhead", "result_query_count", "result_max_latency_ns")
     found = numbers(log, *keys)
     if found is None or not found[0] > 0:
@@ -91,37 +84,35 @@ def _last_query_ends_run(run: RunView, log: DetailLog, elapsed_s: float) -> Iter
     slack_s = STAMPS_S + CLOSE * issued_s
     if not issued_s - slack_s <= elapsed_s <= issued_s + longest_ns / SECOND_NS + slack_s:
         text = f"{given(log, *keys)}: the last query issued after {issued_s:.3f} s, the end after {elapsed_s:.3f} s"
-        yield contradiction(run, keys[0], text, "the run ends when the last query is answered")
+        yield contradiction(log, keys[0], text, "the run ends when the last query is answered")
 
 
-@rule("FIG-004", Scope.LOG, "A Server run ends when the queries that it completed are done.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-004", "A Server run ends when the queries that it completed are done.")
 def server_rates_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
             "result_min_latency_ns", "result_max_latency_ns")  # fmt: skip
     for log in usable(run):
         found, elapsed_s = numbers(log, *keys), log.elapsed_s
-        if scenario_of(run) != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
+        if log.scenario != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
             continue
         completed, scheduled, queries, least_ns, greatest_ns = found
         done_s, last_s = (queries - 1) / completed, (queries - 1) / scheduled
         slack_s = 2 * CLOSE * done_s + STAMPS_S
         text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s, done after {done_s:.3f} s"
         if not least_ns / SECOND_NS - slack_s <= done_s - last_s <= greatest_ns / SECOND_NS + slack_s:
-            yield contradiction(run, keys[0], text, "the last query done within the latencies of the run")
+            yield contradiction(log, keys[0], text, "the last query done within the latencies of the run")
         elif elapsed_s is not None and not done_s - slack_s <= elapsed_s <= last_s + greatest_ns / SECOND_NS + slack_s:
             text += f"; from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(run, keys[0], text, "a run as long as its queries")
+            yield contradiction(log, keys[0], text, "a run as long as its queries")
 
 
-@rule("FIG-005", Scope.LOG, "Server queries were scheduled as they were generated, at about the target rate.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-005", "Server queries were scheduled as they were generated, at about the target rate.")
 def server_schedule_follows(run: RunView) -> Iterator[Found]:
     keys = ("result_scheduled_samples_per_sec", "effective_target_qps", "result_query_count", "generated_query_count",
             "generated_query_duration")  # fmt: skip
     for log in usable(run):
         found = numbers(log, *keys)
-        if scenario_of(run) != "Server" or found is None or not min(found[:4]) > 0:
+        if log.scenario != "Server" or found is None or not min(found[:4]) > 0:
             continue
         rate, target, queries, generated, generated_ns = found
         last_s, generated_s = (queries - 1) / rate, generated_ns / SECOND_NS
@@ -129,14 +120,13 @@ def server_schedule_follows(run: RunView) -> Iterator[Found]:
         # to whole nanoseconds, which counts at 650,000 queries a second.
         deviation = 6 * math.sqrt(generated) + 50 + generated * (CLOSE + target / SECOND_NS)
         if abs(generated_s * target - generated) > deviation:
-            yield contradiction(run, keys[4], given(log, *keys), f"{generated:g} queries at {target:g} a second")
+            yield contradiction(log, keys[4], given(log, *keys), f"{generated:g} queries at {target:g} a second")
         elif queries == generated and not -CLOSE * last_s <= generated_s - last_s <= 50 / target + CLOSE * last_s:
             text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s"
-            yield contradiction(run, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
+            yield contradiction(log, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
 
 
-@rule("FIG-006", Scope.LOG, "Latencies rise from the least over the percentiles to the greatest.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-006", "Latencies rise from the least over the percentiles to the greatest.")
 def percentiles_rise(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for family in FAMILIES:
@@ -147,12 +137,11 @@ def percentiles_rise(run: RunView) -> Iterator[Found]:
                     allowed = (
                         "no less than the one before" if not is_same else f"both of the sample of rank {after.rank}"
                     )
-                    yield contradiction(run, after.key, given(log, before.key, after.key), allowed)
+                    yield contradiction(log, after.key, given(log, before.key, after.key), allowed)
                     break
 
 
-@rule("FIG-007", Scope.LOG, "A mean is one that latencies with these percentiles can have.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-007", "A mean is one that latencies with these percentiles can have.")
 def mean_is_possible(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for family in FAMILIES:
@@ -164,41 +153,39 @@ def mean_is_possible(run: RunView) -> Iterator[Found]:
                 continue
             if not low * (1 - CLOSE) - 1 <= mean <= high * (1 + CLOSE) + 1:
                 text = given(log, family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
-                yield contradiction(run, family.mean, text, f"{low:.0f} to {high:.0f}")
+                yield contradiction(log, family.mean, text, f"{low:.0f} to {high:.0f}")
 
 
-@rule("FIG-009", Scope.LOG, "No more queries were issued than generated, in Server and Offline all.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-009", "No more queries were issued than generated, in Server and Offline all.")
 def counts_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_query_count", "generated_query_count")
     for log in usable(run):
         found = numbers(log, *keys)
         if found is None:
             continue
-        is_all = scenario_of(run) in ("Server", "Offline")
+        is_all = log.scenario in ("Server", "Offline")
         if not 1 <= found[0] <= found[1] or (is_all and found[0] != found[1]):
             yield contradiction(
-                run, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated"
+                log, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated"
             )
 
 
-@rule("FIG-010", Scope.LOG, "An Offline run ends with its last sample.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("FIG-010", "An Offline run ends with its last sample.")
 def offline_fills_run(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         longest_ns, elapsed_s = log.number("result_max_latency_ns"), log.elapsed_s
-        if scenario_of(run) != "Offline" or longest_ns is None or elapsed_s is None:
+        if log.scenario != "Offline" or longest_ns is None or elapsed_s is None:
             continue
         if not is_close(elapsed_s, longest_ns / SECOND_NS, relative=0.0, absolute=STAMPS_S):
             text = f"{given(log, 'result_max_latency_ns')}, from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(run, "result_max_latency_ns", text, "the same time")
+            yield contradiction(log, "result_max_latency_ns", text, "the same time")
 
 
 @rule("FIG-011", Scope.RUN, "A stream spends its run on queries.", source=OURS, step=Step.PERFORMANCE, since=SINCE,
       severity=Severity.WARNING)  # fmt: skip
 def stream_is_busy(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        mean = _STREAM_MEANS.get(scenario_of(run) or "")
+        mean = _STREAM_MEANS.get(log.scenario or "")
         found = numbers(log, "result_query_count", mean) if mean else None
         if mean is None or found is None or not log.elapsed_s:
             continue
@@ -206,16 +193,15 @@ def stream_is_busy(run: RunView) -> Iterator[Found]:
         if share < _BUSY:
             text = f"{given(log, 'result_query_count', mean)}: {share:.0%} of {log.elapsed_s:.3f} s"
             allowed = f"at least {_BUSY:.0%} (96 % and more in published logs), or a reason why the SUT idles"
-            yield contradiction(run, mean, text, allowed)
+            yield contradiction(log, mean, text, allowed)
 
 
-@rule("FIG-013", Scope.LOG, "A MultiStream query lasts as long as its slowest sample.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample.")
 def query_ends_with_sample(run: RunView) -> Iterator[Found]:
     keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",
             "result_mean_latency_ns")  # fmt: skip
     for log in usable(run):
         found = numbers(log, *keys)
-        if scenario_of(run) == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
+        if log.scenario == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
             allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
-            yield contradiction(run, keys[0], given(log, *keys), allowed)
+            yield contradiction(log, keys[0], given(log, *keys), allowed)

@@ -25,8 +25,8 @@ REHEARSAL_RULES = (
     "RUN-012", "RUN-013", "RUN-014", "RUN-023", "SYS-010", "TEST-015", "TEST-017", "TEST-018", "TEST-019",
 )  # fmt: skip
 """Findings that `--rehearsal` also turns into notes: runs that are long enough, of an official benchmark on all of its
-published data and weights, on a system that is described, have none of them. (With made ones a score says nothing: sums over the samples, such as the
-characters of all answers, are those of a few.)"""
+published data and weights, on a system that is described, have none of them. (With made ones a score says nothing: sums
+over the samples, such as the characters of all answers, are those of a few.)"""
 
 _STAND_INS, _MADE = "|".join(STAND_IN_BACKENDS), "synthetic|tiny"
 _TRACES = re.compile(

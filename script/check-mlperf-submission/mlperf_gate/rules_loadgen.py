@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mlperf_gate.derivation import contradiction, given, readable
-from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, rule
-from mlperf_gate.rules_figures import SINCE
-from mlperf_gate.steps import Step
+from mlperf_gate.rulebook import OURS, Found, log_rule
 from mlperf_gate.views import RunView
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,4})?(?:\.?(?:dev|rc|a|b)\d*)? @ (?:[0-9a-f]{7,40}|NA)")
@@ -27,53 +25,49 @@ def _recorded() -> Mapping[str, Mapping[str, str]]:
     return content
 
 
-@rule("LG-001", Scope.LOG, "The LoadGen is one of the round: at most one year older.", source=OURS,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("LG-001", "The LoadGen is one of the round: at most one year older.", source=OURS)
 def version_is_of_round(run: RunView) -> Iterator[Found]:
     least = int(run.scenario.tree.round.name[1:].partition(".")[0]) - 1  # LoadGen 4.1 was used in round v5.1
     for log in readable(run):
         found = _VERSION.fullmatch(log.text("loadgen_version") or "")
         if found is None or int(found[1]) < least:
             allowed = f"LoadGen {least}.0 or newer, as VERSION @ REVISION"
-            yield contradiction(run, "loadgen_version", given(log, "loadgen_version"), allowed)
+            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), allowed)
 
 
-@rule("LG-002", Scope.LOG, "A known LoadGen was compiled from its own sources.", source=OURS, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("LG-002", "A known LoadGen was compiled from its own sources.", source=OURS)
 def sources_are_known(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         recorded = _recorded().get(log.text("loadgen_version") or "")
         files = log.values.get("loadgen_file_sha1")
         if files == {}:
-            yield contradiction(run, "loadgen_file_sha1", "no file", "the sources that LoadGen was compiled from")
+            yield contradiction(log, "loadgen_file_sha1", "no file", "the sources that LoadGen was compiled from")
         if recorded is None or not isinstance(files, dict):
             continue
         changed = [name for name, digest in recorded.items() if files.get(name) != digest]
         if changed and len(changed) < len(recorded):  # all of them differ where git wrote other line ends
             found = f"{changed[0]}: {str(files.get(changed[0], 'not listed'))[:60]}"
             found += f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            yield contradiction(run, "loadgen_file_sha1", found, f"{recorded[changed[0]]} in {log.loadgen_version}")
+            yield contradiction(log, "loadgen_file_sha1", found, f"{recorded[changed[0]]} in {log.loadgen_version}")
 
 
-@rule("LG-003", Scope.LOG, "LoadGen was compiled without changes of its own.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("LG-003", "LoadGen was compiled without changes of its own.")
 def has_no_local_changes(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:
             yield contradiction(
-                run, "loadgen_git_status_message", given(log, "loadgen_git_status_message"), "no changes"
+                log, "loadgen_git_status_message", given(log, "loadgen_git_status_message"), "no changes"
             )
 
 
-@rule("LG-004", Scope.LOG, "The revision of LoadGen is the newest in its git log, and has one version.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("LG-004", "The revision of LoadGen is the newest in its git log, and has one version.")
 def revision_is_that_of_git_log(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         version, commits = log.text("loadgen_version") or "", log.text("loadgen_git_log_message") or ""
         revision = version.rpartition(" @ ")[2]
         if revision not in ("", "NA") and commits not in ("", "NA") and not commits.startswith(revision):
             found = f"loadgen_version = {version[:60]}, loadgen_git_log_message = {commits[:40]}..."
-            yield contradiction(run, "loadgen_version", found, "the first 10 digits of the newest commit")
+            yield contradiction(log, "loadgen_version", found, "the first 10 digits of the newest commit")
         known = next((one for one in _recorded() if one.endswith(f" @ {revision}")), version)
         if known != version:
-            yield contradiction(run, "loadgen_version", given(log, "loadgen_version"), f"{known}, of that revision")
+            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), f"{known}, of that revision")

@@ -14,13 +14,10 @@ from mlperf_gate.derivation import (
     has_token_latencies,
     messages,
     readable,
-    scenario_of,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog, number_of
-from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, rule, shown
-from mlperf_gate.rules_figures import SINCE
-from mlperf_gate.steps import Step
+from mlperf_gate.rulebook import OURS, Found, log_rule, shown
 from mlperf_gate.views import RunView
 
 _TEXTS = (
@@ -66,41 +63,39 @@ _LARGEST = 2.0**64
 """LoadGen counts in 64 bits; its seeds are the largest numbers."""
 
 
-@rule("LOG-001", Scope.LOG, "No message is hidden behind something else on its line.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
+@log_rule("LOG-001", "No message is hidden behind something else on its line.", source=OURS, since=None)
 def hides_no_line(run: RunView) -> Iterator[Found]:
-    yield from messages(run, run.detail.hidden, ":::MLLOG at the beginning of its line, as LoadGen writes it")
+    yield from messages(run.detail, run.detail.hidden, ":::MLLOG at the beginning of its line, as LoadGen writes it")
 
 
-@rule("LOG-002", Scope.LOG, "No message has a name twice.", source=OURS, step=Step.PERFORMANCE)
+@log_rule("LOG-002", "No message has a name twice.", source=OURS, since=None)
 def doubles_no_name(run: RunView) -> Iterator[Found]:
-    yield from messages(run, run.detail.doubled, "each name once: parsers take the last, people the first")
+    yield from messages(run.detail, run.detail.doubled, "each name once: parsers take the last, people the first")
 
 
-@rule("LOG-003", Scope.LOG, "Messages of errors and warnings are flagged as such.", source=LOADGEN,
-      step=Step.PERFORMANCE)  # fmt: skip
+@log_rule("LOG-003", "Messages of errors and warnings are flagged as such.", since=None)
 def flags_errors(run: RunView) -> Iterator[Found]:
-    yield from messages(run, run.detail.unflagged, "is_error or is_warning true, as LoadGen writes these keys")
+    yield from messages(run.detail, run.detail.unflagged, "is_error or is_warning true, as LoadGen writes these keys")
 
 
-@rule("LOG-004", Scope.LOG, "The log counts its errors.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@log_rule("LOG-004", "The log counts its errors.")
 def counts_errors(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         count = log.number("num_errors")
         if count is not None and count != log.error_count:
-            yield contradiction(run, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
+            yield contradiction(log, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
 
 
-@rule("LOG-005", Scope.LOG, "One process wrote the log.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+@log_rule("LOG-005", "One process wrote the log.")
 def is_of_one_process(run: RunView) -> Iterator[Found]:
     if run.detail.is_usable and len(run.detail.processes) > 1:
         found = "pid " + ", ".join(map(str, run.detail.processes[:5]))
         yield Found(path=run.detail.path, found=found, allowed="one pid")
 
 
-def _expected(run: RunView, log: DetailLog) -> Iterator[tuple[str, type | tuple[type, ...], str]]:
+def _expected(log: DetailLog) -> Iterator[tuple[str, type | tuple[type, ...], str]]:
     """The keys of every performance log in its scenario, with the Python type of the value and what that is called."""
-    scenario, has_tokens = scenario_of(run) or "", has_token_latencies(log)
+    scenario, has_tokens = log.scenario or "", has_token_latencies(log)
     stopping = (
         ("early_stopping_ttft_result", "early_stopping_tpot_result") if has_tokens else ("early_stopping_result",)
     )
@@ -115,25 +110,23 @@ def _expected(run: RunView, log: DetailLog) -> Iterator[tuple[str, type | tuple[
     yield "loaded_qsl_set", list, "a list of samples"
 
 
-@rule("LOG-006", Scope.LOG, "The log has every message of a performance run, with a value of its type.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("LOG-006", "The log has every message of a performance run, with a value of its type.")
 def is_whole(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        for key, kind, name in _expected(run, log):
+        for key, kind, name in _expected(log):
             value = log.values.get(key)
             is_number = kind == (int, float)
             if not isinstance(value, kind) or (is_number and (isinstance(value, bool) or log.number(key) is None)):
                 found = f"{key} = {shown(value)}" if key in log.values else f"no {key}"
-                allowed = f"{key} with {name}, as LoadGen writes it in {scenario_of(run)}"
-                yield contradiction(run, key, found, allowed)
+                allowed = f"{key} with {name}, as LoadGen writes it in {log.scenario}"
+                yield contradiction(log, key, found, allowed)
 
 
-@rule("LOG-007", Scope.LOG, "No number is larger than LoadGen counts.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("LOG-007", "No number is larger than LoadGen counts.")
 def counts_in_64_bits(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         for key, value in log.values.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             number = number_of(value) if is_number else 0.0
             if number is None or abs(number) >= _LARGEST:
-                yield contradiction(run, key, f"{key} = {str(value)[:60]}", "a number below 2**64")
+                yield contradiction(log, key, f"{key} = {str(value)[:60]}", "a number below 2**64")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from mlperf_results.logs import parse_summary_verdict
 
+from mlperf_gate.derivation import at_key, contradiction, messages, other_seeds, unreadable
 from mlperf_gate.listing import join
-from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
+from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
 
@@ -25,24 +26,13 @@ BY_FOLDER = (
 _P99 = "result_99.00_percentile_latency_ns"
 _EARLY_STOPPING = ("SingleStream", "MultiStream", "Server")
 _INFERRED = (("SingleStream", "MultiStream"), ("MultiStream", "Offline"), ("SingleStream", "Offline"))
-_SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
-          ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
 _OTHER_SEEDS = ("TEST05",)
-
-
-def _at(run: RunView, key: str, allowed: str, found: str | None = None) -> Found:
-    value = f"{key} = {shown(run.detail.values.get(key))}" if found is None else found
-    return Found(path=run.detail.path, found=value, allowed=allowed, line=run.detail.lines.get(key))
 
 
 def _asks(run: RunView, key: str, minimum: float) -> Iterator[Found]:
     value = run.detail.number(key)
     if run.detail.is_usable and not (value is not None and value >= minimum):
-        yield _at(run, key, f"at least {minimum:g}")
-
-
-def _scenario(run: RunView) -> str | None:
-    return run.detail.text("effective_scenario")
+        yield at_key(run.detail, key, f"at least {minimum:g}")
 
 
 @rule("RUN-001", Scope.RUN, "A performance run has its two logs.", source=BOTH, step=Step.PERFORMANCE)
@@ -63,15 +53,13 @@ def has_only_logs(run: RunView) -> Iterator[Found]:
 
 @rule("RUN-003", Scope.RUN, "The detail log can be read to its end.", source=BOTH, step=Step.PERFORMANCE)
 def log_is_readable(run: RunView) -> Iterator[Found]:
-    problem = run.detail.problem
-    if problem is not None:
-        yield Found(path=run.detail.path, found=problem.text, allowed=":::MLLOG {JSON} lines", line=problem.line)
+    yield from unreadable(run.detail)
 
 
 @rule("RUN-004", Scope.RUN, "LoadGen calls the run VALID.", source=OLDER, step=Step.PERFORMANCE)
 def is_valid(run: RunView) -> Iterator[Found]:
     if run.detail.is_usable and run.detail.values.get("result_validity") != "VALID":
-        yield _at(run, "result_validity", "VALID")
+        yield at_key(run.detail, "result_validity", "VALID")
 
 
 @rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS, step=Step.PERFORMANCE)
@@ -87,23 +75,17 @@ def summary_agrees(run: RunView) -> Iterator[Found]:
 
 @rule("RUN-006", Scope.RUN, "LoadGen logged no error.", source=OLDER, step=Step.PERFORMANCE)
 def has_no_errors(run: RunView) -> Iterator[Found]:
-    for error in run.detail.errors[:3]:
-        yield Found(path=run.detail.path, found=error.text, allowed="no message with is_error", line=error.line)
+    yield from messages(run.detail, run.detail.errors, "no message with is_error")
     count = run.detail.number("num_errors")
     if run.detail.is_usable and not run.detail.errors and count:
-        yield _at(run, "num_errors", "0")
+        yield at_key(run.detail, "num_errors", "0")
 
 
 @rule("RUN-007", Scope.RUN, "The run has the seeds of the round.", source=BOTH, step=Step.PERFORMANCE)
 def has_seeds(run: RunView) -> Iterator[Found]:
     if not run.detail.is_usable or run.test in _OTHER_SEEDS:
         return
-    table = run.scenario.tree.round
-    for key, name in _SEEDS:
-        wanted, value = getattr(table.seeds, name), run.detail.values.get(key)
-        if isinstance(value, bool) or value != wanted:
-            allowed = f"{wanted} (the seeds of {table.name}; each round has LoadGen builds of its own)"
-            yield _at(run, key, allowed)
+    yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has LoadGen builds of its own")
 
 
 @rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH, step=Step.PERFORMANCE)
@@ -131,47 +113,47 @@ def lasted(run: RunView) -> Iterator[Found]:
     needed = table.min_duration_ms / 1000
     if elapsed is None or elapsed < needed:
         found = "no power_begin and power_end" if elapsed is None else f"{elapsed:.3f} s"
-        yield _at(run, "power_begin", f"at least {needed:g} s", found)
+        yield contradiction(run.detail, "power_begin", found, f"at least {needed:g} s")
         return
     ended = run.detail.end_time_s
     if ended is None or ended < needed:
         found = f"power_end was logged after {'an unknown time' if ended is None else f'{ended:.3f} s'}"
-        yield _at(run, "power_end", f"at least {needed:g} s by the log's own clock", found)
+        yield contradiction(run.detail, "power_end", found, f"at least {needed:g} s by the log's own clock")
 
 
 @rule("RUN-011", Scope.RUN, "Early stopping was satisfied.", source=NEWER, step=Step.PERFORMANCE)
 def early_stopping_was_met(run: RunView) -> Iterator[Found]:
-    if _scenario(run) in _EARLY_STOPPING and run.detail.values.get("early_stopping_met") is not True:
-        yield _at(run, "early_stopping_met", "true")
+    if run.detail.scenario in _EARLY_STOPPING and run.detail.values.get("early_stopping_met") is not True:
+        yield at_key(run.detail, "early_stopping_met", "true")
 
 
 @rule("RUN-012", Scope.RUN, "The latency target is not looser than the benchmark's.", source=BOTH,
       step=Step.PERFORMANCE)  # fmt: skip
 def latency_target_is_kept(run: RunView) -> Iterator[Found]:
-    table, scenario = run.scenario.model.table, _scenario(run)
+    table, scenario = run.scenario.model.table, run.detail.scenario
     limit = None if table is None or scenario is None else table.latency_ns.get(scenario)
     if limit is None or not run.detail.is_usable:
         return
     key = "effective_target_latency_ns" if scenario in _EARLY_STOPPING else _P99
     value = run.detail.number(key)
     if value is None or value > limit:
-        yield _at(run, key, f"at most {limit:g}")
+        yield at_key(run.detail, key, f"at most {limit:g}")
     limit = None if table is None else table.latency_ns.get(run.scenario.scenario or "")
     value = run.detail.number(_P99)
     if run.scenario.scenario == "Interactive" and limit is not None and (value is None or value > limit):
-        yield dataclasses.replace(_at(run, _P99, f"at most {limit:g}"), source=BY_FOLDER)
+        yield dataclasses.replace(at_key(run.detail, _P99, f"at most {limit:g}"), source=BY_FOLDER)
 
 
 @rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH, step=Step.PERFORMANCE)
 def offline_has_samples(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
-    if table is not None and _scenario(run) == "Offline" and table.offline_min_samples:
+    if table is not None and run.detail.scenario == "Offline" and table.offline_min_samples:
         yield from _asks(run, "effective_samples_per_query", table.offline_min_samples)
 
 
 @rule("RUN-014", Scope.RUN, "An Offline run has enough queries.", source=BOTH, step=Step.PERFORMANCE)
 def has_queries(run: RunView) -> Iterator[Found]:
-    table, scenario = run.scenario.model.table, _scenario(run)
+    table, scenario = run.scenario.model.table, run.detail.scenario
     if table is not None and scenario is not None and table.min_queries.get(scenario):
         yield from _asks(run, "effective_min_query_count", table.min_queries[scenario])
 
@@ -181,42 +163,42 @@ def has_queries(run: RunView) -> Iterator[Found]:
     source=RULES_TEXT, step=Step.PERFORMANCE,
 )  # fmt: skip
 def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
-    folder, logged = run.scenario.scenario, _scenario(run)
+    folder, logged = run.scenario.scenario, run.detail.scenario
     if not run.detail.is_usable or folder is None or logged == folder:
         return
     if (logged, folder) == ("Server", "Interactive"):
         return
     if not run.scenario.tree.options.infer_scenarios:
         hint = " (--infer_scenarios accepts what the rules allow an edge system to infer)"
-        yield _at(run, "effective_scenario", folder + hint)
+        yield at_key(run.detail, "effective_scenario", folder + hint)
         return
     category = run.scenario.model.system.category or ""
     if (logged, folder) not in _INFERRED or category == "datacenter":
         pairs = ", ".join(f"{target} from {source}" for source, target in _INFERRED)
-        yield _at(run, "effective_scenario", f"on edge systems: {pairs}")
+        yield at_key(run.detail, "effective_scenario", f"on edge systems: {pairs}")
     elif (logged, folder) == ("SingleStream", "MultiStream") and not run.detail.number("early_stopping_latency_ms"):
-        yield _at(run, "early_stopping_latency_ms", "an estimate (662 queries at least)")
+        yield at_key(run.detail, "early_stopping_latency_ms", "an estimate (662 queries at least)")
 
 
 @rule("RUN-016", Scope.RUN, "The log is of a performance run.", source=OURS, step=Step.PERFORMANCE)
 def mode_is_performance(run: RunView) -> Iterator[Found]:
     mode = run.detail.values.get("effective_test_mode")
     if run.detail.is_usable and mode not in ("PerformanceOnly", "SubmissionRun"):
-        yield _at(run, "effective_test_mode", "PerformanceOnly")
+        yield at_key(run.detail, "effective_test_mode", "PerformanceOnly")
 
 
 @rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH, step=Step.PERFORMANCE)
 def has_figure(run: RunView) -> Iterator[Found]:
-    table, scenario = run.scenario.model.table, _scenario(run)
+    table, scenario = run.scenario.model.table, run.detail.scenario
     if table is None or not run.detail.is_usable:
         return
     key = table.metric_key(scenario or "")
     if key is None:
-        yield _at(run, "effective_scenario", "a scenario of LoadGen")
+        yield at_key(run.detail, "effective_scenario", "a scenario of LoadGen")
         return
     value = run.detail.number(key)
     if value is None or value <= 0:
-        yield _at(run, key, "a number above 0")
+        yield at_key(run.detail, key, "a number above 0")
 
 
 @rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER,
@@ -225,7 +207,7 @@ def issues_equally(run: RunView) -> Iterator[Found]:
     table, key = run.scenario.model.table, "effective_sample_concatenate_permutation"
     is_needed = table is not None and table.needs_equal_issue and run.detail.is_usable
     if is_needed and run.detail.values.get(key) is not True:
-        yield _at(run, key, "true")
+        yield at_key(run.detail, key, "true")
 
 
 @rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH,
@@ -235,20 +217,20 @@ def token_latencies(run: RunView) -> Iterator[Found]:
     if table is None or not table.needs_token_latencies or not run.detail.is_usable:
         return
     if not run.detail.values.get("requested_use_token_latencies"):
-        yield _at(run, "requested_use_token_latencies", "true")
+        yield at_key(run.detail, "requested_use_token_latencies", "true")
     scenario = run.scenario.scenario or ""
     if scenario not in ("Server", "Interactive"):
         return
     limits = table.token_latency_ns.get(scenario)
     if limits is None:
-        yield _at(run, "effective_scenario", f"{table.name} has no {scenario}")
+        yield at_key(run.detail, "effective_scenario", f"{table.name} has no {scenario}")
         return
     keys = {"ttft": "result_first_token_99.00_percentile_latency_ns",
             "tpot": "result_time_per_output_token_99.00_percentile_ns"}  # fmt: skip
     for name, key in keys.items():
         value = run.detail.number(key)
         if value is None or value >= limits[name]:
-            found = _at(run, key, f"below {limits[name]:g}, the limit of {scenario}")
+            found = at_key(run.detail, key, f"below {limits[name]:g}, the limit of {scenario}")
             yield dataclasses.replace(found, source=BY_FOLDER if scenario == "Interactive" else "")
 
 
@@ -257,14 +239,13 @@ def network_sut_is_named(run: RunView) -> Iterator[Found]:
     value = run.scenario.model.system.description.fields.get("is_network")
     is_networked = isinstance(value, str) and value.lower() == "true" and run.detail.is_usable
     if is_networked and "Network SUT" not in (run.detail.text("sut_name") or ""):
-        yield _at(run, "sut_name", 'a name with "Network SUT"')
+        yield at_key(run.detail, "sut_name", 'a name with "Network SUT"')
 
 
 @rule("RUN-021", Scope.RUN, "No setting or result is logged twice with two values.", source=OURS,
       step=Step.PERFORMANCE)  # fmt: skip
 def has_no_conflicts(run: RunView) -> Iterator[Found]:
-    for conflict in run.detail.conflicts[:3]:
-        yield Found(path=run.detail.path, found=conflict.text, allowed="one value", line=conflict.line)
+    yield from messages(run.detail, run.detail.conflicts, "one value")
 
 
 @rule(

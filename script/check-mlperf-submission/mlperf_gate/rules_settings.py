@@ -15,12 +15,22 @@ from mlperf_gate.derivation import (
     is_close,
     numbers,
     readable,
-    scenario_of,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, MLPERF_CONF, Found, Scope, Severity, rule, shown
-from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.rulebook import (
+    BOTH,
+    CLOSED,
+    LOADGEN,
+    MLPERF_CONF,
+    SINCE,
+    Found,
+    Scope,
+    Severity,
+    log_rule,
+    rule,
+    shown,
+)
 from mlperf_gate.steps import Step
 from mlperf_gate.userconf import Asked, asked_for
 from mlperf_gate.views import RunView
@@ -50,26 +60,25 @@ _OF_STREAM = {
 }
 
 
-def _same(run: RunView, log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
+def _same(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
     """Yield where two keys both have values, but different ones."""
     for key, other in pairs.items():
         one, two = log.values.get(key), log.values.get(other)
         if one is not None and two is not None and (one != two or isinstance(one, bool) != isinstance(two, bool)):
-            yield contradiction(run, key, given(log, key, other), "the same")
+            yield contradiction(log, key, given(log, key, other), "the same")
 
 
-@rule("SET-001", Scope.LOG, "LoadGen worked with the settings that were asked for.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SET-001", "LoadGen worked with the settings that were asked for.")
 def effective_is_requested(run: RunView) -> Iterator[Found]:
     for log in readable(run):
-        yield from _same(run, log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
+        yield from _same(log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
     for log in usable(run):
-        scenario = scenario_of(run) or ""
-        yield from _same(run, log, _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {}))
-        yield from _fixed(run, log, scenario)
+        scenario = log.scenario or ""
+        yield from _same(log, _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {}))
+        yield from _fixed(log, scenario)
 
 
-def _fixed(run: RunView, log: DetailLog, scenario: str) -> Iterator[Found]:
+def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
     """What LoadGen sets itself in a scenario."""
     wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
     if scenario == "Offline":
@@ -80,61 +89,59 @@ def _fixed(run: RunView, log: DetailLog, scenario: str) -> Iterator[Found]:
         wanted["effective_samples_per_query"] = 1
     for key, value in wanted.items():
         if key in log.values and value is not None and log.values[key] != value:
-            yield contradiction(run, key, given(log, key), f"{value} in {scenario}")
+            yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
 
 
-@rule("SET-002", Scope.LOG, "The target rate is that of the latency or rate asked for.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
 def target_rate_follows(run: RunView) -> Iterator[Found]:
     asked = {"Offline": "requested_offline_expected_qps",
              "SingleStream": "requested_single_stream_expected_latency_ns",
              "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
     for log in usable(run):
-        key = asked.get(scenario_of(run) or "")
+        key = asked.get(log.scenario or "")
         found = numbers(log, "effective_target_qps", key) if key else None
         if key is None or found is None or not found[1] > 0:
             continue
-        wanted = found[1] if scenario_of(run) == "Offline" else SECOND_NS / found[1]
+        wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
         if not is_close(found[0], wanted, relative=2 * CLOSE):
-            yield contradiction(run, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+            yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
 
 
-@rule("SET-003", Scope.LOG, "LoadGen generated the queries that its settings ask for.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
 def generated_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        scenario = scenario_of(run)
-        yield from _least_samples(run, log)
+        scenario = log.scenario
+        yield from _least_samples(log)
         if scenario == "Offline":
-            yield from _offline_samples(run, log)
+            yield from _offline_samples(log)
         elif scenario in ("SingleStream", "MultiStream"):
-            yield from _stream_queries(run, log)
+            yield from _stream_queries(log)
         elif scenario == "Server":
             keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
                     "effective_min_query_count")  # fmt: skip
             found = numbers(log, *keys)
             if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
-                yield contradiction(run, keys[0], given(log, *keys), "at least the duration and the count asked for")
+                yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
 
 
-def _least_samples(run: RunView, log: DetailLog) -> Iterator[Found]:
+def _least_samples(log: DetailLog) -> Iterator[Found]:
     keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
     found = numbers(log, *keys)
     if found is not None and found[0] != found[1] * found[2]:
-        yield contradiction(run, keys[0], given(log, *keys), "the product of the other two")
+        yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
     pair = ("generated_samples_per_query", "effective_samples_per_query")
     found = numbers(log, *pair)
     if found is None:
         return
     padded, loaded = found[1], log.values.get("loaded_qsl_set")
-    if log.values.get("effective_sample_concatenate_permutation") is True and scenario_of(run) == "Offline":
+    if log.values.get("effective_sample_concatenate_permutation") is True and log.scenario == "Offline":
         size = len(loaded) if isinstance(loaded, list) and loaded else 1
         padded = -(-found[1] // size) * size
     if found[0] != padded:
-        yield contradiction(run, pair[0], given(log, *pair), f"{padded:g}")
+        yield contradiction(log, pair[0], given(log, *pair), f"{padded:g}")
 
 
-def _offline_samples(run: RunView, log: DetailLog) -> Iterator[Found]:
+def _offline_samples(log: DetailLog) -> Iterator[Found]:
     keys = ("effective_samples_per_query", "effective_min_duration_ms", "effective_target_qps",
             "requested_min_query_count")  # fmt: skip
     found = numbers(log, *keys)
@@ -142,10 +149,10 @@ def _offline_samples(run: RunView, log: DetailLog) -> Iterator[Found]:
         return
     wanted = max(found[3], _SLACK * found[1] / 1000 * found[2])
     if not is_close(found[0], wanted, relative=2 * CLOSE, absolute=_LOST):
-        yield contradiction(run, keys[0], given(log, *keys), f"{wanted:.0f}")
+        yield contradiction(log, keys[0], given(log, *keys), f"{wanted:.0f}")
 
 
-def _stream_queries(run: RunView, log: DetailLog) -> Iterator[Found]:
+def _stream_queries(log: DetailLog) -> Iterator[Found]:
     """At fixed intervals, for twice the duration asked for."""
     keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
     found = numbers(log, *keys)
@@ -155,27 +162,26 @@ def _stream_queries(run: RunView, log: DetailLog) -> Iterator[Found]:
     duration_ns, queries, rate = found
     interval_ns = SECOND_NS / rate
     if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
-        yield contradiction(run, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+        yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
     is_unique = log.values.get("effective_performance_issue_unique") is True
     if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
         text = given(log, keys[0], "effective_min_duration_ms")
-        yield contradiction(run, keys[0], text, "at least twice the duration asked for")
+        yield contradiction(log, keys[0], text, "at least twice the duration asked for")
 
 
-@rule("SET-004", Scope.LOG, "No limit was exceeded at which LoadGen ends a run with an error.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
 def limits_were_kept(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        if scenario_of(run) == "Offline":  # its one query is issued before any limit counts
+        if log.scenario == "Offline":  # its one query is issued before any limit counts
             continue
         found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
         if found is not None and 0 < found[0] < found[1]:
             text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
-            yield contradiction(run, "effective_max_duration_ms", text, "0, or no less than min_duration")
+            yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
         found = numbers(log, "effective_max_query_count", "result_query_count")
         if found is not None and 0 < found[0] <= found[1] and not log.error_count:
             text = given(log, "effective_max_query_count", "result_query_count")
-            yield contradiction(run, "effective_max_query_count", text, "0, or more queries than the run had")
+            yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
 
 
 @rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, step=Step.PERFORMANCE,
@@ -195,7 +201,7 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
     for log in usable(run):
         for key in (f"effective_{name}" for name in names if not run.test):
             if log.values.get(key):
-                yield contradiction(run, key, given(log, key), "false or 0 in a submitted run")
+                yield contradiction(log, key, given(log, key), "false or 0 in a submitted run")
 
 
 @rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
@@ -203,7 +209,7 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
 def has_round_settings(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     for log in usable(run):
-        scenario = scenario_of(run) or ""
+        scenario = log.scenario or ""
         wanted = {} if table is None else {
             "effective_target_latency_percentile": table.latency_percentile.get(scenario),
             "effective_samples_per_query": table.samples_per_query.get(scenario),
@@ -211,7 +217,7 @@ def has_round_settings(run: RunView) -> Iterator[Found]:
         for key, value in wanted.items():
             if value is not None and log.values.get(key) != value:
                 yield contradiction(
-                    run, key, given(log, key), f"{value:g}: {scenario} in {run.scenario.tree.round.name}"
+                    log, key, given(log, key), f"{value:g}: {scenario} in {run.scenario.tree.round.name}"
                 )
 
 
@@ -225,7 +231,7 @@ def token_targets_are_kept(run: RunView) -> Iterator[Found]:
             key = f"requested_server_{name}_latency"
             value = log.number(key)
             if value is None or value > limit:
-                yield contradiction(run, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
+                yield contradiction(log, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
 
 
 @rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
@@ -253,11 +259,10 @@ def user_conf_was_used(run: RunView) -> Iterator[Found]:
 def _asked(run: RunView) -> Iterator[Asked]:
     """What user.conf asks of a submitted run; a compliance run has an audit.config as well."""
     if not run.test and run.scenario.user_conf.is_usable:
-        yield from asked_for(run.scenario.user_conf.text, run.scenario.model, scenario_of(run) or "")
+        yield from asked_for(run.scenario.user_conf.text, run.scenario.model, run.detail.scenario or "")
 
 
-@rule("SET-010", Scope.LOG, "As many different samples were loaded as the setting says.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SET-010", "As many different samples were loaded as the setting says.")
 def loaded_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
@@ -266,8 +271,8 @@ def loaded_follows(run: RunView) -> Iterator[Found]:
             continue
         samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
         wanted = min(found)  # MultiStream repeats some to fill its last query
-        if len(samples) != wanted or (len(loaded) != wanted and scenario_of(run) != "MultiStream"):
+        if len(samples) != wanted or (len(loaded) != wanted and log.scenario != "MultiStream"):
             text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"
             yield contradiction(
-                run, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
+                log, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
             )

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from mlperf_results.textdocuments import Json
 
-from mlperf_gate.derivation import PERCENTILES, has_token_latencies, readable, scenario_of, usable
+from mlperf_gate.derivation import PERCENTILES, has_token_latencies, readable, usable
 from mlperf_gate.detaillog import DetailLog, number_of
-from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
-from mlperf_gate.rules_figures import SINCE
-from mlperf_gate.steps import Step
+from mlperf_gate.rulebook import Found, log_rule
 from mlperf_gate.views import RunView
 
 _TWO_DECIMALS = 0.00501
@@ -122,8 +120,7 @@ def _with_summary(run: RunView) -> Iterator[DetailLog]:
         yield from usable(run)
 
 
-@rule("SUM-001", Scope.LOG, "The summary is of the scenario, mode and SUT of the detail log.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SUM-001", "The summary is of the scenario, mode and SUT of the detail log.")
 def is_of_same_run(run: RunView) -> Iterator[Found]:
     """The summary of an accuracy run has none of these lines; one that has them is of another run."""
     names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
@@ -131,18 +128,19 @@ def is_of_same_run(run: RunView) -> Iterator[Found]:
         yield from _compare(run, names, is_whole=not run.is_accuracy)
 
 
-@rule("SUM-002", Scope.LOG, "The summary has the figures of the detail log.", source=LOADGEN, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@log_rule("SUM-002", "The summary has the figures of the detail log.")
 def has_same_figures(run: RunView) -> Iterator[Found]:
     for log in _with_summary(run):
-        yield from _compare(run, {**_LEADING.get(scenario_of(run) or "", {}), **_latency_lines(run, log)})
+        yield from _compare(run, _figure_lines(log))
         yield from _compare(run, _OF_LATER_LOADGENS, is_whole=False)
 
 
-def _latency_lines(run: RunView, log: DetailLog) -> dict[str, str]:
-    scenario = scenario_of(run)
+def _figure_lines(log: DetailLog) -> dict[str, str]:
+    """The figures in the summary of a performance run: name of the line, key of the detail log."""
+    scenario = log.scenario
     kind, per = ("_query", "per_query_") if scenario == "MultiStream" else ("", "")
-    names = {f"{word} latency (ns)": f"result_{word.lower()}{kind}_latency_ns" for word in ("Min", "Max", "Mean")}
+    names = dict(_LEADING.get(scenario or "", {}))
+    names |= {f"{word} latency (ns)": f"result_{word.lower()}{kind}_latency_ns" for word in ("Min", "Max", "Mean")}
     names |= {f"{at} percentile latency (ns)": f"result_{at}_percentile_{per}latency_ns" for at in PERCENTILES}
     share = log.number("effective_target_latency_percentile")
     if scenario in ("SingleStream", "MultiStream") and share is not None:
@@ -158,8 +156,7 @@ def _latency_lines(run: RunView, log: DetailLog) -> dict[str, str]:
     return names
 
 
-@rule("SUM-003", Scope.LOG, "The summary has the verdict of the detail log and its reasons.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SUM-003", "The summary has the verdict of the detail log and its reasons.")
 def has_same_verdict(run: RunView) -> Iterator[Found]:
     for log in _with_summary(run):
         yield from _compare(run, {"Result is": "result_validity"})
@@ -180,8 +177,7 @@ def has_same_verdict(run: RunView) -> Iterator[Found]:
                 yield Found(path=run.summary.path, found=f"not {key} of the detail log", allowed=wanted.strip())
 
 
-@rule("SUM-004", Scope.LOG, "The summary has the parameters and seeds of the detail log.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SUM-004", "The summary has the parameters and seeds of the detail log.")
 def has_same_parameters(run: RunView) -> Iterator[Found]:
     for log in _with_summary(run):
         latency = {
@@ -196,8 +192,7 @@ def has_same_parameters(run: RunView) -> Iterator[Found]:
 _COUNTED = re.compile(r"^(No|\d+) (warning|error)s? encountered", re.IGNORECASE | re.MULTILINE)
 
 
-@rule("SUM-005", Scope.LOG, "The summary counts the errors and warnings of the detail log.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("SUM-005", "The summary counts the errors and warnings of the detail log.")
 def counts_same_messages(run: RunView) -> Iterator[Found]:
     for log in readable(run) if run.is_accuracy and run.summary.is_usable else _with_summary(run):
         counts = {"warning": log.warning_count, "error": log.error_count}

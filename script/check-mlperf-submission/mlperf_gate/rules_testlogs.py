@@ -25,7 +25,8 @@ from mlperf_results.verification import (
     verify_responses,
 )
 
-from mlperf_gate.rulebook import BOTH, OURS, Found, Scope, rule, shown
+from mlperf_gate.derivation import SEEDS, at_key
+from mlperf_gate.rulebook import BOTH, OURS, Found, Scope, rule
 from mlperf_gate.rules_accuracy import CUT, hash_problems, shown_samples, whole_lines
 from mlperf_gate.rules_compliance import passed
 from mlperf_gate.runmarks import task_of
@@ -34,8 +35,6 @@ from mlperf_gate.views import RunView, TestView
 
 _COMPARED = ("TEST01", "TEST04", "TEST05")
 _AUDIT = "the audit.config of the test (mlcommons/inference b66003e1, compliance/)"
-_SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
-          ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
 _COMPARED_SETTINGS = (
     "accuracy_log_rng_seed", "accuracy_log_sampling_target", "performance_issue_unique", "performance_issue_same",
     "performance_issue_same_index", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed",
@@ -49,11 +48,6 @@ _SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:
 _WIDTHS = MappingProxyType({4: "int32", 8: "int64", 2: "int16"})
 _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_data_mismatch")
 """Those that the script writes in each of its two ways."""
-
-
-def _setting(run: RunView, key: str, allowed: str) -> Found:
-    log = run.detail
-    return Found(path=log.path, found=f"{key} = {shown(log.values.get(key))}", allowed=allowed, line=log.lines.get(key))
 
 
 @rule("TEST-007", Scope.TEST, "The run of a compliance test was made with the settings of its test.", source=_AUDIT,
@@ -74,7 +68,7 @@ def has_settings_of_test(test: TestView) -> Iterator[Found]:
         is_right = value is not None and (value >= wanted if is_target else value == wanted)
         if setting in _COMPARED_SETTINGS and not is_right:
             allowed = bool(wanted) if setting in _FLAGS else f"{'at least ' if is_target else ''}{wanted}"
-            yield _setting(test.run, key, f"{allowed}, which is what makes it {test.test}")
+            yield at_key(test.run.detail, key, f"{allowed}, which is what makes it {test.test}")
     if test.test == "TEST05" and has_second_seeds(version):
         yield from _has_second_seeds(test)
 
@@ -98,9 +92,10 @@ def _element(test: TestView) -> str:
 
 def _has_second_seeds(test: TestView) -> Iterator[Found]:
     seeds = test.scenario.tree.round.seeds
-    for key, name in _SEEDS:
+    for key, name in SEEDS:
         if test.run.detail.values.get(key) in (None, 0, getattr(seeds, name)):
-            yield _setting(test.run, key, "another seed than that of the round: LoadGen has a second one for TEST05")
+            allowed = "another seed than that of the round: LoadGen has a second one for TEST05"
+            yield at_key(test.run.detail, key, allowed)
 
 
 def _score_of(run: RunView) -> RunScore | None:

@@ -19,14 +19,12 @@ from mlperf_gate.derivation import (
     is_close,
     numbers,
     ranked,
-    scenario_of,
     token_count,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, OURS, Found, Scope, rule
+from mlperf_gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, log_rule, rule
 from mlperf_gate.rules_accuracy import samples_of
-from mlperf_gate.rules_figures import SINCE
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView
 
@@ -43,12 +41,11 @@ _AS_LONG, _OTHER_MEAN = 1.1, 3.0
 a tree in mlcommons/inference b66003e1), the mean over tokens from the mean over answers by 4 %."""
 
 
-@rule("FIG-008", Scope.LOG, "All rates of tokens are of the same number of tokens.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
 def token_rates_follow(run: RunView) -> Iterator[Found]:
     base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
     for log in usable(run):
-        rates = _TOKEN_RATES.get(scenario_of(run) or "", ())
+        rates = _TOKEN_RATES.get(log.scenario or "", ())
         keys = (*base, *rates)
         found, tokens = numbers(log, *keys), token_count(log)
         if tokens is None or found is None or len(found) < len(base) + 2 or not found[4] > 0:
@@ -56,13 +53,13 @@ def token_rates_follow(run: RunView) -> Iterator[Found]:
         others = found[3] * (found[2] - 1) / found[4]
         if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(found[1], 1.0)):
             text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
-            yield contradiction(run, keys[3], text, "as many tokens")
-        yield from _other_token_rate(run, log, tokens)
+            yield contradiction(log, keys[3], text, "as many tokens")
+        yield from _other_token_rate(log, tokens)
 
 
-def _other_token_rate(run: RunView, log: DetailLog, tokens: float) -> Iterator[Found]:
+def _other_token_rate(log: DetailLog, tokens: float) -> Iterator[Found]:
     """The rate whose time ends when the last query was issued, in a stream that ends when it was answered."""
-    if scenario_of(run) == "Server":
+    if log.scenario == "Server":
         keys = ("result_token_throughput_with_loadgen_overhead", "result_scheduled_samples_per_sec")
     else:
         keys = ("result_completed_tokens_per_second", "result_qps_with_loadgen_overhead")
@@ -73,7 +70,7 @@ def _other_token_rate(run: RunView, log: DetailLog, tokens: float) -> Iterator[F
     slack_s = STAMPS_S + 6 * CLOSE * issued_s
     if not issued_s - slack_s <= seconds <= issued_s + found[3] / SECOND_NS + slack_s:
         text = f"{given(log, *keys)}: {tokens:.0f} tokens in {seconds:.3f} s, the last query issued at {issued_s:.3f} s"
-        yield contradiction(run, keys[0], text, "the end of the run within a latency of its last query")
+        yield contradiction(log, keys[0], text, "the end of the run within a latency of its last query")
 
 
 @rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, step=Step.PERFORMANCE,
@@ -81,7 +78,7 @@ def _other_token_rate(run: RunView, log: DetailLog, tokens: float) -> Iterator[F
 def answers_have_length(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     for log in usable(run):
-        scenario = scenario_of(run) or ""
+        scenario = log.scenario or ""
         least = [one.value for one in table.targets_in(scenario) if one.metric == _LENGTH] if table else []
         found = numbers(log, *_TOKEN_RATES[scenario]) if scenario in _TOKEN_RATES else None
         if not least or found is None or not found[1] > 0:
@@ -89,24 +86,23 @@ def answers_have_length(run: RunView) -> Iterator[Found]:
         if not least[0] / 2 <= found[0] / found[1] <= least[0] * 3:
             text = f"{given(log, *_TOKEN_RATES[scenario])}: {found[0] / found[1]:.1f} tokens a sample"
             allowed = f"half to three times the {least[0]:g} of the accuracy target"
-            yield contradiction(run, _TOKEN_RATES[scenario][0], text, allowed)
+            yield contradiction(log, _TOKEN_RATES[scenario][0], text, allowed)
 
 
-@rule("FIG-014", Scope.LOG, "No answer is done before its first token, and the tokens behind it take the rest.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
 def tokens_fill_latencies(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        if scenario_of(run) not in ("Server", "SingleStream") or not has_token_latencies(log):
+        if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
             continue
         for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
             if first.value > last.value:
                 text = given(log, first.key, last.key)
-                yield contradiction(run, first.key, text, "a first token no later than the whole answer")
+                yield contradiction(log, first.key, text, "a first token no later than the whole answer")
                 break
-        yield from _time_of_tokens(run, log)
+        yield from _time_of_tokens(log)
 
 
-def _time_of_tokens(run: RunView, log: DetailLog) -> Iterator[Found]:
+def _time_of_tokens(log: DetailLog) -> Iterator[Found]:
     """All answers together: what is left of the latencies behind the first tokens, for each of the other tokens."""
     means = (SAMPLES.mean, FIRST_TOKENS.mean, OUTPUT_TOKENS.mean)
     found, tokens = (
@@ -121,7 +117,7 @@ def _time_of_tokens(run: RunView, log: DetailLog) -> Iterator[Found]:
     low, high = max(least_ns, each_ns / _OTHER_MEAN), min(greatest_ns, each_ns * _OTHER_MEAN)
     if not low - slack_ns <= real_ns <= high + slack_ns:
         text = f"{given(log, *means)}: {real_ns:.0f} ns for each of {tokens - queries:.0f} tokens"
-        yield contradiction(run, OUTPUT_TOKENS.mean, text, f"{low:.0f} to {high:.0f} ns")
+        yield contradiction(log, OUTPUT_TOKENS.mean, text, f"{low:.0f} to {high:.0f} ns")
 
 
 @rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, step=Step.PERFORMANCE,
@@ -132,11 +128,13 @@ def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Found]:
     is_same_data = table is not None and samples_of(run.scenario) == table.performance_samples
     scored = parse_scores(_LENGTH, source.text)
     for log in usable(run):
-        rates = _TOKEN_RATES.get(scenario_of(run) or "", ())
-        found = numbers(log, *rates)
-        if not is_same_data or not scored or not found or not min(found) > 0 or not scored[0].value > 0:
+        rates = _TOKEN_RATES.get(log.scenario or "")
+        found = numbers(log, *rates) if rates else None
+        if rates is None or found is None or not is_same_data or not scored:
+            continue
+        if not min(*found, scored[0].value) > 0:
             continue
         length = found[0] / found[1]
         if not 1 / _AS_LONG <= length / scored[0].value <= _AS_LONG:
             text = f"{given(log, *rates)}: {length:.1f} tokens a sample"
-            yield contradiction(run, rates[0], text, f"about {scored[0].value:g}, as {source.path} says")
+            yield contradiction(log, rates[0], text, f"about {scored[0].value:g}, as {source.path} says")

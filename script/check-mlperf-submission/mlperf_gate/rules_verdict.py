@@ -18,14 +18,11 @@ from mlperf_gate.derivation import (
     numbers,
     ranked,
     sample_count,
-    scenario_of,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.earlystopping import tolerated
-from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
-from mlperf_gate.rules_figures import SINCE
-from mlperf_gate.steps import Step
+from mlperf_gate.rulebook import Found, log_rule
 from mlperf_gate.views import RunView
 
 _FLAGS = ("result_perf_constraints_met", "result_min_duration_met", "result_min_queries_met", "early_stopping_met")
@@ -39,50 +36,47 @@ _MULTI_STREAM_SHARE = 0.99
 """Of the second estimate of a SingleStream run, from which MultiStream may be inferred."""
 
 
-@rule("VER-001", Scope.LOG, "A run is VALID exactly when it met each of its constraints.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-001", "A run is VALID exactly when it met each of its constraints.")
 def valid_means_all_met(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for key in _FLAGS:
             if log.values.get("result_validity") == "VALID" and log.values.get(key) not in (None, True):
-                yield contradiction(run, key, given(log, "result_validity", key), "true in a VALID run")
+                yield contradiction(log, key, given(log, "result_validity", key), "true in a VALID run")
         keys = [key for key in _FLAGS if key in log.values]
         if log.values.get("result_validity") == "INVALID" and keys and all(log.values[key] is True for key in keys):
-            yield contradiction(run, "result_validity", given(log, "result_validity", *keys), "VALID: all were met")
+            yield contradiction(log, "result_validity", given(log, "result_validity", *keys), "VALID: all were met")
 
 
-@rule("VER-002", Scope.LOG, "Early stopping was met exactly when its text says so.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-002", "Early stopping was met exactly when its text says so.")
 def stopping_text_agrees(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        scenario, is_met = scenario_of(run), log.values.get("early_stopping_met")
+        scenario, is_met = log.scenario, log.values.get("early_stopping_met")
         words = "Processed at least" if scenario in _STREAMS else "Run successful"
         texts = [text for text in map(log.text, _STOPPING) if text is not None]
         if scenario not in (*_STREAMS, "Server") or not texts or not isinstance(is_met, bool):
             continue
         if all(words in text for text in texts) != is_met:
             keys = [key for key in _STOPPING if log.text(key) is not None]
-            yield contradiction(run, keys[0], given(log, "early_stopping_met", *keys), f"met exactly with {words!r}")
+            yield contradiction(log, keys[0], given(log, "early_stopping_met", *keys), f"met exactly with {words!r}")
 
 
-@rule("VER-003", Scope.LOG, "Early stopping discards or tolerates as many queries as its arithmetic allows.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-003", "Early stopping discards or tolerates as many queries as its arithmetic allows.")
 def stopping_arithmetic_holds(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         found = numbers(log, "result_query_count", "effective_target_latency_percentile")
         limit = None if found is None else tolerated(int(found[0]), found[1])
         if found is None or limit is None:
             continue
-        if scenario_of(run) == "Server":
-            yield from _server_tolerates(run, log, limit)
-        for key in _STOPPING if scenario_of(run) in _STREAMS else ():
+        if log.scenario == "Server":
+            yield from _server_tolerates(log, limit)
+        for key in _STOPPING if log.scenario in _STREAMS else ():
             text = log.text(key)
             discarded, processed = _first(_DISCARDED, text), _first(_PROCESSED, text)
             if discarded is not None and discarded != limit - 1:
                 queries = given(log, "result_query_count", "effective_target_latency_percentile")
-                yield contradiction(run, key, f"would discard {discarded}; {queries}", f"discards {max(0, limit - 1)}")
+                yield contradiction(log, key, f"would discard {discarded}; {queries}", f"discards {max(0, limit - 1)}")
             if processed is not None and processed != found[0]:
-                yield contradiction(run, key, f"processed {processed}; {given(log, 'result_query_count')}", "as many")
+                yield contradiction(log, key, f"processed {processed}; {given(log, 'result_query_count')}", "as many")
 
 
 def _first(pattern: re.Pattern[str], text: str | None) -> int | None:
@@ -90,19 +84,18 @@ def _first(pattern: re.Pattern[str], text: str | None) -> int | None:
     return int(found[1]) if found else None
 
 
-def _server_tolerates(run: RunView, log: DetailLog, limit: int) -> Iterator[Found]:
+def _server_tolerates(log: DetailLog, limit: int) -> Iterator[Found]:
     late, is_met = log.number("result_overlatency_query_count"), log.values.get("early_stopping_met")
     if has_token_latencies(log) or late is None or not isinstance(is_met, bool) or is_met == (late <= limit):
         return
     keys = ("early_stopping_met", "result_overlatency_query_count", "result_query_count")
-    yield contradiction(run, keys[0], given(log, *keys), f"met exactly with at most {limit} over the latency")
+    yield contradiction(log, keys[0], given(log, *keys), f"met exactly with at most {limit} over the latency")
 
 
-@rule("VER-004", Scope.LOG, "The early stopping estimate is the latency behind those discarded.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-004", "The early stopping estimate is the latency behind those discarded.")
 def estimate_has_its_rank(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        scenario = scenario_of(run) or ""
+        scenario = log.scenario or ""
         found = numbers(log, "result_query_count", "effective_target_latency_percentile")
         if scenario not in _ESTIMATES or found is None or has_token_latencies(log):
             continue
@@ -119,16 +112,15 @@ def estimate_has_its_rank(run: RunView) -> Iterator[Found]:
             high = min((one.value for one in known if one.rank >= rank), default=known[-1].value)
             if limit < 1 or not low <= value <= high:
                 allowed = f"{low:.0f} to {high:.0f}, of which the percentiles about rank {rank} are"
-                yield contradiction(run, key, given(log, key, "result_query_count"), allowed)
+                yield contradiction(log, key, given(log, key, "result_query_count"), allowed)
 
 
-@rule("VER-005", Scope.LOG, "The estimates of the log are those of the early stopping text.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-005", "The estimates of the log are those of the early stopping text.")
 def estimate_is_that_of_text(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         share = log.number("effective_target_latency_percentile")
         text = log.text("early_stopping_result")
-        key = _ESTIMATES.get(scenario_of(run) or "")
+        key = _ESTIMATES.get(log.scenario or "")
         if share is None or text is None or key is None:
             continue
         keys = {f"{share * 100:.1f}": key} if key == "early_stopping_latency_ms" else {
@@ -138,32 +130,30 @@ def estimate_is_that_of_text(run: RunView) -> Iterator[Found]:
             value = log.number(one)
             if value is not None and int(value) != int(written.get(percent, 0)):
                 found = f"{given(log, one)}, early stopping text: {text.strip()[-120:]}"
-                yield contradiction(run, one, found, "the estimate of the text, 0 without one")
+                yield contradiction(log, one, found, "the estimate of the text, 0 without one")
 
 
-@rule("VER-006", Scope.LOG, "As many queries are over the latency target as the percentiles show.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-006", "As many queries are over the latency target as the percentiles show.")
 def late_queries_follow(run: RunView) -> Iterator[Found]:
     keys = ("result_overlatency_query_count", "effective_target_latency_ns", "result_query_count")
     for log in usable(run):
         found = numbers(log, *keys)
-        if scenario_of(run) != "Server" or found is None:
+        if log.scenario != "Server" or found is None:
             continue
         late, target, queries = found
         wrong = [one for one in ranked(log, SAMPLES) if (one.value > target) != (one.rank >= queries - late)]
         if wrong:
             is_more = wrong[0].value > target
             allowed = f"{'at least' if is_more else 'at most'} {queries - wrong[0].rank:g} over the target"
-            yield contradiction(run, keys[0], given(log, *keys, wrong[0].key), allowed)
+            yield contradiction(log, keys[0], given(log, *keys, wrong[0].key), allowed)
 
 
-@rule("VER-007", Scope.LOG, "The performance constraint was met exactly when the percentile is within the target.",
-      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-007", "The performance constraint was met exactly when the percentile is within the target.")
 def constraint_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         is_met, share = log.values.get("result_perf_constraints_met"), log.number("effective_target_latency_percentile")
         at = next((name for name, one in PERCENTILES.items() if one == share), None)
-        if scenario_of(run) != "Server" or at is None or not isinstance(is_met, bool):
+        if log.scenario != "Server" or at is None or not isinstance(is_met, bool):
             continue
         pairs = [(f"result_{at}_percentile_latency_ns", "effective_target_latency_ns")]
         if has_token_latencies(log):
@@ -172,11 +162,10 @@ def constraint_follows(run: RunView) -> Iterator[Found]:
         found = [numbers(log, *pair) for pair in pairs]
         if None not in found and all(one is not None and one[0] <= one[1] for one in found) != is_met:
             text = given(log, "result_perf_constraints_met", *(key for pair in pairs for key in pair))
-            yield contradiction(run, "result_perf_constraints_met", text, str(not is_met).lower())
+            yield contradiction(log, "result_perf_constraints_met", text, str(not is_met).lower())
 
 
-@rule("VER-008", Scope.LOG, "Enough queries were met exactly when there were as many as asked for.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-008", "Enough queries were met exactly when there were as many as asked for.")
 def queries_follow(run: RunView) -> Iterator[Found]:
     keys = (
         "result_query_count",
@@ -190,25 +179,24 @@ def queries_follow(run: RunView) -> Iterator[Found]:
             continue
         if (found[0] >= found[1] and samples >= found[3]) != is_met:
             text = given(log, "result_min_queries_met", *keys)
-            yield contradiction(run, "result_min_queries_met", text, str(not is_met).lower())
+            yield contradiction(log, "result_min_queries_met", text, str(not is_met).lower())
 
 
-@rule("VER-009", Scope.LOG, "The duration was met only by a run whose figures last as long.", source=LOADGEN,
-      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+@log_rule("VER-009", "The duration was met only by a run whose figures last as long.")
 def duration_follows(run: RunView) -> Iterator[Found]:
     for log in usable(run):
-        asked_ms, lasted = log.number("effective_min_duration_ms"), _lasted_s(run, log)
+        asked_ms, lasted = log.number("effective_min_duration_ms"), _lasted_s(log)
         if asked_ms is None or lasted is None or log.values.get("result_min_duration_met") is not True:
             continue
         seconds, keys = lasted
         if seconds * (1 + CLOSE) + STAMPS_S < asked_ms / 1000:
             text = f"{given(log, 'result_min_duration_met', *keys)}: {seconds:.3f} s"
-            yield contradiction(run, "result_min_duration_met", text, f"at least {asked_ms / 1000:g} s")
+            yield contradiction(log, "result_min_duration_met", text, f"at least {asked_ms / 1000:g} s")
 
 
-def _lasted_s(run: RunView, log: DetailLog) -> tuple[float, tuple[str, ...]] | None:
+def _lasted_s(log: DetailLog) -> tuple[float, tuple[str, ...]] | None:
     """How long the run lasted by the figure that LoadGen compares with min_duration, and of which keys that is."""
-    scenario = scenario_of(run)
+    scenario = log.scenario
     if scenario == "MultiStream":
         return None if log.elapsed_s is None else (log.elapsed_s, ("power_begin",))
     if scenario == "Offline":
