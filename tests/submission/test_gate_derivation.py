@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,17 @@ def test_a_log_gives_the_build_of_its_loadgen_for_comparison():
     one_file = parsed(message("loadgen_file_sha1", '{"/a.cc": "1"}'))
     assert log.source_digest == other.source_digest != one_file.source_digest
     assert parsed(message("x", "1")).source_digest is None
+
+
+def test_a_log_that_was_read_leaves_nothing_to_the_garbage_collector():
+    """Its lists may have millions of numbers, which do not make Python collect."""
+    gc.collect()
+    gc.disable()
+    try:
+        parsed(message("loaded_qsl_set", "[1, 2]"))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_many_messages_of_a_kind_are_counted_and_a_hundred_kept():

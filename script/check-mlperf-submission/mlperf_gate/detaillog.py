@@ -156,13 +156,12 @@ class _Collector:
         self.hidden, self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
         self.loaded: set[int] = set()
-        self._decoder = json.JSONDecoder(object_pairs_hook=self._object)  # json.loads would make one for each line
         self.power_end: Json = None
         self.end_time_ms: float | None = None
         self._time_ms = 0.0
         self._line = 0
 
-    def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    def object_of(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         found = dict(pairs)
         if len(found) != len(pairs):
             seen: dict[str, Json] = {}
@@ -173,11 +172,11 @@ class _Collector:
                 seen[name] = value
         return found
 
-    def add(self, line: str, number: int) -> str:
+    def add(self, decoder: json.JSONDecoder, line: str, number: int) -> str:
         """Take in one message; returns what is wrong with it, empty where nothing is."""
         self._line = number
         try:
-            record = decoded(self._decoder, line[len(_MARKER) :])
+            record = decoded(decoder, line[len(_MARKER) :])
             key, value, metadata = record["key"], record["value"], record["metadata"]
             is_error = metadata["is_error"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -249,12 +248,14 @@ def parse_detail_log(source: TextFile, events: list[LogEvent] | None = None) -> 
     if not source.text.startswith(_MARKER):
         return DetailLog(path=source.path, problem=Message(f"the first line does not begin with {_MARKER}", 1))
     collector = _Collector(events)
+    # One for all lines; the collector does not hold it: a cycle would keep each log's lists until a garbage collection.
+    decoder = json.JSONDecoder(object_pairs_hook=collector.object_of)
     for number, line in _lines(source.text):
         if number > _MOST_LINES:
             problem = f"more than {_MOST_LINES} lines; not read further"
             return DetailLog(path=source.path, problem=Message(problem, number))
         if line.startswith(_MARKER):
-            problem = collector.add(line, number)
+            problem = collector.add(decoder, line, number)
             if problem:
                 return DetailLog(path=source.path, problem=Message(problem, number))
         elif _MARKER in line:
