@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.summarylog import summary_lines
 from mlperf_results.textdocuments import Json
 
 from mlperf_gate.derivation import PERCENTILES, has_token_latencies, readable, usable
@@ -72,10 +73,8 @@ _EARLY_STOPPING = ("early_stopping_result", "early_stopping_ttft_result", "early
 def _lines(run: RunView) -> dict[str, list[tuple[str, int]]]:
     """The values of each `name : value` line with their line numbers."""
     found: dict[str, list[tuple[str, int]]] = {}
-    for number, line in enumerate(run.summary.text.splitlines(), start=1):
-        name, separator, value = line.partition(":")
-        if separator:
-            found.setdefault(name.strip(" *"), []).append((value.strip(), number))
+    for line in summary_lines(run.summary.text):
+        found.setdefault(line.name.strip(" *"), []).append((line.value, line.number))
     return found
 
 

@@ -28,6 +28,7 @@ from mlperf_results.names import (
     UnknownName,
     parse_scenario,
 )
+from mlperf_results.summarylog import summary_lines
 
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
@@ -311,11 +312,7 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
 
 def parse_summary_verdict(text: str) -> bool | None:
     """Return LoadGen's verdict in a summary text: True for VALID, False for INVALID, None where it gives none."""
-    for line in text.splitlines():
-        name, separator, value = line.partition(":")
-        if separator and name.strip() == "Result is":
-            return value.strip() == "VALID"
-    return None
+    return next((line.value == "VALID" for line in summary_lines(text) if line.name == "Result is"), None)
 
 
 def read_run_logs(paths: RunPaths) -> LoadGenLog:

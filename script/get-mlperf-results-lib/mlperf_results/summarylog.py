@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlperf_results.logs import LogError
+from mlperf_results.loglines import LogError
 from mlperf_results.names import Mode, Scenario, UnknownName, parse_scenario
 
 FIGURE_LINES: Mapping[Scenario, tuple[str, ...]] = {
@@ -64,7 +64,8 @@ class SummaryLog:
             return None
 
 
-def _lines(text: str) -> tuple[SummaryLine, ...]:
+def summary_lines(text: str) -> tuple[SummaryLine, ...]:
+    """Return the lines of a summary that have a name and a value."""
     found = []
     for number, line in enumerate(text.replace("\0", "").splitlines(), start=1):  # some of v0.7 hold NUL bytes
         name, separator, value = line.partition(":")
@@ -88,7 +89,7 @@ def _figure(lines: tuple[SummaryLine, ...], scenario: Scenario | None) -> Summar
 
 def parse_summary(text: str) -> SummaryLog:
     """Return what a summary says; raises LogError for a scenario that is not known."""
-    lines = _lines(text)
+    lines = summary_lines(text)
     values = {line.name: line.value for line in reversed(lines)}  # the first line of a name counts
     scenario = None
     if "Scenario" in values:
