@@ -22,7 +22,8 @@ from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.loadgen import SINK, Calls, Test, run_test
 from harness.qsl import DenseLibrary, RaggedLibrary
-from harness.sut import IssueShape, ResponseSink, Work, chunked, multi_inline, queued, single_inline, split
+from harness.responses import ResponseSink
+from harness.sut import IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tensors import TensorSpec
 from harness.testrun import raise_recorded, samples_of
 from harness.watch.progress import Counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import harness_support
@@ -18,6 +19,7 @@ from harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorr
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import ModelRequest  # noqa: E402
+from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,10 @@ def bare(folder: Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
     return onnxruntime.InferenceSession(folder / "toy-image.onnx").run(["logits"], inputs)[0]
 
 
+def answers(call, batches: list[dict[str, np.ndarray]]) -> list[np.ndarray]:
+    return [call(batch)["logits"].copy() for batch in batches]  # the next call may fill the array again
+
+
 @pytest.mark.parametrize(("instances", "threads"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 def test_every_instance_answers_as_a_bare_session_does_and_at_the_same_time_as_others(folder, instances, threads):
     request = backend_request("image", folder / "toy-image.onnx", instances=instances, threads=threads)
@@ -43,10 +49,31 @@ def test_every_instance_answers_as_a_bare_session_does_and_at_the_same_time_as_o
     calls = [opened.instance(number) for number in range(instances)]
     batches = [images(5, seed) for seed in range(8)]
     with ThreadPoolExecutor(instances) as pool:
-        jobs = [pool.submit(calls[n % instances], batch) for n, batch in enumerate(batches[: 4 * instances])]
-        for batch, job in zip(batches, jobs, strict=False):
-            np.testing.assert_array_equal(job.result()["logits"], bare(folder, batch))
+        jobs = [pool.submit(answers, call, batches) for call in calls]
+        for job in jobs:
+            for batch, answer in zip(batches, job.result(), strict=True):
+                np.testing.assert_array_equal(answer, bare(folder, batch))
     opened.close()
+
+
+def test_a_call_of_fixed_sizes_reads_arrays_that_were_filled_again_and_answers_in_arrays_of_its_own(folder):
+    call = backend.open_backend(backend_request("image", folder / "toy-image.onnx")).instance(0)
+    reused, strided = images(4), np.asfortranarray(images(4)["image"])
+    held = []
+    for seed in range(4):
+        reused["image"][...] = strided[...] = images(4, seed)["image"]
+        for inputs in (reused, images(3, seed), {"image": strided}, {"image": strided}, reused, reused):
+            held.append(call(inputs)["logits"])
+            np.testing.assert_array_equal(held[-1], bare(folder, inputs))
+    assert len({id(array) for array in held}) == 4  # the first answer for each number of samples, then one array for it
+
+
+def test_a_call_whose_answers_fit_its_inputs_never_fills_an_array_that_it_reads():
+    same = TensorSpec(name="a", dtype="float32", shape=(4, 8))
+    spec = NetworkSpec(name="step", inputs=(same,), outputs=(replace(same, name="b"),))
+    assert not backend._can_be_bound(spec)
+    assert backend._can_be_bound(replace(spec, outputs=(replace(same, name="b", shape=(4, 9)),)))
+    assert not backend._can_be_bound(replace(spec, outputs=(replace(same, name="b", shape=(4, "tokens")),)))
 
 
 def test_one_session_serves_all_instances_of_one_thread_and_each_of_more_threads_has_its_own(folder):

@@ -11,8 +11,8 @@ LAYERS = (
     "watch", "cores", "text.base", "media", "calibrationlists", "datasets", "decoding", "text.tokens",
     "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry", "jsonvalues",
     "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl", "settings",
-    "querymemory", "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "served",
-    "shapes", "loadgen", "opening", "testrun", "text", "run", "scoring", "preprocess", "find", "making",
+    "querymemory", "effective", "accuracy", "result", "metadata_json", "responses", "sut", "warmup", "tuning",
+    "served", "shapes", "loadgen", "opening", "testrun", "text", "run", "scoring", "preprocess", "find", "making",
 )  # fmt: skip
 """Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
 benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py;

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from harness_support import need
@@ -14,7 +15,8 @@ import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary, RaggedLibrary  # noqa: E402
-from harness.sut import ResponseSink, Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
+from harness.responses import ResponseSink  # noqa: E402
+from harness.sut import Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
 
@@ -54,7 +56,7 @@ class PiecesModel:
 
 class FakeResponse:
     def __init__(self, identifier: int, address: int, size_bytes: int) -> None:
-        self.id, self.address, self.size_bytes = identifier, address, size_bytes
+        self.id, self.data, self.size_bytes = identifier, address, size_bytes
 
 
 class FakeLoadGen:
@@ -71,7 +73,7 @@ class FakeLoadGen:
             self.completions += 1
             for response in responses:
                 assert response.id not in self.answers, "a sample was answered twice"
-                data = ctypes.string_at(response.address, response.size_bytes)
+                data = ctypes.string_at(response.data, response.size_bytes)
                 self.answers[response.id] = np.frombuffer(data, np.float32)
 
 
@@ -152,6 +154,33 @@ def test_responses_of_differing_sizes_keep_their_samples(name: str) -> None:
         1000 + index: [float(index)] * (index % 7 + 1) for index in range(COUNT)
     }
     assert work.counts.done == COUNT
+
+
+@pytest.mark.parametrize("name", ["single", "multi", "chunked"])
+def test_an_array_that_a_network_fills_again_is_read_in_its_place_and_any_other_is_copied(name: str) -> None:
+    make_shape, per_query, _ = SHAPES[name]
+    loadgen, own, seen = FakeLoadGen(), np.zeros((per_query, 2), np.float32), []
+
+    def answer(inputs):
+        rows = respond(inputs)
+        if len(rows) != per_query or len(seen) % 5 == 4:  # now and then an array of its own
+            seen.append(rows)
+            return rows
+        own[...] = rows
+        seen.append(own)
+        return own
+
+    issue_all(make_shape(make(loadgen, answer=answer)), per_query, list(range(COUNT)))
+    assert {key: row.tolist() for key, row in loadgen.answers.items()} == {1000 + i: [i, 2 * i] for i in range(COUNT)}
+
+
+def test_a_network_that_answers_in_one_array_is_not_copied() -> None:
+    loadgen, own, addresses = FakeLoadGen(), np.ones((1, 2), np.float32), []
+    work = make(loadgen, answer=lambda inputs: own)
+    work = replace(work, sink=ResponseSink(FakeResponse, lambda responses: addresses.append(responses[0].data)))
+    issue_all(single_inline(work), 1, list(range(4)))
+    assert addresses[1:] == [own.ctypes.data] * 3
+    assert addresses[0] != addresses[1]
 
 
 def test_offline_puts_the_longest_samples_first() -> None:

@@ -14,7 +14,8 @@ from harness import tuning  # noqa: E402
 from harness.cores import Core, physical_cores, share_out  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
-from harness.sut import ResponseSink, Work  # noqa: E402
+from harness.responses import ResponseSink  # noqa: E402
+from harness.sut import Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402

@@ -19,7 +19,8 @@ from harness.media import whisper_features  # noqa: E402
 from harness.metrics import wer_whisper  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 from harness.opening import require_fit  # noqa: E402
-from harness.sut import ResponseSink, batch_answer  # noqa: E402
+from harness.responses import ResponseSink  # noqa: E402
+from harness.sut import batch_answer  # noqa: E402
 from harness.tensors import TokenResponses  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402

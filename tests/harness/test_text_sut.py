@@ -15,7 +15,7 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
-from harness.sut import ResponseSink  # noqa: E402
+from harness.responses import ResponseSink  # noqa: E402
 from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
 from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
 from harness.text.tally import Tally, bar_width, lengths_record, percentile  # noqa: E402

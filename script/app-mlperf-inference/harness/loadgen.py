@@ -18,7 +18,8 @@ from mlperf_results.names import Mode, Scenario
 
 from harness.audit import audit_file
 from harness.errors import HarnessError
-from harness.sut import Issue, ResponseSink
+from harness.responses import ResponseSink
+from harness.sut import Issue
 from harness.userconf import render
 
 _SCENARIOS = {

@@ -7,9 +7,10 @@
     Server         inside the callback where the network is quicker than a thread hand-over; else the callback only
                    queues, and the instances answer what waits in batches
 
-Responses of one size keep LoadGen's response objects and the buffer they point into, and rewrite only the ids: making
-an object costs three times as much. LoadGen reads a buffer while `complete` runs, so it can be filled again
-afterwards. Response bytes are made by the same code in performance and accuracy mode.
+Responses of one size keep LoadGen's response objects and the array they point into, and rewrite only the ids: making
+an object costs nine times as much. LoadGen reads the array while `complete` runs, so it can be filled again
+afterwards; a network that answers in the same array each time is read there, without a copy. Response bytes are made by
+the same code in performance and accuracy mode.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
@@ -28,6 +29,7 @@ from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.qsl import Indices, Library
 from harness.queueing import BatchQueue, SharedIterator
+from harness.responses import FixedResponses, ResponseSink, require_arrays
 from harness.tensors import Array, Tensors, TensorSpec, TokenResponses
 from harness.watch.progress import Counts
 
@@ -42,22 +44,6 @@ Predict: TypeAlias = Callable[[Tensors], "Array | Sequence[Array]"]
 
 INLINE_SERVER_LIMIT_MS = 0.1
 """A network quicker than this is answered inside the Server callback: a thread hand-over costs more than it wins."""
-
-
-class Response(Protocol):
-    """LoadGen's QuerySampleResponse: the id of a query's sample, and the address and size of the bytes."""
-
-    id: int
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseSink:
-    """Where responses go: `make_response(id, address, size_bytes)`, for answers of tokens with their number as well,
-    and `complete` for a list of them. first: takes the first tokens of an answer, before it is complete."""
-
-    make_response: Callable[..., Response]
-    complete: Callable[[list[Response]], None]
-    first: Callable[[list[Response]], None] = lambda responses: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,23 +96,6 @@ def _thread(work: Work, serve: Callable[[int], None], number: int) -> threading.
     return threading.Thread(target=target, args=(number,), daemon=True, name=f"instance-{number}")
 
 
-def require_arrays(rows: Array | Sequence[Array], count: int) -> None:
-    """Raise HarnessError unless there are `count` responses, each a contiguous array."""
-    if len(rows) != count:
-        raise HarnessError(f"{count} samples got {len(rows)} responses")
-    for row in rows:
-        if not isinstance(row, np.ndarray) or not row.flags.c_contiguous:
-            raise HarnessError(f"a response is {type(row).__name__}; it must be a contiguous array")
-
-
-def _fixed_responses(work: Work, spec: TensorSpec, count: int) -> tuple[Array, list[Response]]:
-    """Return a buffer of `count` response rows, and a response object for each row."""
-    buffer = spec.zeros(count)
-    address: int = buffer.__array_interface__["data"][0]
-    size = spec.size_bytes
-    return buffer, [work.sink.make_response(0, address + position * size, size) for position in range(count)]
-
-
 def batch_answer(work: Work, number: int, largest: int) -> Answer:
     """Return a function that answers 1 to `largest` samples with one batch on instance `number` and one completion.
 
@@ -134,26 +103,43 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
     """
     if work.response is None:
         return _differing_answer(work, number)
-    buffer, responses = _fixed_responses(work, work.response, largest)
+    responses, fewer = (FixedResponses(work.sink, work.response, largest) for _ in range(2))
     predict, complete, failures = work.predicts[number], work.sink.complete, work.failures
     gather, gather_all, slots = work.library.gather, work.library.fixed_gather(largest), work.counts.slots
+    objects, take, read = responses.objects, responses.take, responses.buffer
 
-    def answer(ids: list[int], indices: Indices) -> None:
+    def answer_fewer(ids: list[int], indices: Indices) -> None:
         count = len(ids)
-        is_full = count == largest
-        chosen, part = (responses, buffer) if is_full else (responses[:count], buffer[:count])
         if not failures.is_set:
             try:
-                rows = predict(gather_all(indices) if is_full else gather(indices))
+                rows = predict(gather(indices))
                 if len(rows) != count:
                     raise HarnessError(f"{count} samples got {len(rows)} responses")
-                part[...] = rows
+                fewer.buffer[:count] = rows
             except BaseException as error:  # whatever it is must not reach LoadGen
                 failures.record(error)
+        chosen = fewer.objects[:count]
         for response, identifier in zip(chosen, ids, strict=True):
             response.id = identifier
         complete(chosen)
         slots[number] += count
+
+    def answer(ids: list[int], indices: Indices) -> None:
+        nonlocal read
+        if len(ids) != largest:
+            answer_fewer(ids, indices)
+            return
+        if not failures.is_set:
+            try:
+                rows = predict(gather_all(indices))
+                if rows is not read:
+                    read = take(rows)
+            except BaseException as error:  # whatever it is must not reach LoadGen
+                failures.record(error)
+        for response, identifier in zip(objects, ids, strict=False):  # of one length; checking costs a tenth here
+            response.id = identifier
+        complete(objects)
+        slots[number] += largest
 
     return answer
 
@@ -187,20 +173,24 @@ def single_inline(work: Work) -> IssueShape:
     """Return the shape for queries of one sample, answered in the callback by instance 0."""
     if work.response is None or work.library.is_ragged:
         return IssueShape(name="inline", issue=work.failures.guarded(batch_answer(work, 0, 1)), close=_nothing)
-    buffer, responses = _fixed_responses(work, work.response, 1)
-    response = responses[0]
+    responses = FixedResponses(work.sink, work.response, 1)
+    objects, take, read = responses.objects, responses.take, responses.buffer
+    response = objects[0]
     predict, complete, failures = work.predicts[0], work.sink.complete, work.failures
     single, slots = work.library.single, work.counts.slots
 
     def issue(ids: list[int], indices: list[int]) -> None:
+        nonlocal read
         try:  # twice, and not `guarded`: a call costs a tenth here
             response.id = ids[0]
             if not failures.is_set:
                 try:
-                    buffer[...] = predict(single[indices[0]])
+                    rows = predict(single[indices[0]])
+                    if rows is not read:
+                        read = take(rows)
                 except BaseException as error:  # whatever it is must not reach LoadGen
                     failures.record(error)
-            complete(responses)
+            complete(objects)
             slots[0] += 1
         except BaseException as error:  # LoadGen gets no answer; the watchdog ends the run
             failures.record(error)
@@ -210,29 +200,8 @@ def single_inline(work: Work) -> IssueShape:
 
 def multi_inline(work: Work) -> IssueShape:
     """Return the shape for queries of up to eight samples, answered in the callback as one batch on instance 0."""
-    count = MULTI_STREAM_SAMPLES_PER_QUERY
-    answer_fewer = batch_answer(work, 0, count)
-    if work.response is None or work.library.is_ragged:
-        return IssueShape(name="inline batch", issue=work.failures.guarded(answer_fewer), close=_nothing)
-    buffer, responses = _fixed_responses(work, work.response, count)
-    gather = work.library.fixed_gather(count)
-    predict, complete, failures, slots = work.predicts[0], work.sink.complete, work.failures, work.counts.slots
-
-    def issue(ids: list[int], indices: list[int]) -> None:
-        if len(ids) != count:  # the last query of an accuracy run
-            answer_fewer(ids, indices)
-            return
-        if not failures.is_set:
-            try:
-                buffer[...] = predict(gather(indices))
-            except BaseException as error:  # whatever it is must not reach LoadGen
-                failures.record(error)
-        for response, identifier in zip(responses, ids, strict=False):  # both are eight; checking costs a tenth here
-            response.id = identifier
-        complete(responses)
-        slots[0] += count
-
-    return IssueShape(name="inline batch", issue=failures.guarded(issue), close=_nothing)
+    answer = batch_answer(work, 0, MULTI_STREAM_SAMPLES_PER_QUERY)
+    return IssueShape(name="inline batch", issue=work.failures.guarded(answer), close=_nothing)
 
 
 def chunked(work: Work, batch_size: int) -> IssueShape:

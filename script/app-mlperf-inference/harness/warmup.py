@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
-from harness.sut import Issue, ResponseSink, Work
+from harness.responses import ResponseSink
+from harness.sut import Issue, Work
 from harness.watch.progress import Counts
 
 _MEASURED_S = 0.4

@@ -24,8 +24,9 @@ from harness.find.lateness import Answered, LateCount, allowed_late, most_querie
 from harness.find.search import Length
 from harness.loadgen import Calls, Pace, Samples, Series
 from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.responses import Response, ResponseSink
 from harness.run import Prepared
-from harness.sut import INLINE_SERVER_LIMIT_MS, Issue, Response, ResponseSink, Work
+from harness.sut import INLINE_SERVER_LIMIT_MS, Issue, Work
 from harness.testrun import raise_recorded
 from harness.watch.progress import Counts, Expectation, progress
 

@@ -24,7 +24,7 @@ from mlperf_results.names import counted
 
 from harness.errors import HarnessError
 from harness.failures import Failures
-from harness.sut import ResponseSink
+from harness.responses import ResponseSink
 from harness.tensors import Array
 from harness.text.engine import Answer, Prompt, Request, TextEngine, Tokens
 from harness.text.tally import Tally

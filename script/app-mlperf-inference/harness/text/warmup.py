@@ -18,8 +18,8 @@ from mlperf_results.names import counted
 
 from harness.errors import HarnessError
 from harness.failures import Failures
+from harness.responses import ResponseSink
 from harness.settings import WarmUp
-from harness.sut import ResponseSink
 from harness.text.sut import TextSut, TextWork
 from harness.text.tally import Tally
 from harness.watch.progress import Counts

@@ -44,6 +44,8 @@ class OnnxRuntimeBackend:
             return _gpu_call(session, self._network, self._gpus[number % len(self._gpus)])
         if any(spec.is_state for spec in (*self._network.inputs, *self._network.outputs)):
             return _stateful_call(session, self._network)
+        if _can_be_bound(self._network):
+            return _bound_call(session, self._network)
         return _plain_call(session, self._network)
 
     def versions(self) -> Mapping[str, str]:
@@ -60,6 +62,51 @@ def _plain_call(session: onnxruntime.InferenceSession, network: NetworkSpec) -> 
 
     def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         return dict(zip(names, run(names, inputs), strict=True))
+
+    return infer
+
+
+def _can_be_bound(network: NetworkSpec) -> bool:
+    """Whether all sizes are fixed, and no output can be an input of the next call, which would read it and fill it."""
+    if not all(spec.is_fixed for spec in (*network.inputs, *network.outputs)):
+        return False
+    taken = {(spec.dtype, spec.shape) for spec in network.inputs}
+    return taken.isdisjoint((spec.dtype, spec.shape) for spec in network.outputs)
+
+
+def _bound_call(session: onnxruntime.InferenceSession, network: NetworkSpec) -> Infer:
+    """Answers in arrays of its own, one set for each number of samples, which the next call with as many fills again.
+    onnxruntime gets an array only when it is another one than before: `run` costs 1 to 4 us more.
+
+    The first call with a number of samples answers as `run` does; where these answers are not as the specification
+    says, so do all later ones.
+    """
+    plain, binding, first = _plain_call(session, network), session.io_binding(), network.inputs[0].name
+    answers: dict[int, Mapping[str, Any]] = {}
+    bound: dict[str, Any] = {}
+    bound_count = 0
+
+    def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal bound_count
+        count = len(inputs[first])
+        answer = answers.get(count)
+        if answer is None:
+            found = plain(inputs)
+            own = {spec.name: spec.zeros(count) for spec in network.outputs}
+            if all((array.shape, array.dtype) == (found[name].shape, found[name].dtype) for name, array in own.items()):
+                answers[count] = own
+            return found
+        if count != bound_count:
+            for spec in network.outputs:
+                array = answer[spec.name]
+                binding.bind_output(spec.name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+            bound_count = count
+        for name, array in inputs.items():
+            if array is not bound.get(name):
+                binding.bind_cpu_input(name, array)  # shares the memory of a contiguous array, else copies it
+                bound[name] = array if array.flags.c_contiguous else None
+        session.run_with_iobinding(binding)
+        return answer
 
     return infer
 
