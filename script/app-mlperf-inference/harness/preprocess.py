@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.benchmarks import benchmarks_of, model_of
+from mlperf_results.wholefile import write_whole
 
 from harness import registry
 from harness.benchmarks.base import Model
@@ -26,7 +27,7 @@ from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.identity import DatasetIdentity, identity_of, stamp_of
 from harness.modelfacts import read_model_facts
-from harness.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk, write_text
+from harness.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk
 
 _STEM_FILE = "preprocess.json"
 _CHUNK_BYTES = 64 * 1024 * 1024
@@ -93,9 +94,9 @@ def _keep_or_clear(task: Task, stem: dict[str, object]) -> None:
         is_same = False
     (task.output / INDEX_FILE).unlink(missing_ok=True)
     if not is_same:
-        for stale in (*task.output.glob("*.[0-9][0-9][0-9][0-9][0-9].*"), *task.output.glob(".*.tmp")):
+        for stale in (*task.output.glob("*.[0-9][0-9][0-9][0-9][0-9].*"), *task.output.glob(".*.part")):
             stale.unlink()
-        write_text(path, json.dumps(stem, indent=1) + "\n")
+        write_whole(path, json.dumps(stem, indent=1) + "\n")
 
 
 def _tell(done: int, chunks: int, start: float, first: int) -> None:
@@ -172,7 +173,7 @@ def _finish(task: Task, dataset: Dataset, chunks: int, made_from: DatasetIdentit
     sample_name = getattr(dataset, "sample_name", None)
     if sample_name is not None:
         lines = "".join(f"{sample_name(index)}\n" for index in range(dataset.count))
-        write_text(task.output / "sample_map.txt", lines)
+        write_whole(task.output / "sample_map.txt", lines)
     digest = hashlib.sha256()
     for number in range(chunks):
         digest.update((task.output / chunk_name(number)).read_bytes())
@@ -181,7 +182,7 @@ def _finish(task: Task, dataset: Dataset, chunks: int, made_from: DatasetIdentit
         "chunk_samples": task.chunk_samples, "tensors": chunk["tensors"], "is_ragged": chunk["is_ragged"],
         "dataset": {"folder": str(task.dataset.resolve()), **asdict(made_from)}, "sha256": digest.hexdigest(),
     }  # fmt: skip
-    write_text(task.output / INDEX_FILE, json.dumps(content, indent=1) + "\n")
+    write_whole(task.output / INDEX_FILE, json.dumps(content, indent=1) + "\n")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from mlperf_results.names import (
     SYNTHETIC_LABEL,
     TEST_RUN_LABEL,
 )
+from mlperf_results.wholefile import write_whole
 
 from harness.config import FORMAT, RunConfig
 from harness.modelfacts import CalibrationSource
@@ -144,6 +144,4 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:
     """Write `content` to `path` in one step: a reader sees the old file or the whole new one."""
-    beside = path.with_name(f".{path.name}.tmp")
-    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    write_whole(path, json.dumps(content, indent=2) + "\n")

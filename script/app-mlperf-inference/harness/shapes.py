@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from mlperf_results.logs import Json
+from mlperf_results.wholefile import write_whole
 
 from harness.config import RunConfig
 from harness.errors import HarnessError
@@ -97,9 +98,7 @@ def write_shape(path: Path, wanted: Mapping[str, Json], found: Found) -> None:
         "shape": {**asdict(found.layout), "batch_size": found.batch_size},
         "candidates": [asdict(candidate) for candidate in found.candidates],
     }
-    beside = path.with_name(f".{path.name}.tmp")
     try:
-        beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        beside.replace(path)
+        write_whole(path, json.dumps(content, indent=2) + "\n")
     except OSError as error:
         raise explained(error) or HarnessError(f"cannot write {path}: {error.strerror}") from error

@@ -13,14 +13,15 @@ Samples keep their index; a chunk holds `chunk_samples` of them, the last one th
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mlperf_results.wholefile import write_bytes_whole, write_whole
 
 from harness.datasets.base import Dataset
 from harness.errors import HarnessError
@@ -47,19 +48,11 @@ def chunk_name(number: int) -> str:
 
 def _write_array(path: Path, array: Array) -> dict[str, Any]:
     """Write an array in one step and return its size and digest."""
-    beside = path.with_name(f".{path.name}.tmp")
-    with beside.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
-    content = beside.read_bytes()
-    os.replace(beside, path)
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    content = buffer.getvalue()
+    write_bytes_whole(path, content)
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step."""
-    beside = path.with_name(f".{path.name}.tmp")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
 
 
 def _flat_files(number: int, samples: Sequence[Tensors]) -> dict[str, Array]:
@@ -80,7 +73,7 @@ def write_chunk(folder: Path, number: int, samples: Samples) -> None:
         arrays, names, is_ragged = _flat_files(number, samples), list(samples[0]), True
     files = {name: _write_array(folder / name, array) for name, array in arrays.items()}
     content = {"tensors": names, "is_ragged": is_ragged, "files": files}
-    write_text(folder / chunk_name(number), json.dumps(content, indent=1) + "\n")
+    write_whole(folder / chunk_name(number), json.dumps(content, indent=1) + "\n")
 
 
 def read_chunk_index(folder: Path, number: int) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from mlperf_results.wholefile import write_whole
 
 from harness.errors import HarnessError
 from harness.tensors import Array
@@ -164,9 +164,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
         "networks": {name: {tensor: list(row) for tensor, row in sorted(rows.items())}
                      for name, rows in calibration.networks.items()},
     }  # fmt: skip
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def read_calibration(path: Path) -> Calibration:

@@ -6,13 +6,14 @@ Needs no library, so that files can be quantised and compiled without torch.
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from mlperf_results.wholefile import write_whole
 
 from harness.errors import HarnessError
 from harness.modelfacts import FORMAT, file_sha256
@@ -47,10 +48,8 @@ def versions(*packages: str) -> dict[str, str]:
 def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
     """Write model.json whole or not at all; return its path."""
     path = folder / MODEL_INFO_FILE
-    unfinished = folder / f"{MODEL_INFO_FILE}.part"
     try:
-        unfinished.write_text(json.dumps({"format": FORMAT, **info}, indent=2) + "\n", encoding="utf-8")
-        os.replace(unfinished, path)
+        write_whole(path, json.dumps({"format": FORMAT, **info}, indent=2) + "\n")
     except OSError as error:
         raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
     return path

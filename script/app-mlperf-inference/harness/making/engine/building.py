@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 from pathlib import Path
+
+from mlperf_results.wholefile import write_bytes_whole
 
 from harness import registry
 from harness.errors import HarnessError
@@ -47,9 +48,7 @@ def build(task: Task) -> Path:
     for spec in registry.load_model(task.model).open_model(facts).networks:
         source = facts.files[spec.name].path
         path = task.output_dir / f"{source.stem}{maker.suffix(task)}"
-        unfinished = path.with_name(f"{path.name}.part")
-        unfinished.write_bytes(maker.build_network(task, spec, source, precision))
-        os.replace(unfinished, path)
+        write_bytes_whole(path, maker.build_network(task, spec, source, precision))
         files[spec.name] = [path]
     return write_model_info(
         task.output_dir,

@@ -14,13 +14,13 @@ Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NV
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import RECORDS, model_of, record_of
+from mlperf_results.wholefile import write_bytes_whole
 
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
@@ -162,6 +162,4 @@ def _keep_timing_cache(config: Any, cache: Any, task: Task) -> None:
     kept = config.get_timing_cache()
     if kept is None:
         return
-    unfinished = task.timing_cache.with_name(f"{task.timing_cache.name}.part")
-    unfinished.write_bytes(bytes(kept.serialize()))
-    os.replace(unfinished, task.timing_cache)
+    write_bytes_whole(task.timing_cache, bytes(kept.serialize()))
