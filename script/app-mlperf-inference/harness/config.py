@@ -18,10 +18,11 @@ start at the current folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import (
@@ -173,6 +174,56 @@ def _check_targets(reader: Reader, config: RunConfig) -> None:
         reader.note("target_latency_ms", str(config.target_latency_ms), "null: Offline has no latency target")
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a key of the file may be, in words, and its converter. is_optional: null leaves it to the harness."""
+
+    allowed: str
+    convert: Callable[[object], Any]
+    is_optional: bool = True
+
+
+def _keys(known: KnownNames) -> dict[str, _Key]:
+    """Return the keys that are always there, in the file's order; each is a field of RunConfig."""
+
+    def required(allowed: str, convert: Callable[[object], Any]) -> _Key:
+        return _Key(allowed, convert, is_optional=False)
+
+    def listed(names: Iterable[str], convert: Callable[[object], Any] | None = None) -> _Key:
+        names = tuple(names)
+        return required(", ".join(names), convert or jsonvalues.one_of(names))
+
+    path, whole = _Key("a path", jsonvalues.path), _Key("a whole number from 1", jsonvalues.whole)
+    positive = _Key("a number above 0", jsonvalues.positive)
+    return {
+        "model": listed(known.models),
+        "backend": listed(known.backends),
+        "device": required("the name of a device", jsonvalues.text),
+        "scenario": listed((one.value for one in Scenario), jsonvalues.named(parse_scenario)),
+        "mode": listed((one.value for one in Mode), jsonvalues.named(parse_mode)),
+        "execution_mode": listed((one.value for one in ExecutionMode), jsonvalues.named(parse_execution_mode)),
+        "compliance_test": _Key(", ".join(COMPLIANCE_TESTS), jsonvalues.one_of(COMPLIANCE_TESTS)),
+        "find": required("true, false", jsonvalues.truth),
+        "model_path": path,
+        "model_info_path": path,
+        "dataset_path": required("a path", jsonvalues.path),
+        "preprocessed_path": path,
+        "output_dir": required("a path", jsonvalues.path),
+        "precision": listed(PRECISIONS),
+        "gpus": _Key("a list of GPU numbers, none twice", jsonvalues.gpu_numbers),
+        "batch_size": whole,
+        "instances": whole,
+        "threads": whole,
+        "batch_timeout_us": whole,
+        "target_qps": positive,
+        "target_latency_ms": positive,
+        "min_duration_ms": whole,
+        "min_query_count": whole,
+        "performance_sample_count": whole,
+        "user_conf": path,
+    }
+
+
 def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     """Return the request in the JSON `text`; raises ConfigError with every problem in it. `source` is for the
     message."""
@@ -184,75 +235,18 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         raise ConfigError(source, [Problem("the file", type(values).__name__, "one JSON object")])
     reader = Reader(values)
     reader.take("format", str(FORMAT), lambda value: value if value == FORMAT and value is not True else None)
-    scenarios = ", ".join(member.value for member in Scenario)
-    model = reader.take("model", ", ".join(known.models), jsonvalues.one_of(known.models))
-    backend = reader.take("backend", ", ".join(known.backends), jsonvalues.one_of(known.backends))
-    device = reader.take("device", "the name of a device", jsonvalues.text)
-    scenario = reader.take("scenario", scenarios, jsonvalues.named(parse_scenario))
-    mode = reader.take("mode", ", ".join(member.value for member in Mode), jsonvalues.named(parse_mode))
-    execution_mode = reader.take(
-        "execution_mode", ", ".join(member.value for member in ExecutionMode), jsonvalues.named(parse_execution_mode)
-    )
-    compliance_test = reader.optional(
-        "compliance_test", ", ".join(COMPLIANCE_TESTS), jsonvalues.one_of(COMPLIANCE_TESTS)
-    )
-    find = reader.take("find", "true, false", jsonvalues.truth)
-    model_path = reader.optional("model_path", "a path", jsonvalues.path)
-    model_info_path = reader.optional("model_info_path", "a path", jsonvalues.path)
-    dataset_path = reader.take("dataset_path", "a path", jsonvalues.path)
-    preprocessed_path = reader.optional("preprocessed_path", "a path", jsonvalues.path)
-    output_dir = reader.take("output_dir", "a path", jsonvalues.path)
-    precision = reader.take("precision", ", ".join(PRECISIONS), jsonvalues.one_of(PRECISIONS))
-    gpus = reader.optional("gpus", "a list of GPU numbers, none twice", jsonvalues.gpu_numbers)
-    batch_size = reader.optional("batch_size", "a whole number from 1", jsonvalues.whole)
-    instances = reader.optional("instances", "a whole number from 1", jsonvalues.whole)
-    threads = reader.optional("threads", "a whole number from 1", jsonvalues.whole)
-    batch_timeout_us = reader.optional("batch_timeout_us", "a whole number from 1", jsonvalues.whole)
-    target_qps = reader.optional("target_qps", "a number above 0", jsonvalues.positive)
-    target_latency_ms = reader.optional("target_latency_ms", "a number above 0", jsonvalues.positive)
-    min_duration_ms = reader.optional("min_duration_ms", "a whole number from 1", jsonvalues.whole)
-    min_query_count = reader.optional("min_query_count", "a whole number from 1", jsonvalues.whole)
-    performance_sample_count = reader.optional("performance_sample_count", "a whole number from 1", jsonvalues.whole)
-    user_conf = reader.optional("user_conf", "a path", jsonvalues.path)
+    keys = _keys(known)
+    taken: dict[str, Any] = {name: (reader.optional if key.is_optional else reader.take)(name, key.allowed, key.convert)
+             for name, key in keys.items()}  # fmt: skip
     serving = None if "serving" not in values else reader.optional("serving", "an object", partial(_serving, reader))
     text_request = None if "text" not in values else reader.take("text", "an object", partial(_text_request, reader))
     reader.refuse_others()
-    if (
-        model is None or backend is None or device is None or scenario is None or mode is None
-        or execution_mode is None or dataset_path is None or output_dir is None or precision is None or find is None
-    ):  # fmt: skip
+    if any(taken[name] is None for name, key in keys.items() if not key.is_optional):
         raise ConfigError(source, reader.problems)
-    config = RunConfig(
-        model=model,
-        backend=backend,
-        device=device,
-        scenario=scenario,
-        mode=mode,
-        execution_mode=execution_mode,
-        compliance_test=compliance_test,
-        find=find,
-        model_path=model_path,
-        model_info_path=model_info_path,
-        dataset_path=dataset_path,
-        preprocessed_path=preprocessed_path,
-        output_dir=output_dir,
-        precision=precision,
-        gpus=gpus or ((0,) if device == "cuda" else ()),
-        batch_size=batch_size,
-        instances=instances,
-        threads=threads,
-        batch_timeout_us=batch_timeout_us,
-        target_qps=target_qps,
-        target_latency_ms=target_latency_ms,
-        min_duration_ms=min_duration_ms,
-        min_query_count=min_query_count,
-        performance_sample_count=performance_sample_count,
-        user_conf=user_conf,
-        serving=serving,
-        text=text_request,
-    )
+    taken["gpus"] = taken["gpus"] or ((0,) if taken["device"] == "cuda" else ())
+    config = RunConfig(**taken, serving=serving, text=text_request)
     if serving is not None:
-        check_serving(serving, scenario, reader.note)
+        check_serving(serving, config.scenario, reader.note)
     _check_purpose(reader, config)
     _check_targets(reader, config)
     if reader.problems:
