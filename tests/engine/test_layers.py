@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -284,3 +286,11 @@ def test_the_checks_see_methods_and_inner_functions() -> None:
     found = dict(functions(tree))
     assert list(found) == ["A.f", "A.f.g"]
     assert (argument_count(found["A.f"]), length(found["A.f"])) == (2, 4)
+
+
+@pytest.mark.parametrize(("module", "is_frozen"), [("cmind.cli", True), ("cmind", False)])
+def test_only_the_cm_command_keeps_what_it_loaded_out_of_the_garbage_collector(module: str, is_frozen: bool) -> None:
+    program = f"import sys; sys.modules[{module!r}] = sys; import gc, recipe_engine; print(gc.get_freeze_count() > 0)"
+    environment = {"PYTHONPATH": str(ENGINE.parent)}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{is_frozen}\n"
