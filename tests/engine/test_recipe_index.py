@@ -409,13 +409,13 @@ def test_the_reader_is_asked_by_folder_and_its_answer_is_kept(tmp_path: Path) ->
 
     def reader(folder: Path) -> RecipeRow:
         asked.append(folder)
-        return RecipeRow(alias="get-x", uid="a0", tags=("get", "x"), meta='{"k": 1}')
+        return RecipeRow(alias="get-x", uid="a0", tags=("get", "x"), meta='{"k": 1}', file_name="_cm.yaml")
 
     place = RepoInfo(tmp_path / "repo", "repo", "0")
     for _ in range(2):
         index = StoredIndex([place], tmp_path / "index", reader, "maker")
         (entry,) = index.by_tags(["x"], [])
-        assert index.meta(entry) == '{"k": 1}'
+        assert index.meta(entry) == ('{"k": 1}', "_cm.yaml")
     assert set(asked) == {tmp_path / "repo" / "script" / "x"}
 
 

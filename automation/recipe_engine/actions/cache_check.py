@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.entries import EntryPaths, Stamp, details_of, file_problem, relocated, stamp_of, state_problem
+from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
@@ -140,7 +140,7 @@ def _own_problems(entry: CacheEntry, details: EntryDetails | None) -> Iterator[P
     recorded = details.request.get("variations", made)
     if recorded != made:
         yield Problem("entry", f"_cm.json says the variations {made}, entry.json {recorded}")
-    trouble = state_problem(entry, details)
+    _, trouble = checked_state(entry, details)
     if trouble:
         yield Problem("state", trouble)
     for declared in details.files:

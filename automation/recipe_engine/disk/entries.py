@@ -20,7 +20,17 @@ from ..rules.errors import StoreError
 from ..rules.frozen import Frozen
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, FileRecord, Outcome, RecipeId
 from ..rules.secrets import stored, without_secrets
-from .files import CACHE_MARK, explained, read_json, read_regular, remove_tree, sha256_of, write_json, write_text
+from .files import (
+    CACHE_MARK,
+    explained,
+    parse_json,
+    read_json,
+    read_regular,
+    remove_tree,
+    sha256_of,
+    write_json,
+    write_text,
+)
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
@@ -193,7 +203,7 @@ def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     return (new_env, new_state) if isinstance(new_env, dict) and isinstance(new_state, dict) else None
 
 
-def stamp_of(path: Path) -> Stamp:
+def stamp_of(path: Path | str) -> Stamp:
     """What changes whenever the file is written again; raises OSError when it is gone."""
     status = os.stat(path)
     return (status.st_mtime_ns, status.st_ino)
@@ -291,8 +301,8 @@ def details_of(entry: CacheEntry) -> EntryDetails | None:
         return None
 
 
-def state_problem(entry: CacheEntry, details: EntryDetails) -> str:
-    """What is wrong with the file of results, in words; empty when nothing is.
+def checked_state(entry: CacheEntry, details: EntryDetails) -> tuple[bytes, str]:
+    """The content of the file of results, and what is wrong with it in words; empty when nothing is.
 
     Its SHA-256 is part of ``details``; of entries made by CM it is not known.
     """
@@ -300,12 +310,13 @@ def state_problem(entry: CacheEntry, details: EntryDetails) -> str:
     try:
         content = read_regular(path)
     except FileNotFoundError:
-        return f"its file {path} is gone"
+        return b"", f"its file {path} is gone"
     except OSError as error:
-        return f"its file {path} cannot be read: {error.strerror}"
+        return b"", f"its file {path} cannot be read: {error.strerror}"
     if entry.record is None:
-        return "" if isinstance(read_json(path), dict) else f"its file {path} is not a JSON object"
-    return "" if _sha256(content) == details.state_sha256 else f"its file {path} was edited (the SHA-256 differs)"
+        return content, "" if isinstance(parse_json(content), dict) else f"its file {path} is not a JSON object"
+    is_same = _sha256(content) == details.state_sha256
+    return content, "" if is_same else f"its file {path} was edited (the SHA-256 differs)"
 
 
 def _sha256(content: bytes) -> str:

@@ -185,6 +185,7 @@ def _has_current_folder() -> bool:
 
 UTC_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+READ_BYTES = 1 << 16
 ABANDONED_S = 3600.0
 """A half-written file of this age was left by a process that was killed."""
 
@@ -238,7 +239,7 @@ def read_index(path: Path) -> tuple[bytes, int]:
     return (text, len(first) + size_bytes) if zlib.crc32(text) == checksum else (b"", 0)
 
 
-def not_waiting(path: str, flags: int) -> int:
+def not_waiting(path: str | Path, flags: int) -> int:
     """Opens a file; not blocked by a FIFO in its place."""
     return os.open(path, flags | os.O_NONBLOCK)
 
@@ -253,20 +254,35 @@ def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
     write_text(path, json.dumps(value, indent=indent, sort_keys=True, default=str) + "\n")
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path | str) -> Any:
     """The value in a JSON file; None when it is missing, not a regular file, not JSON, or nested too deeply."""
     try:
-        return json.loads(read_regular(path))
-    except (OSError, ValueError, RecursionError):
+        return parse_json(read_regular(path))
+    except OSError:
         return None
 
 
-def read_regular(path: Path) -> bytes:
+def parse_json(content: bytes) -> Any:
+    """The value that a text in JSON says; None when it is not JSON, or nested too deeply."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_regular(path: Path | str) -> bytes:
     """The content of a regular file; raises OSError for anything else, such as a FIFO, which would block."""
-    with open(path, "rb", buffering=0, opener=not_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    handle = not_waiting(path, os.O_RDONLY)  # no file object, which would take more system calls than the reading
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return file.read()
+        content = os.read(handle, status.st_size + 1)
+        while len(content) != status.st_size and (more := os.read(handle, READ_BYTES)):
+            content += more
+        return content
+    finally:
+        os.close(handle)
 
 
 def make_folder(path: Path) -> None:

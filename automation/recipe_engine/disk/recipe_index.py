@@ -29,7 +29,7 @@ from .files import not_waiting, read_index, write_index
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 6
+FORMAT = 7
 ROOT = "."
 """The path of ``script/`` itself: its time tells whether folders came or went."""
 TICK_NS = 20_000_000
@@ -39,13 +39,16 @@ COARSE_TICK_NS = 2_000_000_000
 MANY = 1000
 """From this many changed recipes on, a start that reads them says so."""
 UNTRUSTED_NS, GONE_NS = 0, -1
+AT_ONCE_BYTES = 1 << 20
+"""Metadata up to this size is read as a whole at its first use: most calls need several recipes."""
 
 
 class RecipeRow(Frozen):
     """What one folder of ``script/`` turned out to be.
 
     ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be
-    used; without one, an empty ``uid`` means that it is not a recipe. ``meta`` is the whole metadata as JSON in ASCII.
+    used; without one, an empty ``uid`` means that it is not a recipe. ``meta`` is the whole metadata as JSON in ASCII,
+    ``file_name`` that of the file which messages name.
     Without ``is_certain``, because the disk failed, the folder is read again at the next start.
     """
 
@@ -58,6 +61,7 @@ class RecipeRow(Frozen):
     sort: int = 0
     is_cached: bool = False
     meta: str = ""
+    file_name: str = ""
     is_certain: bool = True
 
 
@@ -75,11 +79,15 @@ class Folder(NamedTuple):
 
 
 class MetaPlace(NamedTuple):
-    """Where the metadata of a recipe is in the last part of the file: offset and size in bytes, and its CRC-32."""
+    """Where the metadata of a recipe is in the last part of the file: offset and size in bytes, and its CRC-32.
+
+    ``file_name`` is the file of the recipe that it was read from.
+    """
 
     offset: int
     size_bytes: int
     checksum: int
+    file_name: str
 
 
 # --- what changed ---
@@ -168,7 +176,10 @@ class RepoIndex:
             return
         rows = [folder.row for folder in folders.values()]
         metas = [row.meta.encode() for row in rows]
-        places = [MetaPlace(at, len(meta), zlib.crc32(meta)) for at, meta in zip(_offsets(metas), metas, strict=False)]
+        places = [
+            MetaPlace(at, len(meta), zlib.crc32(meta), row.file_name)
+            for at, meta, row in zip(_offsets(metas), metas, rows, strict=False)
+        ]
         texts = [_row_text(*item, place) for item, place in zip(folders.items(), places, strict=True)]
         self._rows, self._words, self._metas = b"".join(texts), _words_text(rows, _offsets(texts)), b"".join(metas)
         times_ns = [*whole.items(), *(pair for folder in folders.values() for pair in folder.times_ns.items())]
@@ -184,7 +195,7 @@ class RepoIndex:
         for text in self._rows.splitlines():
             error, name, n_paths, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
             meta = self.meta(MetaPlace(*place))
-            row = RecipeRow((), error, alias, uid, tuple(tags), tuple(variations), sort, is_cached, meta)
+            row = RecipeRow((), error, alias, uid, tuple(tags), tuple(variations), sort, is_cached, meta, place[-1])
             own = dict(islice(times_ns, n_paths))
             yield name, Folder(row, own if meta or not uid else dict.fromkeys(own, UNTRUSTED_NS))
 
@@ -242,8 +253,13 @@ class RepoIndex:
         return content.decode("ascii") if zlib.crc32(content) == place.checksum else ""
 
     def _read_metas(self, offset: int, size_bytes: int) -> bytes:
+        """A part of the metadata, or all from ``offset`` on for -1; what is small is read as a whole and kept."""
         try:
             with open(self._file, "rb", opener=not_waiting) as file:
+                if os.fstat(file.fileno()).st_size - self._metas_at <= AT_ONCE_BYTES:
+                    file.seek(self._metas_at)
+                    self._metas = file.read()
+                    return self._metas[offset : offset + size_bytes if size_bytes >= 0 else None]
                 file.seek(self._metas_at + offset)
                 return file.read(size_bytes)
         except OSError:
@@ -311,7 +327,7 @@ class StoredIndex(RecipeIndex):
         rows = [(path / "script", json.loads(text)) for path, text in found if not text.startswith(b'["",')]
         return {str(folder / name): error for folder, (error, name, *_) in rows}
 
-    def meta(self, entry: IndexEntry) -> str:
-        """The metadata of a recipe as JSON; empty when the index was replaced since."""
+    def meta(self, entry: IndexEntry) -> tuple[str, str]:
+        """The metadata of a recipe as JSON, empty when the index was replaced since, and the name of its file."""
         place = self._places.get(entry.path)
-        return self._repos[os.fsencode(entry.repo_path)].meta(place) if place else ""
+        return (self._repos[os.fsencode(entry.repo_path)].meta(place), place.file_name) if place else ("", "")

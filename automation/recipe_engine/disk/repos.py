@@ -186,10 +186,12 @@ class RecipeSource:
         """
         key = str(entry.path)
         if key not in self._recipes:
-            text = self.index.meta(entry)
-            meta = json.loads(text) if text else as_json(read_meta(entry.path, self._roots).values)
-            files = meta_files(entry.path)
-            name = files[0].name if files else CM_NAMES[0]
+            text, name = self.index.meta(entry)
+            if text:
+                meta = json.loads(text)
+            else:
+                found = read_meta(entry.path, self._roots)
+                meta, name = as_json(found.values), found.name
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
             repo = self._repos.get(str(entry.repo_path))
             rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs} if repo else {}
@@ -199,7 +201,7 @@ class RecipeSource:
     @cached_property
     def dependency_names(self) -> frozenset[str]:
         """The names of all dependencies of all recipes; reads every recipe's metadata."""
-        metas = [self.index.meta(entry) for entry in self.index.entries]
+        metas = [self.index.meta(entry)[0] for entry in self.index.entries]
         return frozenset(name for meta in metas if meta for name in dependency_names(json.loads(meta)))
 
     def digest(self, recipe: Recipe) -> str:
@@ -265,6 +267,7 @@ def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
         sort=sort if isinstance(sort, int) else 0,
         is_cached=recipe.is_cached,
         meta=json.dumps(meta),
+        file_name=found.name,
     )
 
 

@@ -39,6 +39,7 @@ from ..rules.secrets import stored
 from .entries import (
     EntryPaths,
     Stamp,
+    checked_state,
     details_of,
     empty_folder,
     file_problem,
@@ -48,10 +49,19 @@ from .entries import (
     prepare_cache,
     relocated,
     stamp_of,
-    state_problem,
     write_content,
 )
-from .files import DiskFull, read_index, read_json, remove_tree, require_writable, utc_text, write_index, write_json
+from .files import (
+    DiskFull,
+    parse_json,
+    read_index,
+    read_json,
+    remove_tree,
+    require_writable,
+    utc_text,
+    write_index,
+    write_json,
+)
 from .locks import is_locked, lock
 from .usage import EntriesInUse, dependencies, discard, empty_trash, unused
 
@@ -72,21 +82,26 @@ class EntryIndex:
         self._names: set[str] | None = None
         self._recipes: dict[str, str] = {}
         """Name of a finished entry to the uid of its recipe, as the file has it or will have it."""
+        self._made_by: dict[str, dict[str, None]] = {}
+        """Uid of a recipe to the names of the entries that it made, as far as is known; some may be gone."""
         self._n_unstored = 0
         self._read: dict[str, tuple[Stamp, CacheEntry]] = {}
         self._looked: set[str | None] = set()
 
     def all(self, *, refresh: bool = False) -> list[CacheEntry]:
         """Every entry, unfinished ones too."""
-        return self._entries(None, refresh=refresh)
+        self._look(None, refresh=refresh)
+        return [entry for _, entry in self._read.values()]
 
     def of_recipe(self, uid: str, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries that the recipe ``uid`` made, unfinished ones too."""
-        return [entry for entry in self._entries(uid, refresh=refresh) if entry.recipe.uid == uid]
+        self._look(uid, refresh=refresh)
+        known = [self._read[name][1] for name in self._made_by.get(uid, ()) if name in self._read]
+        return [entry for entry in known if entry.recipe.uid == uid]
 
     def is_current(self, entry: CacheEntry) -> bool:
         """Whether ``entry`` is what its ``_cm.json`` on disk says right now; raises OSError when that is gone."""
-        meta = EntryPaths(entry.path).meta
+        meta = f"{entry.path}/_cm.json"
         stamp = stamp_of(meta)
         known = self._read.get(entry.path.name)
         if known and known[0] == stamp:
@@ -99,23 +114,25 @@ class EntryIndex:
 
     def note(self, entry: CacheEntry) -> None:
         """This process wrote the ``_cm.json`` of ``entry``."""
-        self._read[entry.path.name] = (stamp_of(EntryPaths(entry.path).meta), entry)
+        self._take(entry, stamp_of(EntryPaths(entry.path).meta))
+
+    def _take(self, entry: CacheEntry, stamp: Stamp) -> None:
+        self._read[entry.path.name] = (stamp, entry)
+        self._made_by.setdefault(entry.recipe.uid, {})[entry.path.name] = None
 
     def forget(self, entry: CacheEntry) -> None:
         """This process removed ``entry``."""
         self._read.pop(entry.path.name, None)
 
-    def _entries(self, recipe: str | None, *, refresh: bool) -> list[CacheEntry]:
-        """What is known after a look at the entries of ``recipe``, or at all; others may be among them."""
+    def _look(self, recipe: str | None, *, refresh: bool) -> None:
+        """Looks at the entries of ``recipe``, or at all."""
         if self._names is None or refresh:
             self._list()
             self._looked.clear()
         if self._looked.isdisjoint((recipe, None)):
-            made = {name for name, uid in self._recipes.items() if recipe in (None, uid)}
-            made |= {name for name, (_, entry) in self._read.items() if recipe in (None, entry.recipe.uid)}
-            self._look_at(made & (self._names or set()))
+            names = self._names or set()
+            self._look_at(names if recipe is None else names.intersection(self._made_by.get(recipe, ())))
             self._looked.add(recipe)
-        return [entry for _, entry in self._read.values()]
 
     def _list(self) -> None:
         """Takes note of the names in the folder, and reads the entries that the file does not have."""
@@ -126,6 +143,8 @@ class EntryIndex:
         if len(names) > MANY and not self._recipes:
             words = read_index(self._file)[0].decode().split()
             self._recipes = dict(zip(words[::2], words[1::2], strict=False))
+            for name, uid in self._recipes.items():
+                self._made_by.setdefault(uid, {})[name] = None
         for name in self._read.keys() - names:
             del self._read[name]
         self._look_at(names.difference(self._recipes, self._read))
@@ -138,19 +157,19 @@ class EntryIndex:
     def _look_at(self, names: Iterable[str]) -> None:
         """Reads the named entries where they are not known as they are now."""
         for name in names:
-            path = self.root / name
+            meta = f"{self.root}/{name}/_cm.json"  # a text: joining paths would take as long as the look
             try:
-                stamp = stamp_of(path / "_cm.json")
+                stamp = stamp_of(meta)
             except OSError:
                 self._read.pop(name, None)
                 continue
             if name in self._read and self._read[name][0] == stamp:
                 continue
-            entry = parse_entry(read_json(path / "_cm.json"), path)
+            entry = parse_entry(read_json(meta), self.root / name)
             if entry is None:
                 self._read.pop(name, None)
                 continue
-            self._read[name] = (stamp, entry)
+            self._take(entry, stamp)
             is_plain = f"{name}{entry.recipe.uid}".isalnum() and name.isascii() and entry.recipe.uid.isascii()
             if entry.is_complete and entry.recipe.uid and is_plain and name not in self._recipes:
                 self._recipes[name] = entry.recipe.uid
@@ -169,6 +188,8 @@ class Store:
         self._index = EntryIndex(root)
         self._in_use = EntriesInUse(root)
         self._used_before: dict[str, int] = {}
+        self._checked = root, b""
+        """The folder of the entry that ``problem`` looked at last, and the results that it read there."""
 
     @classmethod
     def current(cls, root: Path) -> Store:
@@ -238,8 +259,10 @@ class Store:
         details = details_of(entry)
         if details is None:
             return f"its file {EntryPaths(entry.path).details} is gone or damaged"
+        content, problem = checked_state(entry, details)
+        self._checked = entry.path, content
         problems = (file_problem(entry.path / file.path, file, is_thorough=is_thorough) for file in details.files)
-        return state_problem(entry, details) or next((problem for problem in problems if problem), "")
+        return problem or next((problem for problem in problems if problem), "")
 
     def _change(self, entry: CacheEntry) -> str:
         """Whether another process changed or removed the entry since it was read, in words; empty when none did."""
@@ -385,7 +408,9 @@ class Store:
 
         Raises StoreError when the file that holds them cannot be read.
         """
-        values = parse_state(relocated(read_json(EntryPaths(entry.path).state), self.root))
+        folder, content = self._checked
+        read = parse_json(content) if folder == entry.path else read_json(EntryPaths(entry.path).state)
+        values = parse_state(relocated(read, self.root))
         if values is None:
             raise StoreError(
                 f"the cache entry {entry.path} has no readable state",

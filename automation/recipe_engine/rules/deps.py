@@ -373,5 +373,7 @@ def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
 
 
 def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:
+    if short not in inputs and long not in inputs:
+        return {}
     first, second = (parse_overrides(inputs.get(name), f"--{name}") for name in (short, long))
     return merge_overrides(first, second)

@@ -171,6 +171,8 @@ def parse_overrides(source: Any, path: str) -> dict[str, dict[str, Any]]:
 
 
 def _overrides(reader: Reader, short: str, long: str) -> dict[str, dict[str, Any]]:
+    if short not in reader.source and long not in reader.source:
+        return {}
     merged = parse_overrides(reader.source.get(short), reader.at(short))
     for handle, changes in parse_overrides(reader.source.get(long), reader.at(long)).items():
         merged[handle] = {**merged.get(handle, {}), **changes}

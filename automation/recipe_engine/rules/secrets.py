@@ -293,14 +293,14 @@ def _stored_text(text: str) -> str:
 
 def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
     """``value`` with ``on_text`` applied to its texts; ``key`` is None when keys do not count."""
+    if isinstance(value, str):
+        text = MASK if key and is_secret(key) and value else on_text(value)
+        return value if text == value else text  # a text that knows its error (ErrorText) stays one
     if isinstance(value, Mapping):
         names = [(name, None if key is None else str(name)) for name in value]
         return {_walk(name, None, on_text): _walk(value[name], text, on_text) for name, text in names}
     if key and is_secret(key) and not isinstance(value, bool | type(None)):
-        return MASK if value not in ("", [], ()) else value
-    if isinstance(value, str):
-        text = on_text(value)
-        return value if text == value else text  # a text that knows its error (ErrorText) stays one
+        return MASK if value not in ([], ()) else value
     if isinstance(value, Frozen):
         fields = value._asdict()
         return value._replace(**{name: _walk(fields[name], None if key is None else "", on_text) for name in fields})
