@@ -232,11 +232,13 @@ class RepoIndex:
             changed = [name for name in changed if UNTRUSTED_NS in folders[name].times_ns.values()]
         return folders
 
-    def rows_with(self, words: Iterable[str]) -> Iterator[bytes]:
-        """The rows of all recipes that have the rarest of these tags or names; without words, all rows."""
+    def rows_with(self, words: Iterable[bytes]) -> Iterator[bytes]:
+        """The rows of all recipes that have the rarest of these tags or names; without words, all rows.
+
+        A word is as the file has it, with what stands before and behind it (``_needle``).
+        """
         found = []
-        for word in words:
-            needle = f"\n{json.dumps(word)} ".encode()
+        for needle in words:
             start = self._words.find(needle)
             found.append(self._words[start + len(needle) : self._words.find(b"\n", start + 1)] if start >= 0 else b"")
         if not found:
@@ -283,7 +285,12 @@ def _words_text(rows: Iterable[RecipeRow], offsets: Iterable[int]) -> bytes:
     for row, offset in zip(rows, offsets, strict=False):
         for word in {row.alias, row.uid, *row.tags} if row.uid else ():
             found.setdefault(word, []).append(str(offset))
-    return "".join(f"\n{json.dumps(word)} {' '.join(starts)}" for word, starts in found.items()).encode() + b"\n"
+    return b"".join(_needle(word) + " ".join(starts).encode() for word, starts in found.items()) + b"\n"
+
+
+def _needle(word: str) -> bytes:
+    """How the line of a tag or name begins, with the end of the line before."""
+    return f"\n{json.dumps(word)} ".encode()
 
 
 # --- all repositories ---
@@ -305,9 +312,9 @@ class StoredIndex(RecipeIndex):
 
     def holding(self, words: Iterable[str]) -> Iterator[IndexEntry]:
         """At least the recipes that have each of ``words`` as a tag or a name; only their rows are parsed."""
-        words = list(words)
+        needles = [_needle(word) for word in words]
         for index in self._repos.values():
-            for text in index.rows_with(words):
+            for text in index.rows_with(needles):
                 _, name, _, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
                 if uid:
                     path = index.repo.path / "script" / name

@@ -23,10 +23,13 @@ from .variations import resolve_variations, variation_blocks
 
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
     """The bounds asked for: by the request, else by the env (variations may set them), else by the recipe."""
+    keys = [recipe.prefix + key.upper() for key in BOUND_KEYS]
+    if any("<<<" in str(env.get(key, "")) for key in keys):
+        env = expand_env(env)
     return VersionRange(
         *(
-            asked or str(env.get(f"{recipe.prefix}{key.upper()}", "") or "") or own
-            for key, asked, own in zip(BOUND_KEYS, request.version.bounds, recipe.version.bounds, strict=True)
+            asked or str(env.get(key, "") or "") or own
+            for key, asked, own in zip(keys, request.version.bounds, recipe.version.bounds, strict=True)
         )
     )
 
@@ -86,7 +89,7 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     merger.set_version(request.version)
     merger.merge(recipe.layer, "recipe")
     preferred = merger.preferred_variations(recipe.layer.default_variations)
-    version = requested_version(recipe, request, expand_env(merger.env))
+    version = requested_version(recipe, request, merger.env)
     explicit = (*start.explicit, *version_variation(recipe, request, version.exact))
     applied = resolve_variations(recipe, explicit, request.query.excluded_variations, preferred)
     recursive: Overrides = {}
@@ -94,7 +97,7 @@ def configure(recipe: Recipe, request: Request) -> Configured:
         layer = parse_layer(block, f"{recipe.meta_path}: variations.{name}")
         merger.merge(layer, f"variation _{name}")
         recursive = merge_overrides(recursive, layer.recursive_overrides)
-    version = requested_version(recipe, request, expand_env(merger.env))
+    version = requested_version(recipe, request, merger.env)
     merger.set_version(version)
     if version.exact in recipe.versions:
         layer = parse_layer(recipe.versions[version.exact], f"{recipe.meta_path}: versions.{version.exact}")

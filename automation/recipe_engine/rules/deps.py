@@ -21,9 +21,9 @@ from .env import (
     env_for_dependency,
     expand_text,
     expand_value,
-    has_placeholder,
     key_matcher,
     merge_state,
+    with_placeholders,
 )
 from .errors import RequestError
 from .keys import DEPENDENCY_KEYS
@@ -190,7 +190,8 @@ def _local_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
 def kept_env(env: Mapping[str, EnvValue], configured: Configured, phase: Phase) -> Env:
     """The part of a parent's env that its dependencies do not change: local keys, and values with open placeholders."""
     is_local = key_matcher(_local_keys(configured, phase))
-    return {key: value for key, value in env.items() if is_local(key) or has_placeholder(value)}
+    still_open = with_placeholders(env)
+    return {key: value for key, value in env.items() if is_local(key) or key in still_open}
 
 
 def dependency_tags(dependency: Dependency, parent: Parent) -> tuple[str, ...]:
@@ -333,12 +334,13 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
     local_env: Env = {
         key: str(inputs[name])
         for name, key in INPUT_TO_ENV.items()
-        if inputs.get(name) is not None
+        if name in inputs
+        and inputs[name] is not None
         and not isinstance(inputs[name], Mapping)  # a recipe in Python hands on all its inputs as ``input``
     }
     if isinstance(inputs.get("extra_cache_tags"), list):
         local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
-    given = {option: True for name, option in _FLAGS.items() if is_yes(inputs.get(name))}
+    given = {option: True for name, option in _FLAGS.items() if name in inputs and is_yes(inputs[name])}
     if "fake_run" in given:
         local_env["CM_TMP_FAKE_RUN"] = "yes"
     paths = inputs.get("path")

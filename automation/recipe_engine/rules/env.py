@@ -64,22 +64,32 @@ ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if n
 _GLOB_LETTERS = frozenset("*?[")
 
 
-@lru_cache(maxsize=1024)
-def key_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
-    """Returns whether one of the names or globs matches a whole env key.
+class _Matches(dict[str, bool]):
+    """Whether one of the names or globs matches a whole env key, for each key that was asked for.
 
     Most globs are a prefix and ``*``: only others are worth a regular expression, which takes a millisecond to make.
     """
-    names = frozenset(pattern for pattern in patterns if not _GLOB_LETTERS.intersection(pattern))
-    globs = [pattern for pattern in patterns if pattern not in names]
-    beginnings = tuple(glob[:-1] for glob in globs if glob[-1] == "*" and not _GLOB_LETTERS.intersection(glob[:-1]))
-    others = [fnmatch.translate(glob) for glob in globs if glob[:-1] not in beginnings]
-    matches = re.compile("|".join(others)).match if others else None
 
-    def is_matched(key: str) -> bool:
-        return key in names or key.startswith(beginnings) or (matches is not None and matches(key) is not None)
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._names = frozenset(pattern for pattern in patterns if not _GLOB_LETTERS.intersection(pattern))
+        globs = [pattern for pattern in patterns if pattern not in self._names]
+        begun = (glob[:-1] for glob in globs if glob[-1] == "*" and not _GLOB_LETTERS.intersection(glob[:-1]))
+        self._beginnings = tuple(begun)
+        others = [fnmatch.translate(glob) for glob in globs if glob[:-1] not in self._beginnings]
+        self._others = re.compile("|".join(others)) if others else None
 
-    return is_matched
+    def __missing__(self, key: str) -> bool:
+        is_matched = key in self._names or key.startswith(self._beginnings)
+        if not is_matched and self._others:
+            is_matched = self._others.match(key) is not None
+        self[key] = is_matched
+        return is_matched
+
+
+@lru_cache(maxsize=1024)
+def key_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Returns whether one of the names or globs matches a whole env key; each key is looked at once."""
+    return _Matches(patterns).__getitem__
 
 
 def select_keys(env: Mapping[str, EnvValue], patterns: Sequence[str]) -> Env:
@@ -124,10 +134,11 @@ def append_unique(first: Iterable[EnvValue], second: Iterable[EnvValue]) -> list
 
 def merge_env(env: Mapping[str, EnvValue], new: Mapping[str, EnvValue]) -> Env:
     """``env`` overwritten by ``new``; lists grow at the end instead, so an earlier producer stays first."""
-    merged = dict(env)
+    merged = {**env, **new}
     for key, value in new.items():
-        old = merged.get(key)
-        merged[key] = append_unique(old, value) if isinstance(old, list) and isinstance(value, list) else value
+        if value.__class__ is not str and isinstance(value, list):
+            old = env.get(key)
+            merged[key] = append_unique(old, value) if isinstance(old, list) else value
     return merged
 
 
@@ -196,14 +207,28 @@ def has_placeholder(value: EnvValue) -> bool:
     return isinstance(value, list) and any(has_placeholder(item) for item in value)
 
 
+def with_placeholders(env: Mapping[str, EnvValue]) -> list[str]:
+    """The keys of ``env`` whose values still hold ``<<<...>>>``."""
+    suspects = [key for key, value in env.items() if value.__class__ is not str or "<<<" in value]
+    return [key for key in suspects if has_placeholder(env[key])]
+
+
+def with_own_lists(env: Mapping[str, EnvValue]) -> Env:
+    """A copy of ``env`` whose lists are fresh ones."""
+    copied = dict(env)
+    for key in [key for key, value in env.items() if value.__class__ is not str]:
+        if isinstance(copied[key], list):
+            copied[key] = list(copied[key])
+    return copied
+
+
 def expand_env(env: Mapping[str, EnvValue], passes: int = 8) -> Env:
     """``env`` with placeholders replaced by other values of itself, until nothing changes (``passes`` at most).
 
     Its lists are fresh ones: hooks append to them in place, which must not show in the env they came from.
     """
-    expanded = {key: list(value) if isinstance(value, list) else value for key, value in env.items()}
-    suspects = {key: value for key, value in expanded.items() if value.__class__ is not str or "<<<" in value}
-    waiting = [key for key, value in suspects.items() if has_placeholder(value)]
+    expanded = with_own_lists(env)
+    waiting = with_placeholders(env)
     for _ in range(passes):
         changed = False
         for key in waiting:
@@ -223,11 +248,14 @@ def env_for_dependency(env: Mapping[str, EnvValue], hidden: Sequence[str], shown
     """
     is_hidden = key_matcher(tuple(hidden))
     is_shown = key_matcher(tuple(shown)) if shown else None
-    visible: Env = {}
-    for key, value in env.items():
-        if (is_shown and is_shown(key)) or not (is_hidden(key) or has_placeholder(value)):
-            visible[key] = list(value) if isinstance(value, list) else value
-    return visible
+    still_open = with_placeholders(env)
+    return with_own_lists(
+        {
+            key: value
+            for key, value in env.items()
+            if not (is_hidden(key) or key in still_open) or (is_shown and is_shown(key))
+        }
+    )
 
 
 def new_items(env: Mapping[str, EnvValue], before: Mapping[str, EnvValue]) -> Env:
