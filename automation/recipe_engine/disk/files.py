@@ -13,6 +13,7 @@ import logging
 import os
 import stat
 import time
+from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -210,9 +211,7 @@ def write_index(path: Path, text: bytes, rest: bytes = b"") -> int:
 
     Gives the offset of the rest; 0 when the file could not be written, which costs only time.
     """
-    import zlib  # here, because most calls write none
-
-    first = f"{zlib.crc32(text)} {len(text)}\n".encode()
+    first = f"{crc32(text)} {len(text)}\n".encode()
     try:
         make_folder(path.parent)
         for left in path.parent.glob(f".{path.name}.*.new"):  # of processes that were killed while they wrote
@@ -227,8 +226,6 @@ def write_index(path: Path, text: bytes, rest: bytes = b"") -> int:
 
 def read_index(path: Path) -> tuple[bytes, int]:
     """The text that ``write_index`` wrote, and the offset of the rest; nothing when it is missing or damaged."""
-    import zlib  # here, because small caches have none
-
     try:
         with open(path, "rb", opener=not_waiting) as file:
             first = file.readline(100)
@@ -236,7 +233,7 @@ def read_index(path: Path) -> tuple[bytes, int]:
             text = file.read(max(0, size_bytes))
     except (OSError, ValueError):
         return b"", 0
-    return (text, len(first) + size_bytes) if zlib.crc32(text) == checksum else (b"", 0)
+    return (text, len(first) + size_bytes) if crc32(text) == checksum else (b"", 0)
 
 
 def not_waiting(path: str | Path, flags: int) -> int:

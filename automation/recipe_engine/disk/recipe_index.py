@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import time
-import zlib
+from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
@@ -177,7 +177,7 @@ class RepoIndex:
         rows = [folder.row for folder in folders.values()]
         metas = [row.meta.encode() for row in rows]
         places = [
-            MetaPlace(at, len(meta), zlib.crc32(meta), row.file_name)
+            MetaPlace(at, len(meta), crc32(meta), row.file_name)
             for at, meta, row in zip(_offsets(metas), metas, rows, strict=False)
         ]
         texts = [_row_text(*item, place) for item, place in zip(folders.items(), places, strict=True)]
@@ -252,7 +252,7 @@ class RepoIndex:
             content = self._read_metas(place.offset, place.size_bytes)
         else:
             content = self._metas[place.offset : place.offset + place.size_bytes]
-        return content.decode("ascii") if zlib.crc32(content) == place.checksum else ""
+        return content.decode("ascii") if crc32(content) == place.checksum else ""
 
     def _read_metas(self, offset: int, size_bytes: int) -> bytes:
         """A part of the metadata, or all from ``offset`` on for -1; what is small is read as a whole and kept."""
@@ -305,7 +305,7 @@ class StoredIndex(RecipeIndex):
         ``maker`` identifies the code that made the rows: rows of another one are read again.
         """
         self._repos = {
-            path: RepoIndex(repo, file.with_name(f"{file.name}-{zlib.crc32(path):08x}.txt"), reader, maker)
+            path: RepoIndex(repo, file.with_name(f"{file.name}-{crc32(path):08x}.txt"), reader, maker)
             for path, repo in {os.fsencode(repo.path): repo for repo in repos}.items()
         }
         self._places: dict[Path, MetaPlace] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
+from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -222,7 +222,7 @@ MAKER_PACKAGES = ("rules", "disk")
 
 def index_name() -> str:
     """What index files are called: apart for each checkout, so that two with one CM home do not rebuild it in turns."""
-    return f"recipes-{FORMAT}-{zlib.crc32(os.fsencode(ENGINE)):08x}"
+    return f"recipes-{FORMAT}-{crc32(os.fsencode(ENGINE)):08x}"
 
 
 def _maker() -> str:
@@ -232,7 +232,7 @@ def _maker() -> str:
         with os.scandir(ENGINE / package) as items:
             found = [(item.name, item.stat()) for item in items if item.name.endswith(".py")]
         rows += [(package, name, status.st_mtime_ns, status.st_size) for name, status in found]
-    return f"{zlib.crc32(repr(sorted(rows)).encode()):08x}"
+    return f"{crc32(repr(sorted(rows)).encode()):08x}"
 
 
 def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
@@ -312,7 +312,7 @@ def recipe_stamp(folder: Path) -> str:
     for path in sorted(_digest_files(str(folder))):
         status = os.stat(path)
         rows.append((path, status.st_mtime_ns, status.st_size))
-    return f"{zlib.crc32(repr(rows).encode()):08x}"
+    return f"{crc32(repr(rows).encode()):08x}"
 
 
 def _digest_files(folder: str) -> Iterator[str]:

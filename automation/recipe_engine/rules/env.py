@@ -24,7 +24,6 @@ from __future__ import annotations
 import copy
 import fnmatch
 import re
-import shlex
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -282,6 +281,8 @@ _CLOSING = {"$(": r"(?s)\\.|[()]", "${": r"(?s)\\.|[{}]", "`": r"(?s)\\.|`"}
 
 def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
     """The shell word that stands for a value; ``known`` are the variables that the ``cm`` rule expands."""
+    import shlex  # here, because a call that reuses everything writes no script
+
     if rule == "literal" or not ("\\" in text or "$" in text or "`" in text):
         return shlex.quote(text)
     words: list[str] = []
