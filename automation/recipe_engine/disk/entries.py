@@ -28,7 +28,7 @@ from .files import (
     read_regular,
     remove_tree,
     sha256_of,
-    write_json,
+    write_rows,
     write_text,
 )
 
@@ -262,17 +262,17 @@ def write_content(entry: CacheEntry, key: CacheKey, outcome: Outcome, dependenci
         "deps": [without_secrets(dependency) for dependency in outcome.dependencies],
         "version": outcome.version,
     }
-    write_json(paths.state, state)
+    content = write_rows(paths.state, state)
     details = {
         "format": FORMAT,
         "files": [record_file(path, entry.path)._asdict() for path in files],
-        "state_sha256": sha256_of(paths.state),
+        "state_sha256": _sha256(content),
         "dependencies": list(dependencies),
         "recipe_digest": entry.record.recipe_digest if entry.record else "",
         **stored(outcome.details),
         "request": {**outcome.details.get("request", {}), **key_row(key)},
     }
-    write_json(paths.details, details)
+    write_rows(paths.details, details)
 
 
 def record_file(path: Path, folder: Path) -> FileRecord:

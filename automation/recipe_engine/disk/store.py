@@ -60,7 +60,7 @@ from .files import (
     require_writable,
     utc_text,
     write_index,
-    write_json,
+    write_rows,
 )
 from .locks import is_locked, lock
 from .usage import EntriesInUse, dependencies, discard, empty_trash, unused
@@ -321,7 +321,7 @@ class Store:
         staging = self._lock_path(entry.record.fingerprint if entry.record else entry.uid).with_suffix(".new")
         remove_tree(staging)
         staging.mkdir(parents=True)
-        write_json(EntryPaths(staging).meta, meta_row(entry))
+        write_rows(EntryPaths(staging).meta, meta_row(entry))
         os.rename(staging, entry.path)
         self._index.note(entry)
 
@@ -400,7 +400,7 @@ class Store:
         return sorted(set(used[self._used_before.pop(entry.uid, len(used)) :]) - {entry.uid})
 
     def _write_meta(self, entry: CacheEntry) -> None:
-        write_json(EntryPaths(entry.path).meta, meta_row(entry))
+        write_rows(EntryPaths(entry.path).meta, meta_row(entry))
         self._index.note(entry)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
