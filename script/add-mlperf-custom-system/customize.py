@@ -17,11 +17,10 @@ from typing import Any
 
 from machine_facts.choose import MachineError
 from machine_facts.findings import is_yes
-from mlperf_configs import detection
-from mlperf_configs.custom import FOLDER_VARIABLE, ID_PATTERN, folder_of_call
 from mlperf_configs.fields import CPU
+from mlperf_configs.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
-from mlperf_configs.sheets import Entry
+from mlperf_configs.sheets import ID_PATTERN, Entry
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
@@ -50,7 +49,7 @@ class Call:
 
     path: Path
     is_there: bool
-    here: detection.Here
+    here: Here
     starts: Starts
     searches: list[dict[str, Any]]
 
@@ -100,15 +99,15 @@ def _read(i: dict[str, Any]) -> Call:
     system, machine, benchmarks = _text(env, "NAME"), _text(env, "MACHINE"), _text(env, "BENCHMARKS")
     if not ID_PATTERN.fullmatch(system):
         raise BadCall(f"--id: found {system!r}; allowed: letters, digits and underscores, a letter first")
-    registry, path = read_registry([SHIPPED, folder]), folder / f"{system}.yaml"
+    registry, path = read_registry(), folder / f"{system}.yaml"
     if system == CPU or system in registry.known:
         raise BadCall(f"--id: {system} is a system of the registry; give another name")
     is_auto = is_yes(_text(env, "AUTO"))
     if is_auto and (machine or not benchmarks):
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")
-    here = detection.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
+    here = look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
     is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
-    if is_there and not (is_auto and registry.custom_systems()[system].machine == here.facts):
+    if is_there and not (is_auto and read_registry([SHIPPED, folder]).custom[system].machine == here.facts):
         raise definition.AlreadyThere(f"{system} is there already: {path}; --replace writes over it")
     wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
     starts = _starts(registry, here, "", "") if is_auto else wanted
@@ -116,14 +115,14 @@ def _read(i: dict[str, Any]) -> Call:
     return Call(path=path, is_there=is_there, here=here, starts=starts, searches=searches)
 
 
-def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> Starts:
+def _starts(registry: Registry, here: Here, benchmarks: str, scenarios: str) -> Starts:
     """What each benchmark and scenario starts from. Raises BadCall where there is nothing."""
     names = [parse_benchmark(word)[0] for word in benchmarks.split(",") if word.strip()] or registry.benchmarks()
     wanted = [parse_scenario(word) for word in scenarios.split(",") if word.strip()] or list(Scenario)
     found: dict[str, dict[Scenario, Entry]] = {}
     for benchmark in names:
         for scenario in (one for one in registry.scenarios(benchmark) if one in wanted):
-            entries = registry.sheet(benchmark, scenario).entries
+            entries = registry.sheet(benchmark, scenario)
             rows = [registry.known[name] for name in entries if name != CPU]
             parent = definition.nearest(here.facts, here.compute_capability, rows)
             if parent:
@@ -151,7 +150,7 @@ def _lines(call: Call) -> list[str]:
     return lines
 
 
-def _searches(i: dict[str, Any], registry: Registry, here: detection.Here, starts: Starts) -> list[dict[str, Any]]:
+def _searches(i: dict[str, Any], registry: Registry, here: Here, starts: Starts) -> list[dict[str, Any]]:
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env, found = i["env"], []
     folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}

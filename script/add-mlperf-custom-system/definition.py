@@ -11,10 +11,8 @@ from pathlib import Path
 
 from machine_facts.known_systems import Row
 from mlperf_configs import registry
-from mlperf_configs.custom import MachineFacts
-from mlperf_configs.effective import DEFAULT
 from mlperf_configs.fields import CPU, FIELDS, required
-from mlperf_configs.sheets import Entry
+from mlperf_configs.sheets import DEFAULT, Entry, MachineFacts
 from mlperf_results.names import Scenario
 from mlperf_results.wholefile import write_once, write_whole
 

@@ -17,11 +17,11 @@ if FOLDER not in sys.path:
 from machine_facts.choose import MachineError
 from machine_facts.findings import is_yes
 from mlperf_configs import lookup
-from mlperf_configs.custom import folder_of_call
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import BadSetting
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import UnknownName, parse_scenario
+from mlperf_results.officialnames import parse_benchmark
 
 PREFIX = "CM_MLPERF_CONFIG_"
 HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks; with --benchmark, its systems"
@@ -60,20 +60,31 @@ def _text(env: dict[str, Any], key: str) -> str:
 def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     """What is printed; settings that are asked for are put into env and state."""
     env = i["env"]
-    registry = read_registry([SHIPPED, folder_of_call(i)])
+    benchmark, system, machine = (_text(env, key) for key in ("BENCHMARK", "WANTED_SYSTEM", "MACHINE"))
+    registry = read_registry([SHIPPED, lookup.folder_of_call(i)])
     if is_yes(_text(env, "CHECK")):
-        registry.check()
-        return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom_systems())} custom systems: no problem"]
-    if not (_text(env, "BENCHMARK") and _text(env, "SCENARIO")):
-        return _list_lines(registry, _text(env, "BENCHMARK"))
+        return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom)} custom systems: no problem"]
+    if not (benchmark and _text(env, "SCENARIO")):
+        return _list_lines(registry, benchmark)
+    given = (i.get("input") or {}).get("set") or {}
+    if not isinstance(given, dict):
+        raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
+    if system and machine:
+        raise BadSetting("--system and --machine: a machine says which system it is; give one of them")
+    scenario, source = parse_scenario(_text(env, "SCENARIO")), _text(env, "SOURCE") or "real"
+    key = parse_benchmark(benchmark)[0], scenario
+    fitting = {name: one for name, one in registry.custom.items() if key in one.entries}
+    place = system or lookup.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), fitting)
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-    stored = None if is_planned or cmind is None else lookup.stored_by(cmind.access)
-    request = _request(env, i.get("input") or {})
-    config, here = lookup.find(registry, request, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), stored)
+    measured = None if is_planned or cmind is None else lookup.measured_by(cmind.access, source)
+    user = {str(name): str(value) for name, value in given.items()}
+    version = _text(env, "VER") or "default"
+    config = lookup.find(registry, place, benchmark, scenario, version, measured=measured, user=user)
     i["state"]["mlperf_benchmark_config"] = config.as_dict()
     env.update(_env_of(config))
-    banner = [here.banner] if here and here.banner else []
-    return [*banner, *config.lines(request.source, here.reasons if here else ())]
+    if isinstance(place, str):
+        return config.lines(source, ())
+    return [*([place.banner] if place.banner else []), *config.lines(source, place.reasons)]
 
 
 def _list_lines(registry: Registry, benchmark: str) -> list[str]:
@@ -83,26 +94,8 @@ def _list_lines(registry: Registry, benchmark: str) -> list[str]:
     lines = []
     for scenario in registry.scenarios(benchmark):
         lines.append(f"{benchmark} {scenario.value}")
-        for system in registry.systems(benchmark, scenario):
-            lines.append(f"  {system}: {', '.join(registry.config_versions(benchmark, scenario, system))}")
+        lines += [f"  {name}: {', '.join(one.layers)}" for name, one in registry.sheet(benchmark, scenario).items()]
     return lines
-
-
-def _request(env: dict[str, Any], inputs: dict[str, Any]) -> lookup.Request:
-    given = inputs.get("set") or {}
-    if not isinstance(given, dict):
-        raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
-    if _text(env, "WANTED_SYSTEM") and _text(env, "MACHINE"):
-        raise BadSetting("--system and --machine: a machine says which system it is; give one of them")
-    return lookup.Request(
-        benchmark=_text(env, "BENCHMARK"),
-        scenario=parse_scenario(_text(env, "SCENARIO")),
-        system=_text(env, "WANTED_SYSTEM"),
-        config_ver=_text(env, "VER") or "default",
-        machine=_text(env, "MACHINE"),
-        source=_text(env, "SOURCE") or "real",
-        settings={str(name): str(value) for name, value in given.items()},
-    )
 
 
 def _env_of(config: EffectiveConfig) -> dict[str, str]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, neuron, nvidia
-from mlperf_configs import detection, lookup
-from mlperf_configs.custom import own_folder
+from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU, FIELDS
-from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, read_registry
+from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Measured, Registry, read_registry
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Scenario
@@ -47,12 +46,12 @@ class Around:
     @cached_property
     def registry(self) -> Registry:
         """The configurations."""
-        return read_registry([SHIPPED, own_folder(self.cmind)])
+        return read_registry([SHIPPED, lookup.own_folder(self.cmind)])
 
     @cached_property
-    def here(self) -> detection.Here:
+    def here(self) -> lookup.Here:
         """The machine, and the system that it is."""
-        return detection.look(self.machine, self.folder, self.registry.custom_systems())
+        return lookup.look(self.machine, self.folder, self.registry.custom)
 
     @property
     def system(self) -> str:
@@ -60,14 +59,13 @@ class Around:
         return CPU if self.is_cpu else self.here.system
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
-        """The settings of a run. Raises what lookup.settle raises."""
-        asked = lookup.Request(benchmark=benchmark, scenario=scenario, system=self.system, config_ver=version,
-                               machine=self.machine, source=self.source, settings=user)  # fmt: skip
-        return lookup.settle(self.registry, asked, None if self.is_cpu else self.here, self._stored)
+        """The settings of a run. Raises what lookup.find raises."""
+        place = CPU if self.is_cpu else self.here
+        return lookup.find(self.registry, place, benchmark, scenario, version, measured=self._measured, user=user)
 
     @cached_property
-    def _stored(self) -> lookup.Stored | None:
-        return lookup.stored_by(self.cmind.access) if self.cmind else None
+    def _measured(self) -> Measured | None:
+        return lookup.measured_by(self.cmind.access, self.source) if self.cmind else None
 
     @cached_property
     def fields(self) -> Sequence[str]:

@@ -76,7 +76,7 @@ def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
         if "expected" in name or "latency" in name or backend in FIELDS[name].backends
     }
     own = [line for line in config.told if line.partition(":")[0].partition(" ")[0] not in kept]
-    return replace(config, backend=backend, device=device, values=kept, told=tuple(own))
+    return replace(config, backend=backend, device=device, values=kept, notes=tuple(own))
 
 
 def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list[str]]:

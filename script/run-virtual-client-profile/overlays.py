@@ -7,7 +7,6 @@ from pathlib import Path
 
 from machine_facts import choose
 from mlperf_configs import lookup
-from mlperf_configs.custom import own_folder
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import Scenario
 
@@ -25,12 +24,10 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
     targets: dict[str, str] = {}
     system = ""
     try:
-        registry = read_registry([SHIPPED, own_folder()])
+        registry = read_registry([SHIPPED, lookup.own_folder()])
+        place = lookup.look(machine, here, registry.custom)
         for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
-            asked = lookup.Request(
-                benchmark=benchmark, scenario=Scenario(scenario), config_ver=config_ver, machine=machine
-            )
-            config, _ = lookup.find(registry, asked, here)
+            config = lookup.find(registry, place, benchmark, Scenario(scenario), config_ver)
             system = config.system
             targets |= {name: text for name, text in config.inputs().items() if "_target_" in name}
     except (UnknownConfig, RegistryError, choose.MachineError) as error:

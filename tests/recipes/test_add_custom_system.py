@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from benchmark_configs import ADD, write_sheet
 from helpers import TemporaryHome, cm_command
-from mlperf_configs import detection, lookup
-from mlperf_configs.custom import MachineFacts, custom_folder, read_custom
+from mlperf_configs import lookup
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.sheets import MachineFacts, read_custom
 from mlperf_results.names import Scenario
 from recipe_loader import load_module
 
@@ -52,7 +52,7 @@ def call(tmp_path: Path, calls: list[dict[str, Any]], monkeypatch: pytest.Monkey
 
 
 def registry(tmp_path: Path) -> Any:
-    return read_registry([SHIPPED, custom_folder("", tmp_path)])
+    return read_registry([SHIPPED, tmp_path / lookup.FOLDER_NAME])
 
 
 def facts(accelerator: str, count: int, kind: str = "nvidia") -> MachineFacts:
@@ -100,9 +100,8 @@ def test_a_machine_without_gpu_gets_an_entry_for_everything_and_is_found_again(c
     path = tmp_path / "mlperf-custom-systems" / "my_box.yaml"
     assert answer["env"]["CM_CUSTOM_SYSTEM_FILE"] == str(path)
     there = registry(tmp_path)
-    there.check()
-    assert len(there.custom_systems()["my_box"].configs) == ENTRIES
-    found = detection.look("", tmp_path, there.custom_systems())
+    assert len(there.custom["my_box"].entries) == ENTRIES
+    found = lookup.look("", tmp_path, there.custom)
     kind = found.facts.kind
     assert found.system == ("my_box" if kind == "cpu" else found.system)
     config = there.effective("bert", OFF, "my_box")
@@ -125,7 +124,7 @@ def test_the_users_lines_come_before_the_settings_it_started_from(call: Call, tm
     path = tmp_path / "mlperf-custom-systems" / "four.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "      gpu_server: 3\n", encoding="utf-8")
     with pytest.raises(RegistryError, match="unknown field 'gpu_server'"):
-        registry(tmp_path).check()
+        registry(tmp_path)
     path.write_text(path.read_text(encoding="utf-8").replace("gpu_server", "gpu_batch_size"), encoding="utf-8")
     value = registry(tmp_path).effective("resnet50", SRV, "four", user={"deque_timeout_us": "7"}).values
     assert (value["gpu_batch_size"].value, value["deque_timeout_us"].origin) == (3, "you")
@@ -141,7 +140,7 @@ def test_a_stub_lists_what_is_required_and_what_is_optional(call: Call, tmp_path
     assert "# offline_expected_qps:   # samples/s; A100-SXM4x8 has 27200" in offline
     assert "# server_target_qps:" in server and "# server_target_qps:" not in offline
     assert "# use_graphs:" not in offline and "use_graphs" in offline.split("system: four")[0]
-    registry(tmp_path).check()
+    registry(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "my box", "4box", "_box", "a-b", "../x", "$(id)", "a\nb", "ä", "x" * 3 + "/y"])
@@ -179,7 +178,7 @@ def test_a_broken_file_can_be_replaced(call: Call, tmp_path: Path) -> None:
     path.write_text("{", encoding="utf-8")
     assert "already" in call(NAME="mine")["error"]
     assert call(NAME="mine", REPLACE="yes")["return"] == 0
-    registry(tmp_path).check()
+    registry(tmp_path)
 
 
 def put(job: tuple[Path, int]) -> str:
@@ -229,7 +228,7 @@ def test_auto_searches_as_a_user_would_and_keeps_what_is_there(call: Call, calls
     path.write_text(path.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
     assert call(NAME="mine", **auto)["return"] == 0 and len(calls) == 4
     assert path.read_text(encoding="utf-8").endswith("# mine\n")
-    assert len(registry(tmp_path).custom_systems()["mine"].configs) == ENTRIES
+    assert len(registry(tmp_path).custom["mine"].entries) == ENTRIES
 
 
 @pytest.mark.parametrize("env", [{}, {"BENCHMARKS": "bert", "MACHINE": "t4x8"}])
@@ -252,9 +251,7 @@ def test_a_system_of_the_user_is_told_when_it_has_no_such_entry(call: Call, tmp_
     call(NAME="mine", BENCHMARKS="bert", SCENARIOS="Offline")
     with pytest.raises(UnknownConfig, match="mine has no entry for resnet50 Offline; it has bert Offline"):
         registry(tmp_path).effective("resnet50", OFF, "mine")
-    assert "mine" in registry(tmp_path).systems("bert", OFF)
-    request = lookup.Request(benchmark="resnet50", scenario=OFF)
-    assert lookup.find(registry(tmp_path), request, tmp_path)[0].system != "mine"
+    assert "mine" in registry(tmp_path).sheet("bert", OFF)
 
 
 WRONG = [
@@ -262,10 +259,10 @@ WRONG = [
     ("system: x\nmachine: {kind: tpu, count: 1}\n", "machine: allowed: kind cpu, nvidia, jetson"),
     ("system: x\nmachine: {kind: nvidia, count: 0}\n", "count from 1"),
     ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offlien: {from: cpu}}}\n", "unknown scenario 'Offlien'"),
-    ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {}}}\n", "from: allowed: cpu, A100-SXM4x8"),
+    ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {}}}\n", "from: allowed: cpu, A100-SXM4x1"),
     (
         "system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {from: cpu, precision: 8}}}\n",
-        "precision: found 8",
+        "precision: found '8'",
     ),
     ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {from: cpu, use_graphs: true}}}\n", "accelerator"),
     ("system: x\nsystem: x\nmachine: {kind: cpu}\n", "system is here twice, first in line 1"),
@@ -276,17 +273,26 @@ WRONG = [
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text, encoding="utf-8")
-    assert said in "\n".join(read_custom(path, KNOWN)[1])
+    assert said in "\n".join(read_custom(path, REGISTRY.sheets, KNOWN)[1])
     with pytest.raises(RegistryError, match="is wrong"):
-        read_registry([tmp_path]).check()
+        read_registry([tmp_path])
 
 
 def test_a_parent_of_another_kind_is_refused(tmp_path: Path) -> None:
     text = "system: x\nmachine: {kind: nvidia, count: 1}\nconfigs: {bert: {Offline: {from: cpu}}}\n"
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     write_sheet(tmp_path, "")
-    with pytest.raises(UnknownConfig, match="cpu has another kind of accelerator than x"):
-        read_registry([tmp_path]).effective("bert", OFF, "x")
+    with pytest.raises(RegistryError, match="from: cpu has another kind of accelerator than x"):
+        read_registry([tmp_path])
+
+
+def test_a_system_starts_from_an_entry_of_the_same_benchmark_and_scenario(tmp_path: Path) -> None:
+    text = "system: x\nmachine: {kind: cpu}\nconfigs: {bart: {Offline: {from: cpu}}, bert: {Offline: {from: T5x1}}}\n"
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(RegistryError) as raised:
+        read_registry([SHIPPED, tmp_path])
+    assert "configs.bart.Offline.from: allowed: nothing, there is no such benchmark" in str(raised.value)
+    assert "configs.bert.Offline.from: allowed: cpu, A100-SXM4x1" in str(raised.value)
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""YAML files as blocks that know their file, line and key path; no key twice, no anchors that lead in circles. Pure."""
+"""YAML files as blocks of texts that know their file, line and key path; no key twice, no anchors in circles. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as qui
 class Block:
     """A mapping of a file. path: its keys, as in "systems.T4x8". problems: what is wrong with the whole file, one list.
 
-    values: by key, blocks, lists of nodes, and plain values (dates as their text). lines: of each key.
+    values: by key, blocks, lists of nodes, and the texts of single values. lines: of each key.
     """
 
     file: str
@@ -32,11 +32,10 @@ class Block:
 
     def block(self, name: str) -> Block:
         """Return the mapping below a key, empty where there is none."""
-        value = self.values.get(name)
+        value = self.values.get(name) or self._below(name)
         if isinstance(value, Block):
             return value
-        if value is not None:
-            self.wrong(f"found {'a list' if isinstance(value, list) else repr(value)}; allowed: a mapping", name)
+        self.wrong(f"found {'a list' if isinstance(value, list) else repr(value)}; allowed: a mapping", name)
         return self._below(name)
 
     def blocks(self, name: str = "") -> dict[str, Block]:
@@ -49,15 +48,10 @@ class Block:
         value = self.values.get(name)
         return value if isinstance(value, str) else ""
 
-    def count(self, name: str) -> int:
-        """Return the number at a key, from 0; 0 for anything else."""
-        value = self.values.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-
     def _below(self, name: str) -> Block:
         return Block(self.file, self.problems, f"{self.path}.{name}".strip("."), self.lines.get(name, self.line))
 
-    def fill(self, loader: Any, node: yaml.MappingNode, depth: int = 1) -> Block:
+    def fill(self, node: yaml.MappingNode, depth: int = 1) -> Block:
         """Put the content of a node in; returns the block."""
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
@@ -67,25 +61,19 @@ class Block:
             if depth > MAX_DEPTH:
                 self.problems.append(f"{self.file}:{line}: nested deeper than {MAX_DEPTH} levels")
             elif isinstance(value, yaml.MappingNode):
-                self.values[name] = self._below(name).fill(loader, value, depth + 1)
-            elif isinstance(value, yaml.SequenceNode):
-                self.values[name] = value.value
+                self.values[name] = self._below(name).fill(value, depth + 1)
             else:
-                is_date = value.tag.endswith(":timestamp")
-                self.values[name] = value.value if is_date else loader.construct_object(value)
+                self.values[name] = value.value
         return self
 
 
 def read_block(text: str, file: str) -> Block:
     """Return the content of a file, empty where it is no mapping; what is wrong with it is in `problems`."""
     root = Block(file, [])
-    loader = _LOADER(text)
     try:
-        node = loader.get_single_node()
-        return root.fill(loader, node) if isinstance(node, yaml.MappingNode) else root
-    except (yaml.YAMLError, ValueError) as error:
+        node = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         root.problems.append(f"{file}:{mark.line + 1 if mark else 1}: not YAML: {getattr(error, 'problem', error)}")
         return root
-    finally:
-        loader.dispose()
+    return root.fill(node) if isinstance(node, yaml.MappingNode) else root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,15 @@ _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORE
 
 class BadSetting(ValueError):
     """A value that a field cannot have, or a field that is not there; the text says what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One setting. origin: "registry/resnet50/Server.yaml:12", "scaled 4/8 from A100-SXM4x8", "measured 2026-11-23",
+    "you"."""
+
+    value: Scalar
+    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,31 +63,21 @@ class Field:
         return self.is_rate or self.unit == "ns"
 
     def parse(self, text: str) -> Scalar:
-        """Return the value that a text stands for. Raises BadSetting with what is allowed."""
+        """Return the value that a text stands for, of a file or of a user. Raises BadSetting with what is allowed."""
         word = text.strip()
-        if self.kind == "yes or no":
-            return self.checked(_TRUTHS.get(word.lower(), text))
-        if self.kind != "text" and _NUMBER.fullmatch(word):
-            return self.checked(int(word) if word.isdigit() else float(word))
-        return self.checked(word)
-
-    def checked(self, value: object) -> Scalar:
-        """Return a value that is of the right type and in range. Raises BadSetting."""
-        if isinstance(value, bool):
-            is_right = self.kind == "yes or no"
-        elif isinstance(value, str):
-            is_text = value in self.choices if self.choices else _TEXT.fullmatch(value) is not None
-            is_right = self.kind == "text" and is_text
-        else:
-            is_right = isinstance(value, int | float) and self._has_number(value)
-        if is_right and isinstance(value, Scalar):
-            return value
-        raise BadSetting(f"{self.name}: found {value!r}; allowed: {self.allowed}")
-
-    def _has_number(self, number: int | float) -> bool:
-        if self.kind == "whole number":
-            return isinstance(number, int) and (1 if self.input else 0) <= number < _TOO_MUCH
-        return self.kind == "number" and 0 < number < _TOO_MUCH  # nan is not between
+        value: Scalar | None = None
+        if self.kind == "text":
+            is_fit = word in self.choices if self.choices else _TEXT.fullmatch(word) is not None
+            value = word if is_fit else None
+        elif self.kind == "yes or no":
+            value = _TRUTHS.get(word.lower())
+        elif _NUMBER.fullmatch(word):
+            number = int(word) if word.isdigit() else float(word)
+            is_fit = number > 0 if self.kind == "number" else isinstance(number, int) and number >= bool(self.input)
+            value = number if is_fit and number < _TOO_MUCH else None
+        if value is None:
+            raise BadSetting(f"{self.name}: found {text!r}; allowed: {self.allowed}")
+        return value
 
     @property
     def allowed(self) -> str:
@@ -126,6 +125,42 @@ def field_named(name: str) -> Field:
     if name not in _BY_SPELLING:
         raise BadSetting(unknown_text("field", name, tuple(FIELDS)).partition("; known:")[0])
     return _BY_SPELLING[name]
+
+
+def read_values(
+    given: Mapping[str, str],
+    fits: Callable[[Field], str],
+    origin: Callable[[str], str],
+    wrong: Callable[[str, str], None],
+) -> dict[str, Value]:
+    """Return the values of these texts by field name. fits: says why a field cannot be there, "" where it can.
+
+    origin: of a name that was given. wrong: gets the name and what is wrong with it.
+    """
+    found: dict[str, Value] = {}
+    for name, text in given.items():
+        try:
+            field = field_named(name)
+            problem = f"{field.name}: given twice" if field.name in found else fits(field)
+            if problem:
+                raise BadSetting(problem)
+            found[field.name] = Value(field.parse(text), origin(name))
+        except BadSetting as error:
+            wrong(name, str(error))
+    return found
+
+
+def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict[str, Value]:
+    """Return what the user gives, by field name. Raises BadSetting with every problem."""
+    problems: list[str] = []
+
+    def fits(field: Field) -> str:
+        return f"{field.name}: {field.why}" if field.is_refused else field.misfit(scenario, kind)
+
+    found = read_values(given, fits, lambda name: "you", lambda name, problem: problems.append(problem))
+    if problems:
+        raise BadSetting("; ".join(problems))
+    return found
 
 
 def required(scenario: Scenario, kind: str) -> tuple[str, ...]:

@@ -1,26 +1,31 @@
-"""The settings that a call asks for: finds the system where none is named, and what was measured on it."""
+"""Which settings hold on a machine: what system of the registry, or of the user, it is, and what was measured on it."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from machine_facts import choose, cpu, gpu_bus, known_systems, nvidia
+from machine_facts import system as systems
+from machine_facts.probe import Machine
 from mlperf_results.appnames import default_run_config
 from mlperf_results.names import Scenario
-from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
-from . import detection
-from .effective import DEFAULT, NS_PER_MS, EffectiveConfig, Value
-from .fields import CPU, FIELDS
-from .registry import Registry
+from .effective import NS_PER_MS, EffectiveConfig
+from .fields import CPU, FIELDS, Value
+from .registry import ADD, Measured, Registry
+from .sheets import DEFAULT, CustomSystem, MachineFacts
 
 SUT_CONFIGS = "get,mlperf,inference,sut,configs"
-Stored = Callable[[dict[str, str]], Mapping[str, Any]]
-"""From inputs of get-mlperf-inference-sut-configs to the content of the file that they name."""
+FOLDER_VARIABLE = "MLPINF_CUSTOM_DEFINITION_PATH"
+"""Of the environment; NVIDIA's harness of v4.1 keeps custom systems there, too."""
+FOLDER_NAME = "mlperf-custom-systems"
 
 
 class StoreError(Exception):
@@ -28,75 +33,133 @@ class StoreError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What is asked for. system: an id; empty: that of this machine, or of the recorded `machine`.
+class Here:
+    """A machine. system: its id, "cpu" without an accelerator that is known. facts: what it is recognised by.
 
-    source: "real", "synthetic" or "tiny", as what was measured is kept. settings: the user's own, by field name.
+    known: the row of the known system, also one with another count. compute_capability: "8.0", empty where not known.
+    banner: what is printed of a recorded machine, empty for this one.
     """
 
-    benchmark: str
-    scenario: Scenario
-    system: str = ""
-    config_ver: str = DEFAULT
-    machine: str = ""
-    source: str = "real"
-    settings: Mapping[str, str] = field(default_factory=dict)
+    system: str
+    facts: MachineFacts
+    known: known_systems.Row | None
+    compute_capability: str
+    reasons: tuple[str, ...]
+    banner: str
+
+    @property
+    def accelerators(self) -> int | None:
+        """The number for `Registry.effective`: None where the system's own is right (a slice of a GPU, a custom id)."""
+        return self.facts.count if self.known and self.known.system_id == self.system and not self.is_slice else None
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is a slice of a GPU."""
+        return bool(self.known and self.known.mig_profile)
+
+
+def own_folder(cmind: Any = None, given: str = "") -> Path:
+    """Return the folder of this user's custom systems: the one that FOLDER_VARIABLE gives, else one in CM's home.
+
+    cmind: CM, where a call of it is made; a plan has none.
+    """
+    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
+    return Path(given or os.environ.get(FOLDER_VARIABLE) or home / FOLDER_NAME).expanduser()
+
+
+def folder_of_call(i: Mapping[str, Any]) -> Path:
+    """Return the same for the call of a hook: a relative one begins where its user is."""
+    env = i["env"]
+    folder = own_folder(getattr(i.get("automation"), "cmind", None), str(env.get(FOLDER_VARIABLE) or ""))
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / folder
+
+
+def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
+    """Return what this machine is, or the recorded one `name` (a folder from `start` on). Raises choose.MachineError.
+
+    A custom system with the same facts comes before a known one: somebody made it for this machine.
+    """
+    chosen = choose.choose(name, start)
+    match, facts, capability = _match(chosen.machine)
+    row = match.row
+    own = [one for one in custom.values() if one.machine == facts]
+    newest = max(own, key=lambda one: (one.date, one.system), default=None)
+    reasons = match.reasons
+    if newest:
+        reasons = (*reasons, f"your own system {newest.system} ({newest.path}) was made for this machine")
+    elif facts.kind != CPU and row is None:
+        reasons = (*reasons, f"without an entry of the registry it is run as {CPU}; to add it: {ADD}")
+    return Here(
+        system=newest.system if newest else row.system_id if row else CPU,
+        facts=facts,
+        known=row,
+        compute_capability=capability,
+        reasons=reasons,
+        banner=chosen.banner,
+    )
+
+
+def _match(machine: Machine) -> tuple[known_systems.Match, MachineFacts, str]:
+    """The known system; what the machine is recognised by; the compute capability of its first GPU."""
+    host = cpu.look(machine)
+    if not (gpu_bus.accelerators(machine) or gpu_bus.jetson_model(machine) or nvidia.look(machine).gpus):
+        match = known_systems.Match("unknown", None, ("no accelerator is here",))
+        return match, MachineFacts(kind=CPU, accelerator="", count=0, cpu=host.model_name, threads=host.threads), ""
+    system = systems.look(machine)
+    match = known_systems.match(system, known_systems.read())
+    gpus = system.driver.gpus
+    key = known_systems.gpu_key(gpus[0].name, gpus[0].memory_mib) if gpus else ""
+    key = key or (match.row.accelerator if match.row else system.jetson_model)
+    kind = match.row.kind if match.row else "jetson" if system.jetson_model else "nvidia" if gpus else CPU
+    count = 0 if kind == CPU else len(gpus) or len(system.present_gpus) or system.neuron_devices or 1
+    facts = MachineFacts(kind=kind, accelerator=key, count=count, cpu=host.model_name, threads=host.threads)
+    return match, facts, gpus[0].compute_capability if gpus else ""
 
 
 def find(
-    registry: Registry, request: Request, start: Path, stored: Stored | None = None
-) -> tuple[EffectiveConfig, detection.Here | None]:
-    """Return the settings, and the machine where no system is named. start: where relative folders begin.
-
-    Raises what `settle` and `detection.look` raise, and names.UnknownName.
-    """
-    asked = (parse_benchmark(request.benchmark)[0], request.scenario)
-    fitting = {name: one for name, one in registry.custom_systems().items() if asked in one.configs}
-    here = None if request.system else detection.look(request.machine, start, fitting)
-    return settle(registry, request, here, stored), here
-
-
-def settle(registry: Registry, request: Request, here: detection.Here | None, stored: Stored | None) -> EffectiveConfig:
-    """Return the settings on the system that the request names, else on that of the machine `here`.
+    registry: Registry,
+    place: Here | str,
+    benchmark: str,
+    scenario: Scenario,
+    config_ver: str = DEFAULT,
+    *,
+    measured: Measured | None = None,
+    user: Mapping[str, str] | None = None,
+) -> EffectiveConfig:
+    """Return the settings on a machine, or on a system that is named. Raises what `Registry.effective` raises.
 
     What was measured holds for this machine only: not for a recorded one, nor for a system of the registry that is
-    named. stored: None where it is not to be looked up. Raises what `Registry.effective` and `stored` raise.
+    named. measured: None where it is not to be looked up. user: the user's own settings, by field name.
     """
-    system, count = (here.system, here.accelerators) if here else (request.system, None)
-    key = (request.benchmark, request.scenario, system, request.config_ver)
-    config = registry.effective(*key, accelerators=count, user=request.settings)
-    is_here = not request.machine and (here is not None or system == CPU or system in registry.custom_systems())
-    if stored is None or not is_here:
-        return config
-    seen = measured_values(stored(stored_under(config, request.source)), config.benchmark, config.scenario)
-    return registry.effective(*key, accelerators=count, measured=seen, user=request.settings)
+    if isinstance(place, Here):
+        system, count, is_here = place.system, place.accelerators, not place.banner
+    else:
+        system, count, is_here = place, None, place == CPU or place in registry.custom
+    return registry.effective(
+        benchmark, scenario, system, config_ver, accelerators=count, measured=measured if is_here else None, user=user
+    )
 
 
-def stored_by(access: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
-    """Return what reads the store by CM's function `access`, each file once; the reading raises StoreError."""
-    read: dict[str, Mapping[str, Any]] = {}
+def measured_by(access: Callable[[dict[str, Any]], dict[str, Any]], source: str) -> Measured:
+    """Return what looks up the measured targets of a configuration by CM's function `access`, each file once.
 
-    def stored(inputs: dict[str, str]) -> Mapping[str, Any]:
-        name = repr(sorted(inputs.items()))
-        if name in read:
-            return read[name]
+    source: "real", "synthetic" or "tiny", as they are kept. It raises StoreError.
+    """
+
+    @cache
+    def content(device: str, backend: str, run_config: str) -> Mapping[str, Any]:
         own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True, "silent": True, "tags": SUT_CONFIGS}
-        answer = access({**own, **inputs})
+        answer = access({**own, "device": device, "backend": backend, "run_config": run_config})
         if answer["return"] > 0:
             raise StoreError(str(answer.get("error", "")))
-        read[name] = next(iter(answer["new_state"]["CM_SUT_CONFIG"].values()))
-        return read[name]
+        found: Mapping[str, Any] = next(iter(answer["new_state"]["CM_SUT_CONFIG"].values()))
+        return found
 
-    return stored
+    def measured(config: EffectiveConfig) -> Mapping[str, Value]:
+        run_config = default_run_config(source, str(config.values["precision"].value))
+        return measured_values(content(config.device, config.backend, run_config), config.benchmark, config.scenario)
 
-
-def stored_under(config: EffectiveConfig, source: str) -> dict[str, str]:
-    """Return the inputs of get-mlperf-inference-sut-configs that name the file for a run of these settings.
-
-    source: "real", "synthetic" or "tiny".
-    """
-    run_config = default_run_config(source, str(config.values["precision"].value))
-    return {"device": config.device, "backend": config.backend, "run_config": run_config}
+    return measured
 
 
 def measured_values(content: Mapping[str, Any], benchmark: str, scenario: Scenario) -> dict[str, Value]:

@@ -1,27 +1,33 @@
-"""The registry: which benchmarks, scenarios, systems and config versions there are, and the settings of each.
-
-Files are read when they are asked for, and checked then; `Registry.check` reads all of them.
-"""
+"""The registry: which benchmarks, scenarios, systems and config versions there are, and the settings of each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from machine_facts import known_systems
-from mlperf_results.backends import misfit
 from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.record import Record
 from mlperf_results.rounds import scenarios_of
 
-from .custom import CustomSystem, read_custom
-from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, EffectiveConfig, Value, scaled, told_lines, user_values
-from .fields import CPU, FIELDS
-from .sheets import Entry, Sheet, read_sheet, usual_entry
+from .effective import EffectiveConfig
+from .fields import CPU, Value, user_values
+from .sheets import (
+    CONFIG_VERSIONS,
+    DEFAULT,
+    HIGH,
+    CustomSystem,
+    Entry,
+    Key,
+    Sheet,
+    read_custom,
+    read_sheet,
+    usual_entry,
+)
 
 SHIPPED = Path(__file__).resolve().parents[1] / "registry"
 """The registry of this repository."""
@@ -33,6 +39,8 @@ TRITON_BACKEND = "triton"
 """What a config_ver with `triton` asks for."""
 _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
 """By kind of accelerator the device, and the backend where the entry names none."""
+Measured = Callable[[EffectiveConfig], Mapping[str, Value]]
+"""What was measured with these settings, by field name."""
 
 
 class RegistryError(ValueError):
@@ -45,70 +53,33 @@ class UnknownConfig(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What `read_registry` gives. Sheets and custom systems are kept once they are read.
+    """What `read_registry` gives. sheets: "cpu" comes first, the user's own systems last. custom: these by id."""
 
-    paths: None where there is no file, and only what is usual holds.
-    """
-
-    paths: Mapping[tuple[str, Scenario], Path | None]
-    custom_paths: Sequence[Path]
+    sheets: Mapping[Key, Sheet]
+    custom: Mapping[str, CustomSystem]
     known: Mapping[str, known_systems.Row]
-    _sheets: dict[tuple[str, Scenario], Sheet] = field(default_factory=dict)
-    _custom: dict[str, CustomSystem] = field(default_factory=dict)
 
     def benchmarks(self) -> tuple[str, ...]:
         """Return the benchmarks by their names without a level, sorted."""
-        return tuple(sorted({name for name, _ in self.paths}))
+        return tuple(sorted({name for name, _ in self.sheets}))
 
     def scenarios(self, benchmark: str) -> tuple[Scenario, ...]:
         """Return the scenarios of a benchmark that have entries. Raises UnknownConfig."""
         name, _ = parse_benchmark(benchmark)
         if name not in self.benchmarks():
             raise UnknownConfig(unknown_text("benchmark", benchmark, self.benchmarks()))
-        return tuple(scenario for scenario in Scenario if (name, scenario) in self.paths)
-
-    def systems(self, benchmark: str, scenario: Scenario) -> tuple[str, ...]:
-        """Return the systems with an entry, "cpu" first, the user's own last. Raises UnknownConfig, RegistryError."""
-        sheet = self.sheet(benchmark, scenario)
-        own = (name for name, one in self.custom_systems().items() if (sheet.benchmark, scenario) in one.configs)
-        return (*sheet.entries, *sorted(own))
-
-    def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
-        """Return the config versions of an entry, "default" first. Raises UnknownConfig and RegistryError."""
-        return tuple(self._entry(self.sheet(benchmark, scenario), system)[0].layers)
+        return tuple(scenario for scenario in Scenario if (name, scenario) in self.sheets)
 
     def sheet(self, benchmark: str, scenario: Scenario) -> Sheet:
-        """Return the entries of the registry. Raises UnknownConfig and RegistryError."""
-        there, key = self.scenarios(benchmark), (parse_benchmark(benchmark)[0], scenario)
+        """Return the entries by system. Raises UnknownConfig."""
+        there, name = self.scenarios(benchmark), parse_benchmark(benchmark)[0]
         if scenario not in there:
-            raise UnknownConfig(f"{key[0]} has no {scenario.value}; it has {', '.join(one.value for one in there)}")
-        if key not in self._sheets:
-            path = self.paths[key]
-            if path is None:
-                self._sheets[key] = Sheet(*key, "", {CPU: usual_entry(RECORDS_BY_NAME[key[0]])})
-            else:
-                sheet, problems = self._read(path)
-                _refuse(problems)
-                self._sheets[key] = sheet
-        return self._sheets[key]
+            raise UnknownConfig(f"{name} has no {scenario.value}; it has {', '.join(one.value for one in there)}")
+        return self.sheets[name, scenario]
 
-    def _read(self, path: Path) -> tuple[Sheet, Sequence[str]]:
-        shown = f"registry/{path.parent.name}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
-        return read_sheet(path, shown, self.known)
-
-    def custom_systems(self) -> Mapping[str, CustomSystem]:
-        """Return the user's systems by id. Raises RegistryError."""
-        if not self._custom:
-            found = [read_custom(path, self.known) for path in self.custom_paths]
-            _refuse([line for _, problems in found for line in problems])
-            self._custom.update({system.system: system for system, _ in found})
-        return self._custom
-
-    def check(self) -> None:
-        """Read everything. Raises RegistryError with all problems of all files."""
-        sheets = [self._read(path)[1] for path in self.paths.values() if path]
-        custom = [read_custom(path, self.known)[1] for path in self.custom_paths]
-        _refuse([line for problems in (*sheets, *custom) for line in problems])
+    def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
+        """Return the config versions of a system, "default" first. Raises UnknownConfig."""
+        return tuple(self._entry(benchmark, scenario, system, None).layers)
 
     def effective(
         self,
@@ -118,98 +89,84 @@ class Registry:
         config_ver: str = DEFAULT,
         *,
         accelerators: int | None = None,
-        measured: Mapping[str, Value] | None = None,
+        measured: Measured | None = None,
         user: Mapping[str, str] | None = None,
     ) -> EffectiveConfig:
         """Return the settings that hold; later wins: entry, config_ver, the user's system, measured here, the user.
 
         benchmark: with or without its level (a name of 99.9 % means high accuracy). accelerators: how many there are,
-        where they are not as many as the system has: rates are then scaled. measured: by field name
-        (`lookup.measured_values`). user: texts by field name. Raises UnknownConfig, RegistryError and
-        fields.BadSetting.
+        where they are not as many as the system has: rates are then scaled. user: texts by field name. Raises
+        UnknownConfig, fields.BadSetting, and what `measured` raises.
         """
-        sheet = self.sheet(benchmark, scenario)
-        config_ver = _with_level(config_ver, parse_benchmark(benchmark)[1])
-        entry, usual = self._entry(sheet, system)
-        count = usual if accelerators is None else accelerators
+        entry = self._entry(benchmark, scenario, system, accelerators)
+        name, level = parse_benchmark(benchmark)
+        config_ver = _with_level(config_ver, level)
         if config_ver not in entry.layers:
-            what = f"config_ver of {sheet.name} on {system}"
+            what = f"config_ver of {name} {scenario.value} on {system}"
             raise UnknownConfig(unknown_text(what, config_ver, tuple(entry.layers)))
-        values = {
-            name: scaled(one, FIELDS[name], count, entry.count, entry.system)
-            for name, one in {**entry.layers[DEFAULT], **entry.layers[config_ver]}.items()
-            if entry.has_targets or not FIELDS[name].is_target
-        }
-        values |= {**entry.own, **(measured or {}), **user_values(user or {}, scenario, entry.kind)}
+        known = {**entry.layers[DEFAULT], **entry.layers[config_ver]}
+        given = user_values(user or {}, scenario, entry.kind)
         device, backend = _DEVICE_OF_KIND[entry.kind]
-        backend = str(values["backend"].value) if "backend" in values else backend
-        backend = TRITON_BACKEND if "triton" in config_ver else backend
-        official = RECORDS_BY_NAME[sheet.benchmark].names[-1 if config_ver.startswith(HIGH) else 0]
-        return EffectiveConfig(
-            benchmark=official,
+        if asked := given.get("backend") or known.get("backend"):
+            backend = str(asked.value)
+        config = EffectiveConfig(
+            benchmark=RECORDS_BY_NAME[name].names[-1 if config_ver.startswith(HIGH) else 0],
             scenario=scenario,
-            system=system if count == usual else f"{re.sub(rf'x{usual}$', '', system)}x{count}",
-            accelerators=count,
+            system=entry.system,
+            accelerators=entry.count,
             config_ver=config_ver,
             device=device,
-            backend=backend,
+            backend=TRITON_BACKEND if "triton" in config_ver else backend,
             source=entry.source,
-            file=sheet.file,
-            values=values,
-            told=(*entry.notes, *told_lines(values, official, scenario, backend, misfit(backend, official, device))),
+            file=entry.file,
+            values={**known, **given},
+            notes=entry.notes,
         )
+        return replace(config, values={**known, **measured(config), **given}) if measured else config
 
-    def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
-        """What a system starts from, and how many accelerators it has. Raises UnknownConfig and RegistryError."""
-        if entry := sheet.entries.get(system):
-            return entry, entry.count
-        row = self.known.get(system)
-        if row is None:
-            custom = self.custom_systems().get(system)
-            if custom is None:
-                raise UnknownConfig(self._no_system(sheet, system))
-            return self._own_entry(sheet, custom), custom.machine.count
-        rows = [self.known[name] for name in sheet.entries if name != CPU]
-        near = nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
-        if near is None or row.mig_profile:
-            raise UnknownConfig(self._no_system(sheet, system))
-        note = f"no entry for {system}: that of {near.system_id} is used, which has the same accelerators"
-        return replace(sheet.entries[near.system_id], notes=(note,)), row.count
+    def _entry(self, benchmark: str, scenario: Scenario, system: str, count: int | None) -> Entry:
+        """The entry of a system with so many accelerators (None: its own), or that of one that has the same ones.
 
-    def _own_entry(self, sheet: Sheet, custom: CustomSystem) -> Entry:
-        """What a custom system starts from: no targets of other accelerators."""
-        parent, own = custom.configs.get((sheet.benchmark, sheet.scenario), ("", {}))
-        if parent not in sheet.entries:
-            has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.configs))
-            raise UnknownConfig(f"{custom.system} has no entry for {sheet.name}; it has {has} ({custom.path})")
-        entry, row = replace(sheet.entries[parent], own=own), self.known.get(parent)
-        if entry.kind != custom.machine.kind:
-            raise UnknownConfig(f"{custom.path}: {parent} has another kind of accelerator than {custom.system}")
-        if not row or row.accelerator == custom.machine.accelerator:
-            return entry
-        measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={custom.system}"
-        note = f"the targets of {entry.system} are left out: it has other accelerators; {measure}"
-        return replace(entry, has_targets=False, notes=(note,))
+        Raises UnknownConfig.
+        """
+        sheet, row = self.sheet(benchmark, scenario), self.known.get(system)
+        parent, notes = sheet.get(system), list[str]()
+        if parent is None and row is not None and not row.mig_profile:
+            rows = [self.known[name] for name in sheet if name in self.known]
+            near = nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
+            if near is not None:
+                parent = sheet[near.system_id]
+                notes += [f"no entry for {system}: that of {near.system_id} is used, which has the same accelerators"]
+        if parent is None:
+            raise UnknownConfig(self._no_system(parse_benchmark(benchmark)[0], scenario, system))
+        usual = row.count if row else parent.count
+        name = system if count in (None, usual) else f"{re.sub(rf'x{usual}$', '', system)}x{count}"
+        return replace(parent.of(name, usual if count is None else count), notes=(*parent.notes, *notes))
 
-    def _no_system(self, sheet: Sheet, system: str) -> str:
-        there = self.systems(sheet.benchmark, sheet.scenario)
-        near = [name for name, one in self.paths if one is sheet.scenario and name.startswith(f"{sheet.benchmark}-")]
-        others = [name for name in near if system in self.sheet(name, sheet.scenario).entries]
+    def _no_system(self, benchmark: str, scenario: Scenario, system: str) -> str:
+        what, there = f"{benchmark} {scenario.value}", tuple(self.sheets[benchmark, scenario])
+        if custom := self.custom.get(system):
+            has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.entries))
+            return f"{system} has no entry for {what}; it has {has} ({custom.path})"
+        others = [
+            name for (name, one), sheet in self.sheets.items()
+            if one is scenario and name.startswith(f"{benchmark}-") and system in sheet
+        ]  # fmt: skip
         if others:
-            return f"{sheet.name} has no entry for {system}, but {', '.join(others)} has"
+            return f"{what} has no entry for {system}, but {', '.join(others)} has"
         if system in self.known:
-            return f"nothing is known of {sheet.name} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
-        return unknown_text(f"system of {sheet.name}", system, there)
+            return f"nothing is known of {what} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
+        return unknown_text(f"system of {what}", system, there)
 
 
 def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
     """Return the registry of these folders: `<benchmark>/<Scenario>.yaml`, and custom systems `<id>.yaml`.
 
-    Networks that they have no file of have what is usual. Raises RegistryError for files that are no benchmark's or no
-    scenario's.
+    Networks that they have no file of have what is usual. Raises RegistryError with all problems of all files.
     """
+    known = {row.system_id: row for row in known_systems.read()}
     names = {scenario.value: scenario for scenario in Scenario}
-    paths: dict[tuple[str, Scenario], Path | None] = {}
+    sheets: dict[Key, Sheet] = {}
     problems = []
     for path in (path for folder in folders for path in sorted(folder.glob("*/*.yaml"))):
         if path.stem not in names:
@@ -217,18 +174,24 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
         elif path.parent.name not in RECORDS_BY_NAME:
             problems.append(f"{path}: {unknown_text('benchmark', path.parent.name, tuple(RECORDS_BY_NAME))}")
         else:
-            paths.setdefault((path.parent.name, names[path.stem]), path)
-    _refuse(problems)
-    networks = (record for record in RECORDS.values() if record.generation is None)
-    for key in ((record.name, scenario) for record in networks for scenario in scenarios_of(record.names[0])):
-        paths.setdefault(key, None)
-    custom = sorted(path for folder in folders for path in folder.glob("*.yaml"))
-    return Registry(paths, custom, {row.system_id: row for row in known_systems.read()})
-
-
-def _refuse(problems: Sequence[str]) -> None:
+            shown = f"registry/{path.parent.name}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
+            sheet, wrong = read_sheet(path, shown, known)
+            sheets.setdefault((path.parent.name, names[path.stem]), sheet)
+            problems += wrong
+    for record in (record for record in RECORDS.values() if record.generation is None):
+        for scenario in scenarios_of(record.names[0]):
+            sheets.setdefault((record.name, scenario), {CPU: usual_entry(record)})
+    custom: dict[str, CustomSystem] = {}
+    for path in sorted(path for folder in folders for path in folder.glob("*.yaml")):
+        custom[path.stem], wrong = read_custom(path, sheets, known)
+        problems += wrong
     if problems:
-        raise RegistryError("the registry of configurations is wrong:\n  " + "\n  ".join(problems))
+        raise RegistryError("the registry of configurations is wrong:\n  " + "\n  ".join(dict.fromkeys(problems)))
+    with_own = {
+        key: {**sheet, **{name: one.entries[key] for name, one in custom.items() if key in one.entries}}
+        for key, sheet in sheets.items()
+    }
+    return Registry(with_own, custom, known)
 
 
 def _with_level(config_ver: str, level: float | None) -> str:

@@ -1,4 +1,6 @@
-"""One file of the registry, `registry/<benchmark>/<Scenario>.yaml`, as checked entries.
+"""The files of settings, read as checked entries.
+
+The registry has `registry/<benchmark>/<Scenario>.yaml`:
 
     sources:
       v0.7: {text: "mlcommons/inference_results_v0.7 ... @ 31060d57", date: 2026-11-23}
@@ -18,38 +20,62 @@
 
 A system has what its parent has, and its own; so have its config versions. A benchmark whose settings nobody published
 has no file: `usual_entry` has what holds on a machine without accelerator.
+
+A custom system has `<folder>/<id>.yaml`, written by add-mlperf-custom-system and edited by its user:
+
+    system: my_box
+    date: 2026-11-23
+    machine:                      # what it was made on, and is recognised by
+      kind: nvidia
+      accelerator: A100-SXM4-40GB
+      count: 4
+      cpu: AMD EPYC 7742 64-Core Processor
+      threads: 128
+    configs:
+      resnet50:
+        Server:
+          from: A100-SXM4x8       # an entry of the registry; its rates are scaled 4/8
+          gpu_batch_size: 96      # the user's own, over all of that
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from machine_facts.known_systems import Row
 from mlperf_results.backends import default_backend, default_precision, misfit
 from mlperf_results.benchmarks import record_of
-from mlperf_results.names import Scenario, unknown_text
+from mlperf_results.names import Scenario, UnknownName, parse_scenario, unknown_text
 from mlperf_results.record import Record
 
 from .blocks import Block, read_block
-from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, Value
-from .fields import CPU, BadSetting, field_named, required
+from .fields import CPU, FIELDS, Value, read_values, required
 
+DEFAULT, HIGH = "default", "high_accuracy"
+CONFIG_VERSIONS = (DEFAULT, HIGH, "triton", f"{HIGH}_triton", "openvino")
+"""Each names a harness, with HIGH for the level of 99.9 %; power is always at its most."""
 OURS = "crowdperf's default; the harness finds batch size, instances and target on the machine"
 """Where the settings come from that no file has."""
+ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+"""What NVIDIA's add_custom_system.py (mlcommons/inference_results_v4.1) takes for an id; read 2026-11-23."""
+KINDS = (CPU, "nvidia", "jetson")
 _TOP = ("sources", "base", "systems")
 _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+Key = tuple[str, Scenario]
+"""A benchmark by its name without a level, and a scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One system of a file with all that it has, own and from its parents.
+    """One system in one benchmark and scenario with all that it has, own and from its parents.
 
     layers: by config_ver what it changes; "default", always there and first, is what holds without. count: the
-    accelerators that its rates are of, 0 for "cpu". own: what a custom system has over all of that. has_targets:
-    whether its rates and latencies hold for the system that uses it. notes: what is said where that is another one.
+    accelerators that its rates are of, 0 for "cpu". source, file: where that is from; no file for what is usual.
+    notes: what is said where it is used.
     """
 
     system: str
@@ -57,24 +83,55 @@ class Entry:
     source: str
     layers: Mapping[str, Mapping[str, Value]]
     count: int = 0
-    own: Mapping[str, Value] = field(default_factory=dict)
-    has_targets: bool = True
+    file: str = ""
     notes: tuple[str, ...] = ()
 
+    def of(self, system: str, count: int, *, has_targets: bool = True, own: Mapping[str, Value] | None = None) -> Entry:
+        """Return what it means for another system: rates in proportion to the `count` of its accelerators.
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """One benchmark in one scenario: its file, empty without one, and its entries by system."""
+        has_targets: whether rates and latencies hold there at all. own: what that system has over all of it.
+        """
+        layers = {
+            version: {
+                name: self._scaled(name, one, count)
+                for name, one in changes.items() if has_targets or not FIELDS[name].is_target
+            } | dict(own or {})
+            for version, changes in self.layers.items()
+        }  # fmt: skip
+        return replace(self, system=system, count=count, layers=layers)
 
-    benchmark: str
-    scenario: Scenario
-    file: str
-    entries: Mapping[str, Entry]
+    def _scaled(self, name: str, value: Value, count: int) -> Value:
+        if not FIELDS[name].is_rate or count == self.count:
+            return value
+        exact = Fraction(str(value.value)) * count / self.count
+        number = int(exact) if exact.denominator == 1 else float(f"{float(exact):.9g}")
+        return Value(number, f"scaled {count}/{self.count} from {self.system}")
 
-    @property
-    def name(self) -> str:
-        """Benchmark and scenario, as messages have them."""
-        return f"{self.benchmark} {self.scenario.value}"
+
+Sheet = Mapping[str, Entry]
+"""The entries of one benchmark in one scenario, by system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """What a custom system is recognised by. count: its accelerators, 0 for kind cpu."""
+
+    kind: str
+    accelerator: str
+    count: int
+    cpu: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomSystem:
+    """A system of the user, with its entries."""
+
+    system: str
+    date: str
+    machine: MachineFacts
+    entries: Mapping[Key, Entry]
+    path: Path
 
 
 def usual_entry(record: Record) -> Entry:
@@ -93,10 +150,9 @@ def _ours(**values: str) -> dict[str, Value]:
     return {name: Value(value, "crowdperf's default") for name, value in values.items()}
 
 
-def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet, tuple[str, ...]]:
+def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet, list[str]]:
     """Return a file and all that is wrong with it. shown: the file in origins. Raises OSError."""
-    root = read_block(path.read_text(encoding="utf-8"), shown)
-    sheet = Sheet(path.parent.name, Scenario(path.stem), str(path), {})
+    root, key = read_block(path.read_text(encoding="utf-8"), shown), (path.parent.name, Scenario(path.stem))
     for name in root.values:
         if name not in _TOP:
             root.wrong(unknown_text("key", name, _TOP), name)
@@ -109,21 +165,26 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
         root.wrong("missing, and no base", "systems")
     sources = {name: _source(block) for name, block in root.blocks("sources").items()}
     kinds = {name: CPU if name == CPU else known[name].kind if name in known else "" for name in blocks}
-    counts = {name: row.count for name, row in known.items()}
-    own = {name: _own(sheet, name, block, kinds[name], sources) for name, block in blocks.items()}
+    own = {name: _layers(key, block, kinds[name]) for name, block in blocks.items()}
     parents = {name: _parent(name, block, kinds) for name, block in blocks.items()}
-    usual = usual_entry(record_of(sheet.benchmark))
-    entries = {CPU: usual}
+    usual = usual_entry(record_of(key[0]))
+    entries = {CPU: replace(usual, file=str(path))}
     for name, block in blocks.items():
         if not kinds[name]:
             block.wrong(unknown_text("system", name, tuple(known)))
-        chain = _chain(name, block, parents)
-        whole = _whole([*([usual] if name == CPU else []), *(own[one] for one in reversed(chain))])
-        entries[name] = replace(whole, count=counts.get(name, 0))
-        missing = [one for one in required(sheet.scenario, kinds[name]) if one not in entries[name].layers[DEFAULT]]
-        if missing:
+        layers: dict[str, Mapping[str, Value]] = dict(usual.layers) if name == CPU else {}
+        for one in reversed(_chain(name, block, parents)):
+            layers |= {version: {**layers.get(version, {}), **changes} for version, changes in own[one].items()}
+        if missing := [one for one in required(key[1], kinds[name]) if one not in layers[DEFAULT]]:
             block.wrong(f"required and missing: {', '.join(missing)}")
-    return replace(sheet, entries=entries), tuple(dict.fromkeys(root.problems))
+        source = block.text("source")
+        if source not in sources:
+            block.wrong(
+                unknown_text("source", source, tuple(sources)) if source else "missing: a name of sources", "source"
+            )
+        count, text = known[name].count if name in known else 0, sources.get(source, "")
+        entries[name] = Entry(system=name, kind=kinds[name], source=text, layers=layers, count=count, file=str(path))
+    return entries, root.problems
 
 
 def _source(block: Block) -> str:
@@ -133,46 +194,35 @@ def _source(block: Block) -> str:
     return f"{text}, {date}"
 
 
-def _own(sheet: Sheet, name: str, block: Block, kind: str, sources: Mapping[str, str]) -> Entry:
-    """What a block itself says."""
-    source = block.text("source")
-    if source not in sources:
-        unknown = unknown_text("source", source, tuple(sources))
-        block.wrong(unknown if source else "missing: a name of sources", "source")
-    layers = {DEFAULT: values_of(block, sheet.scenario, kind, ("source", "from", "config_ver"))}
+def _layers(key: Key, block: Block, kind: str) -> dict[str, Mapping[str, Value]]:
+    """What a block itself says, by config_ver."""
+    layers: dict[str, Mapping[str, Value]] = {DEFAULT: _values(block, key[1], kind, ("source", "from", "config_ver"))}
     for version, changes in block.blocks("config_ver").items():
         if version not in CONFIG_VERSIONS or version == DEFAULT:
             changes.wrong(unknown_text("config_ver", version, CONFIG_VERSIONS[1:]))
-        elif version.startswith(HIGH) and 0.999 not in record_of(sheet.benchmark).levels:
-            changes.wrong(f"{sheet.benchmark} has no level of 99.9 %")
-        layers.setdefault(version, values_of(changes, sheet.scenario, kind))
-    return Entry(system=name, kind=kind, source=sources.get(source, ""), layers=layers)
+        elif version.startswith(HIGH) and 0.999 not in record_of(key[0]).levels:
+            changes.wrong(f"{key[0]} has no level of 99.9 %")
+        layers.setdefault(version, _values(changes, key[1], kind))
+    return layers
 
 
-def values_of(block: Block, scenario: Scenario, kind: str, other_keys: tuple[str, ...] = ()) -> dict[str, Value]:
-    """Return the settings of a block by field name, for a kind of accelerator; what is wrong is noted."""
-    found: dict[str, Value] = {}
-    for name in (one for one in block.values if one not in other_keys):
-        try:
-            row = field_named(name)
-            problem = row.misfit(scenario, kind)
-            if row.name in found:
-                problem = f"{row.name} is here twice: {name} is another spelling of it"
-            if problem:
-                raise BadSetting(problem)
-            found[row.name] = Value(row.checked(block.values[name]), f"{block.file}:{block.lines[name]}")
-        except BadSetting as error:
-            block.wrong(str(error).removeprefix(f"{name}: "), name)
-    return found
+def _values(block: Block, scenario: Scenario, kind: str, other_keys: tuple[str, ...] = ()) -> dict[str, Value]:
+    """The settings of a block by field name, for a kind of accelerator; what is wrong is noted."""
+    return read_values(
+        {name: block.text(name) for name in block.values if name not in other_keys},
+        lambda field: field.misfit(scenario, kind),
+        lambda name: f"{block.file}:{block.lines[name]}",
+        lambda name, problem: block.wrong(problem.removeprefix(f"{name}: "), name),
+    )
 
 
 def _parent(name: str, block: Block, kinds: Mapping[str, str]) -> str:
     """The one parent of an entry, a system of the same file and kind of accelerator; "" without."""
-    found = block.values.get("from", "")
-    if isinstance(found, list):
-        problem = f"{len(found)} parents; allowed: one"
-    elif not isinstance(found, str):
-        problem = f"found {found!r}; allowed: a system of this file"
+    value, found = block.values.get("from", ""), block.text("from")
+    if isinstance(value, list):
+        problem = f"{len(value)} parents; allowed: one"
+    elif not isinstance(value, str):
+        problem = "found a mapping; allowed: a system of this file"
     elif "/" in found:
         problem = f"{found} is of another benchmark or scenario; allowed: one of this file"
     elif found and found not in kinds:
@@ -197,10 +247,41 @@ def _chain(name: str, block: Block, parents: Mapping[str, str]) -> list[str]:
     return chain
 
 
-def _whole(chain: list[Entry]) -> Entry:
-    """The last entry of a chain with all that its parents have, the first of all first."""
-    layers: dict[str, dict[str, Value]] = {}
-    for one in chain:
-        for version, changes in one.layers.items():
-            layers[version] = {**layers.get(version, {}), **changes}
-    return replace(chain[-1], layers=layers)
+def read_custom(path: Path, sheets: Mapping[Key, Sheet], known: Mapping[str, Row]) -> tuple[CustomSystem, list[str]]:
+    """Return a custom system and all that is wrong with its file. Raises OSError."""
+    root = read_block(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    name, facts = root.text("system"), root.block("machine")
+    if not ID_PATTERN.fullmatch(name) or name != path.stem:
+        root.wrong(f"found {name!r}; allowed: {path.stem}, letters, digits and _, a letter first", "system")
+    count, threads = (int(text) if (text := facts.text(one)).isdecimal() else 0 for one in ("count", "threads"))
+    kind, accelerator, cpu = (facts.text(one) for one in ("kind", "accelerator", "cpu"))
+    if kind not in KINDS or (kind != CPU) != (count > 0):
+        root.wrong(f"allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}", "machine")
+    machine = MachineFacts(kind=kind, accelerator=accelerator, count=count, cpu=cpu, threads=threads)
+    entries: dict[Key, Entry] = {}
+    for benchmark, block in root.blocks("configs").items():
+        for word, row in block.blocks().items():
+            try:
+                key = benchmark, parse_scenario(word)
+            except UnknownName as error:
+                row.wrong(str(error))
+                continue
+            own, parent = _values(row, key[1], kind, ("from",)), sheets.get(key, {}).get(row.text("from"))
+            if parent is None:
+                row.wrong(f"allowed: {', '.join(sheets.get(key, ())) or 'nothing, there is no such benchmark'}", "from")
+            elif parent.kind != kind:
+                row.wrong(f"{parent.system} has another kind of accelerator than {name}", "from")
+            elif not root.problems:
+                entries[key] = _own_entry(name, machine, own, parent, known)
+    return CustomSystem(system=name, date=root.text("date"), machine=machine, entries=entries, path=path), root.problems
+
+
+def _own_entry(
+    name: str, machine: MachineFacts, own: Mapping[str, Value], parent: Entry, known: Mapping[str, Row]
+) -> Entry:
+    """An entry of a custom system: its own values over its parent's, whose targets are of the same accelerators."""
+    is_same = parent.system == CPU or known[parent.system].accelerator == machine.accelerator
+    measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={name}"
+    note = f"the targets of {parent.system} are left out: it has other accelerators; {measure}"
+    entry = parent.of(name, machine.count, has_targets=is_same, own=own)
+    return entry if is_same else replace(entry, notes=(note,))
