@@ -41,7 +41,7 @@ def plan_of(row: dict[str, Any], folder: Path, **more: str) -> Any:
     if "MACHINE" not in values:
         env |= {"CM_MAKE_SOURCE": "tiny", "CM_MAKE_USE_CPU": "1"}
     asked = request.read({**env, "CM_MAKE_GOAL": "plan", "CM_MAKE_TARGET": target}, {}, folder)
-    return plans.plan_of(asked, around.Around(asked, RECIPES, "TIME"))
+    return plans.plan_of(around.Around(asked, "TIME"))
 
 
 def here(row: dict[str, Any]) -> str:

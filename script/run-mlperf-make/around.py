@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from machine_facts import choose, neuron, nvidia
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import CPU, FIELDS
+from mlperf_configs.fields import CPU
 from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Measured, Registry, read_registry
-from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Scenario
 
@@ -21,27 +19,27 @@ from . import views
 from .request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class NewestRun:
-    """The newest performance run of a benchmark in a scenario; `folder` is below the workspace."""
+class KeptRun(NamedTuple):
+    """A run that the workspace has kept. folder: below the workspace. name: <system>/<benchmark>/<Scenario>."""
 
     benchmark: str
     scenario: Scenario
     folder: str
-    system: str
+    name: str
 
 
 class Around:
-    """recipes: the folder of all recipes. stamp: the time of the call, as NVIDIA names folders of logs.
+    """A call and what is around it. stamp: its time, as NVIDIA names folders of logs.
 
     cmind: CM, whose `access` reads what was measured here; None in `cm plan`. machine: the name of a recorded one.
     Everything that reads the registry or the machine raises RegistryError and choose.MachineError.
     """
 
-    def __init__(self, request: Request, recipes: Path, stamp: str, cmind: Any = None) -> None:
-        self.folder, self.recipes, self.stamp, self.cmind = request.folder, recipes, stamp, cmind
-        self.machine, self.source = request.text("MACHINE"), request.text("SOURCE") or "real"
-        self.is_cpu = request.is_on("USE_CPU") or request.work in ("run_cpu_harness", "run_inferentia_harness")
+    def __init__(self, request: Request, stamp: str, cmind: Any = None) -> None:
+        self.request, self.folder, self.stamp, self.cmind = request, request.folder, stamp, cmind
+        self.machine, self.source = request.values["MACHINE"], request.values["SOURCE"] or "real"
+        self.is_neuron = request.work == "run_inferentia_harness"
+        self.is_cpu = request.is_on("USE_CPU") or self.is_neuron or request.work == "run_cpu_harness"
 
     @cached_property
     def registry(self) -> Registry:
@@ -67,28 +65,10 @@ class Around:
     def _measured(self) -> Measured | None:
         return lookup.measured_by(self.cmind.access, self.source) if self.cmind else None
 
-    @cached_property
-    def fields(self) -> Sequence[str]:
-        """The fields of a configuration, and their earlier spellings."""
-        return [name for row in FIELDS.values() for name in (row.name, *row.spellings)]
-
-    @cached_property
-    def backends(self) -> Sequence[str]:
-        """The backends of the harness."""
-        return app_names(recipe_meta(self.recipes, APP_RECIPE)).backends
-
     def missing(self, device: str) -> str:
-        """Why a device cannot be used on this machine; empty where it can."""
+        """Why a device cannot be used on this machine; empty where it can, and in a plan for a recorded one."""
         look = {"cuda": nvidia.missing_gpu, "inferentia": neuron.missing}.get(device)
-        return look(choose.choose(self.machine, self.folder).machine) if look else ""
-
-    def recipe_tags(self, part: str) -> Mapping[str, str]:
-        """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""
-        known = RECORDS_BY_NAME.items()
-        kind = {"data": "dataset"}.get(part, part)
-        return {
-            name: getattr(one.recipes, kind) for name, one in known if not one.is_default and one.generation is None
-        }
+        return look(choose.choose(self.machine, self.folder).machine) if look and not self.machine else ""
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, str]]:
@@ -99,13 +79,20 @@ class Around:
         """The line of the call behind a link of the workspace."""
         return views.made_by(self.folder, self.notes, place)
 
-    def newest_runs(self, *, with_accuracy: bool) -> Sequence[NewestRun]:
+    def newest_runs(self, *, with_accuracy: bool) -> list[KeptRun]:
         """The newest performance run of each benchmark and scenario."""
-        found: dict[tuple[str, str], NewestRun] = {}
+        found: dict[tuple[str, str], KeptRun] = {}
         inner = ("performance/run_1", "accuracy") if with_accuracy else ("performance/run_1",)
         for place, note in self.notes.items():
-            system, benchmark, scenario = Path(place).parts[-3:]
+            *_, system, benchmark, scenario = Path(place).parts
             source = self.folder / note["target"]
             if note.get("kind") == "run" and all(RunPaths(source / one).summary_log.is_file() for one in inner):
-                found[benchmark, scenario] = NewestRun(benchmark, Scenario(scenario), note["target"], system)
+                name = f"{system}/{benchmark}/{scenario}"
+                found[benchmark, scenario] = KeptRun(benchmark, Scenario(scenario), note["target"], name)
         return [found[key] for key in sorted(found)]
+
+
+def recipe_tags(part: str) -> Mapping[str, str]:
+    """By benchmark the tags of the recipe for a part: model, dataset or preprocessed; "" where it has none."""
+    known = {name: one for name, one in RECORDS_BY_NAME.items() if not one.is_default and one.generation is None}
+    return {name: getattr(one.recipes, part) for name, one in known.items()}

@@ -1,7 +1,7 @@
 """Hooks of run-mlperf-make: the targets of NVIDIA's Makefile as recipe calls.
 
-`request.py` and `run_args.py` read the call, `plans.py` and `calls.py` decide what is called, `doing.py` calls it,
-`views.py` shows what came out in the workspace, which `workspace.py` makes.
+`request.py` and `run_args.py` read the call, `plans.py` decides what is called, `doing.py` calls it, `views.py` shows
+what came out in the workspace, which `workspace.py` makes; `tables.yaml` has what all of them know.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from mlperf_configs.lookup import StoreError
 from mlperf_configs.registry import RegistryError
 from mlperf_results.recipecalls import passed_on_inputs
 
-from . import doing, pages, plans, request, workspace
+from . import doing, pages, plans, request, views, workspace
 from .around import Around
 from .request import MakeError
 
 STAMP = "%Y.%m.%d-%H.%M.%S"
 """How NVIDIA's harness names folders of logs."""
-RUNNING = ("run", "run_harness", "run_cpu_harness")
-EVERYTHING = (*RUNNING, "generate_engines", "calibrate")
-"""Targets that do all there is without RUN_ARGS, and show it first."""
 HINTS = {
     RegistryError: "cm run script --tags=get,mlperf,benchmark,config --check",
     MachineError: "make info",
@@ -36,17 +33,19 @@ HINTS = {
 PROBLEMS = (MakeError, *HINTS)
 
 
-def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[request.Request, Around, plans.Plan]:
-    """The call, what is around it, and its plan; `is_stamped`: the time is taken for its runs. Raises MakeError."""
-    env = i["env"]
-    folder, recipes = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    asked = request.read(env, os.environ, folder)
+def _folder(env: dict[str, Any]) -> Path:
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+
+
+def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[Around, plans.Plan]:
+    """What is around the call, and its plan; `is_stamped`: the time is taken for its runs. Raises MakeError."""
+    asked, cmind = request.read(i["env"], os.environ, _folder(i["env"])), getattr(i.get("automation"), "cmind", None)
     while True:
-        cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-        around = Around(asked, recipes, time.strftime(STAMP), cmind)
-        plan = plans.plan_of(asked, around)
-        if not is_stamped or asked.target not in RUNNING or _take(folder / "build/runs" / around.stamp):
-            return asked, around, plan
+        around = Around(asked, time.strftime(STAMP), cmind)
+        plan = plans.plan_of(around)
+        is_run = is_stamped and "harness" in plans.steps_of(asked.target)[1]
+        if not is_run or _take(asked.folder / "build/runs" / around.stamp):
+            return around, plan
         time.sleep(1)  # another call has this second
 
 
@@ -71,7 +70,7 @@ def failure(error: Exception) -> dict[str, Any]:
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: the recipe calls of the target; changes nothing."""
     try:
-        calls = () if i["env"].get("CM_MAKE_INIT") else plan_of(i, is_stamped=False)[2].calls
+        calls = () if i["env"].get("CM_MAKE_INIT") else plan_of(i, is_stamped=False)[1].calls
     except PROBLEMS as error:
         return failure(error)
     common = passed_on_inputs(i["input"])
@@ -79,33 +78,30 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: makes the target."""
+    """CM hook: makes the target, or the workspace."""
+    env = i["env"]
     try:
-        if i["env"].get("CM_MAKE_INIT"):
-            return init(i["env"])
-        asked, around, made = plan_of(i, is_stamped=True)
-        for remark in made.remarks:
-            doing.say(remark)
-        if asked.work in EVERYTHING and not (asked.is_plan or asked.text("RUN_ARGS")):
-            doing.say(pages.plan_text(asked, made, around))
-        if asked.is_plan or asked.target in pages.LOCAL:
-            shown = pages.plan_text(asked, made, around) if asked.is_plan else pages.LOCAL[asked.target](asked, around)
-            print(shown, flush=True)
+        if env.get("CM_MAKE_INIT"):
+            root = _folder(env) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
+            cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
+            submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
+            made = workspace.make_workspace(root, submitter, division, cm)
+            print(f"{made / 'Makefile'}: make help lists its targets", flush=True)
             return {"return": 0}
-        problems = doing.perform(made, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
+        around, found = plan_of(i, is_stamped=True)
+        asked = around.request
+        for remark in found.remarks:
+            views.say(remark)
+        if found.configs and not (asked.is_plan or asked.values["RUN_ARGS"]):  # all that there is: shown first
+            views.say(pages.plan_text(around, found))
+        if asked.is_plan or asked.target in pages.LOCAL:
+            text = pages.plan_text(around, found) if asked.is_plan else pages.LOCAL[asked.target](around)
+            print(text, flush=True)
+            return {"return": 0}
+        problems = doing.perform(found, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
     except PROBLEMS as error:
         return failure(error)
     except doing.CallFailed as error:
         return error.answer
     told = "\n  ".join(["not passed:", *problems, "hint: what each recipe said of it is above"])
     return {"return": 1, "error": told} if problems else {"return": 0}
-
-
-def init(env: dict[str, Any]) -> dict[str, Any]:
-    """Makes a workspace."""
-    root = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
-    cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
-    submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
-    folder = workspace.make_workspace(root, submitter, division, cm)
-    print(f"{folder / 'Makefile'}: make help lists its targets", flush=True)
-    return {"return": 0}

@@ -9,35 +9,33 @@ import sys
 from collections.abc import Callable, Mapping
 
 from mlperf_results.benchmarks import record_of
-from mlperf_results.names import ExecutionMode, Mode, counted
+from mlperf_results.names import ExecutionMode, counted
 
 from . import views
 from .around import Around
-from .calls import RecipeCall
-from .plans import Plan
-from .request import MakeError, Request
-from .tables import table
+from .plans import Plan, RecipeCall
+from .request import MakeError, table
 
 GB = 10**9
 
 
-def help_text(request: Request, around: Around) -> str:
+def help_text(around: Around) -> str:
     """The targets and variables."""
     targets = [f"  {name:<24}{row[0]}" for name, row in table("targets").items()]
     variables = [f"  {name:<24}{row[1]}" for name, row in table("variables").items()]
     return "\n".join(["make TARGET [VARIABLE=value ...]", "", *targets, "", *variables])
 
 
-def info_text(request: Request, around: Around) -> str:
+def info_text(around: Around) -> str:
     """The workspace, the machine and the versions."""
-    links = {place: request.folder / place for place in views.BUILD_LINKS}
-    engines = [place for place in around.notes if place.startswith("build/engines/") and around.made_by(place)]
+    values, folder = around.request.values, around.folder
+    links = {place: folder / place for place in views.BUILD_LINKS}
     rows = {
-        "workspace": request.folder,
-        "submitter": request.text("SUBMITTER") or "not set",
-        "scratch space": request.text("MLPERF_SCRATCH_PATH") or "MLPERF_SCRATCH_PATH is not set",
+        "workspace": folder,
+        "submitter": values["SUBMITTER"] or "not set",
+        "scratch space": values["MLPERF_SCRATCH_PATH"] or "MLPERF_SCRATCH_PATH is not set",
         **{place: os.readlink(path) if path.is_symlink() else "make link_dirs" for place, path in links.items()},
-        "engines": len(engines),
+        "engines": sum(place.startswith("build/engines/") and bool(around.made_by(place)) for place in around.notes),
         "runs": sum(note.get("kind") == "run" for note in around.notes.values()),
         "system": f"{around.system} ({'; '.join(around.here.reasons) or 'as listed'})",
         "operating system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -46,25 +44,25 @@ def info_text(request: Request, around: Around) -> str:
     return "\n".join(f"{name:<24}{value}" for name, value in rows.items())
 
 
-def clean_text(request: Request, around: Around) -> str:
+def clean_text(around: Around) -> str:
     """Removes links, and says which."""
-    removed = views.clean(request.folder, is_shallow=request.target == "clean_shallow")
+    removed = views.clean(around.folder, is_shallow=around.request.target == "clean_shallow")
     lines = [f"removed {place}" for place in removed] or ["nothing to remove"]
-    is_kept = (request.folder / "build/runs").is_dir()
+    is_kept = (around.folder / "build/runs").is_dir()
     return "\n".join([*lines, *(["kept: build/runs and build/logs, which are results"] if is_kept else [])])
 
 
-def shell_text(request: Request, around: Around) -> str:
+def shell_text(around: Around) -> str:
     """Opens the user's shell in the workspace. Raises MakeError without a terminal."""
     if not sys.stdin.isatty():
         raise MakeError("make shell needs a terminal", "make info shows the workspace")
     outer = {name: value for name, value in os.environ.items() if not name.startswith("CROWDPERF_")}
-    scratch = {"MLPERF_SCRATCH_PATH": request.text("MLPERF_SCRATCH_PATH")}
-    code = subprocess.call([os.environ.get("SHELL") or "/bin/sh"], cwd=request.folder, env={**outer, **scratch})
+    scratch = {"MLPERF_SCRATCH_PATH": around.request.values["MLPERF_SCRATCH_PATH"]}
+    code = subprocess.call([os.environ.get("SHELL") or "/bin/sh"], cwd=around.folder, env={**outer, **scratch})
     return f"the shell ended with code {code}"
 
 
-LOCAL: Mapping[str, Callable[[Request, Around], str]] = {
+LOCAL: Mapping[str, Callable[[Around], str]] = {
     "help": help_text,
     "info": info_text,
     "clean": clean_text,
@@ -74,17 +72,14 @@ LOCAL: Mapping[str, Callable[[Request, Around], str]] = {
 """The answers of the targets that call no recipe; cleaning and the shell have effects."""
 
 
-def plan_text(request: Request, plan: Plan, around: Around) -> str:
+def plan_text(around: Around, plan: Plan) -> str:
     """Settings with their origins, the recipe calls with what they show, time and space."""
-    lines = [around.here.banner] if request.text("MACHINE") else []
-    for config in plan.configs:
-        what = f"{config.benchmark} {config.scenario.value} on {config.system}, config_ver {config.config_ver}"
-        lines.append(f"{what}: {config.backend} on {config.device}")
-        lines += [f"    {name:<34} {one.value!s:<12} {one.origin}" for name, one in config.values.items()]
-    lines.append(f"make {request.work} makes {counted(len(plan.calls), 'recipe call')}:")
+    lines = [around.here.banner] if around.machine else []
+    lines += [line for config in plan.configs for line in config.table()]
+    lines.append(f"make {around.request.work} makes {counted(len(plan.calls), 'recipe call')}:")
     for call in plan.calls:
         lines += [f"  {call.line}", *(f"      -> {view.place}" for view in call.views)]
-    lines += [f"  {copy.source or '.'} -> {copy.place} ({copy.kind})" for copy in plan.copies]
+    lines += [f"  {copy.source[0]} -> {copy.place} ({copy.kind})" for copy in plan.copies]
     return "\n".join([*lines, *cost_lines(plan)])
 
 
@@ -96,7 +91,7 @@ def cost_lines(plan: Plan) -> list[str]:
     seconds = sum(map(least_s, runs))
     shown = f"{seconds / 3600:.2f} h" if seconds >= 600 else f"{seconds:.0f} s"
     lines = [f"runs: at least {shown}; what they need is prepared before that"]
-    real = dict.fromkeys(str(call.inputs["model"]) for call in runs if call.inputs["source"] == "real")
+    real = dict.fromkeys(call.inputs["model"] for call in runs if call.inputs["source"] == "real")
     for name in real:
         whole = record_of(name).sizes.needed_bytes
         lines.append(f"space of {name}: {f'at least {whole / GB:.0f} GB' if whole else 'unknown'}")
@@ -105,14 +100,11 @@ def cost_lines(plan: Plan) -> list[str]:
 
 def least_s(call: RecipeCall) -> float:
     """The least seconds of a run: its set duration, and all samples at the rate that it is planned with."""
-    inputs = {name: str(value) for name, value in call.inputs.items()}
-    record = record_of(inputs["model"])
+    inputs, record, seconds = call.inputs, record_of(call.inputs["model"]), 0.0
     rate = float(inputs.get("offline_target_qps") or inputs.get("server_target_qps") or "inf")
     rate = rate if inputs["source"] == "real" else float("inf")  # small made data sets have fewer samples
-    seconds = 0.0
-    if inputs["mode"] in ("all", Mode.PERFORMANCE.value):
+    if inputs["mode"] != "accuracy":
         length_ms = inputs.get("min_duration_ms") or ExecutionMode(inputs["execution_mode"]).min_duration_ms
-        seconds += max(float(length_ms) / 1000, record.offline_min_sample_count / rate if "Offline" in call.line else 0)
-    if inputs["mode"] in ("all", Mode.ACCURACY.value):
-        seconds += record.dataset_count / rate
-    return seconds
+        least_count = record.offline_min_sample_count if inputs["scenario"] == "Offline" else 0
+        seconds += max(float(length_ms) / 1000, least_count / rate)
+    return seconds + (record.dataset_count / rate if inputs["mode"] != "performance" else 0)

@@ -1,29 +1,55 @@
-"""From a target, its variables and what is around the call to its recipe calls. Pure but for what `Around` looks at."""
+"""From a target, its variables and what is around the call to its recipe calls. Pure but for what `Around` looks at.
+
+tables.yaml lists the calls of a target, and for each of what they are made: each configuration that RUN_ARGS ask for,
+each part of a benchmark, each run that is kept, or once. Here are the values that these rows are filled with, and what
+cannot be done. `make plan TARGET=T` prints the list that `make T` makes; there is no other way to a recipe call.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import Template
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import FIELDS
 from mlperf_configs.registry import UnknownConfig
+from mlperf_configs.sheets import DEFAULT, HIGH
 from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
-from mlperf_results.names import Scenario
+from mlperf_results.names import ExecutionMode, Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import ROUNDS, rounds_of
 
-from . import calls, run_args
-from .around import Around
-from .calls import Job, RecipeCall, View
-from .request import MakeError, Request
-from .run_args import RunArgs, Wanted
-from .tables import table
+from . import run_args
+from .around import Around, recipe_tags
+from .request import MakeError, table
+from .run_args import RunArgs
+from .views import View
 
-CONFIG_VERSIONS = {"run_cpu_harness": ("openvino",), "run_inferentia_harness": ("triton",)}
-"""Of targets that have one when RUN_ARGS name none (README_Triton_CPU.md and README_Triton_Inferentia.md of v2.0)."""
 NEURON = "neuron"
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeCall:
+    """One recipe call. is_answer: what it prints is the answer of make (stdout), not the story (stderr). log: a file
+    that gets it, too. may_fail: the calls after it are made all the same, and make ends with an error."""
+
+    tags: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    views: tuple[View, ...] = ()
+    is_answer: bool = True
+    may_fail: bool = False
+    log: str = ""
+
+    @property
+    def line(self) -> str:
+        """The call as a user could type it."""
+        return shlex.join(
+            ["cm", "run", "script", f"--tags={self.tags}", *(f"--{name}={text}" for name, text in self.inputs.items())]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +63,193 @@ class Plan:
     copies: Sequence[View] = ()
 
 
-def plan_of(request: Request, around: Around) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the calls of a target are filled with, one mapping for each time that they are made."""
+
+    rows: Sequence[Mapping[str, str]]
+    remarks: tuple[str, ...] = ()
+    configs: Sequence[EffectiveConfig] = ()
+
+
+def steps_of(target: str) -> tuple[str, list[str]]:
+    """For each of what a target makes calls, and their names in tables.yaml."""
+    each, *names = table("steps").get(target, ["once", *([target] if target in table("calls") else [])])
+    return each, names
+
+
+def plan_of(around: Around) -> Plan:
     """The plan of a target. Raises MakeError for what cannot be done."""
-    plan = _PLANS.get(request.work, _listed)(request, around)
-    return replace(plan, remarks=(*request.remarks, *plan.remarks))
+    request = around.request
+    each, names = steps_of(request.work)
+    made = _ROWS[each](around)
+    if any(row.get("MODES") == "find" for row in made.rows) and "harness" in names:
+        names = [*names[: names.index("harness")], "find"]
+    found = merged(call for name in names for row in made.rows for call in listed(name, row))
+    calls = [call for call in found if call.tags]
+    if "harness" in names and not request.is_plan:
+        there = [view.place for call in calls for view in call.views if view.kind == "run"]
+        if there := [place for place in there if (request.folder / place).exists()]:
+            raise MakeError(f"logs are there already: {', '.join(there)}", "--log_dir=FOLDER names another folder")
+    copies = [view for call in found if not call.tags for view in call.views]
+    return Plan(calls, (*request.remarks, *made.remarks), made.configs, copies)
 
 
-def _of_configs(request: Request, around: Around) -> Plan:
-    """A target that makes something for each configuration."""
-    job, remarks = _job(request, around)
-    made = calls.engines(job) if request.work == "generate_engines" else calls.of_each(request.work, job)
-    return Plan(made, remarks, job.configs)
+def listed(name: str, values: Mapping[str, str]) -> Iterator[RecipeCall]:
+    """The calls that tables.yaml lists by a name, with these values in them."""
+    known = defaultdict(str, values)
+    for row in table("calls")[name]:
+
+        def filled(text: str) -> str:
+            return Template(text).substitute(known)
+
+        if not filled(row.get("when", "yes")):
+            continue
+        inputs = {one: values[one] for one in ("model", *_INPUTS) if row.get("settings") and one in values}
+        inputs |= {key: filled(text) for key, text in row.items() if key not in _NO_INPUTS}
+        views = tuple(
+            View(kind, filled(place), tuple(map(filled, source))) for kind, place, *source in row.get("views", ())
+        )
+        given = {key: text for key, text in inputs.items() if text}
+        yield RecipeCall(filled(row.get("tags", "")), given, views, **row.get("marks", {}))
 
 
-def _job(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
-    """What RUN_ARGS ask for, and what is said of it. Raises MakeError."""
-    args, is_neuron = run_args.read(request.text("RUN_ARGS"), around.fields), request.work == "run_inferentia_harness"
-    args = replace(args, config_versions=args.config_versions or CONFIG_VERSIONS.get(request.work, ()))
-    if is_neuron and not args.benchmarks:
-        args = replace(args, benchmarks=tuple(Wanted(name, name) for name in benchmarks_on(NEURON)))
-    configs, left_out = _configs(args, around)
-    if is_neuron:
-        configs = [_on_neuron(config, request.text("SIMULATE")) for config in configs]
-    if not (request.is_plan and request.text("MACHINE")):
-        for config in configs:
-            _require(config, around)
-    told = [f"{config.benchmark} {config.scenario.value}: {line}" for config in configs for line in config.told]
-    remarks = (*args.remarks, *(f"left out: {line}" for line in left_out), *dict.fromkeys(told))
-    return Job(args, configs, around), remarks
+_INPUTS = ("scenario", "device", "backend", "gpus", *dict.fromkeys(one.input for one in FIELDS.values() if one.input))
+_NO_INPUTS = ("tags", "views", "marks", "when", "settings")
+
+
+def merged(calls: Iterator[RecipeCall]) -> list[RecipeCall]:
+    """Equal calls once, with the views of all."""
+    found: dict[str, RecipeCall] = {}
+    for call in calls:
+        before = found.get(call.line)
+        views = (*(before.views if before else ()), *call.views)
+        found[call.line] = replace(call, views=tuple(dict.fromkeys(views)))
+    return list(found.values())
+
+
+def _once(around: Around) -> Rows:
+    """The values of a target that is made once."""
+    request = around.request
+    if request.work == "build_inferentia":
+        _require_neuron(around)
+    elif request.is_on("USE_INFERENTIA") and "container" in table("targets")[request.work]:
+        _require_neuron(around, "leave USE_INFERENTIA out")
+    backup, slices = Path(f"{request.folder.parent.parent}_logs"), request.values["MIG_CONF"]  # of truncate_results
+    values = {
+        **request.values,
+        "FOLDER": str(request.folder),
+        "DIVISION_FOLDER": "/".join(request.folder.parts[-2:]),
+        "PREBUILD": "_attach" if request.is_on("NO_BUILD") else "_prebuild",
+        "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",
+        "SLICES": "" if slices.upper() == "OFF" else slices,
+        "SIMULATED": "-simulated" if request.values["SIMULATE"] else "",
+        "ROUND": ROUNDS[-1],
+        "BACKUP": str(backup) if backup.is_dir() else "",
+    }
+    return Rows([values], (table("no_counterpart"),) if request.work == "build" else ())
+
+
+def _require_neuron(around: Around, hint: str = "") -> None:
+    request = around.request
+    if not (request.is_plan or request.values["SIMULATE"]) and (why := around.missing("inferentia")):
+        raise MakeError(why, hint or f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
+
+
+def _parts(around: Around) -> Rows:
+    """One part of benchmarks, linked into the scratch space; they may share it.
+
+    Links to made data have names of their own, so that nobody puts published files into them.
+    """
+    request, source = around.request, around.source
+    part = {"download_model": "model", "download_data": "dataset", "preprocess_data": "preprocessed"}[request.work]
+    tags = recipe_tags(part)
+    given = run_args.members(request.values["BENCHMARKS"], run_args.benchmark_in)
+    names = dict.fromkeys(parse_benchmark(name)[0] for name in given) or tags
+    rows = []
+    for name in filter(tags.get, names):
+        place = table("folders").get(name, {}).get(part, name)  # of the rounds whose scripts are not read: our name
+        shown = place if source == "real" else f"{place}.{source}"
+        rows.append({**request.values, "TAGS": tags[name], "MADE": made(source), "NAME": shown})
+    without = ", ".join(name for name in names if not tags.get(name))
+    return Rows(rows, (f"{without}: nothing to do for this target",) if without else ())
+
+
+def made(source: str) -> str:
+    """The variation of a recipe for a source."""
+    return "" if source == "real" else f",_{source}"
+
+
+def _kept_runs(around: Around) -> Rows:
+    """The newest runs of a benchmark and scenario; those that a compliance test can be of."""
+    work, text = around.request.work, around.request.values["RUN_ARGS"]
+    if work == "update_compliance":
+        return Rows([{"NAME": run.name, "RUN": run.folder} for run in around.newest_runs(with_accuracy=False)])
+    test = {"run_audit_harness": "all"}.get(work, work.removeprefix("run_audit_").upper())
+    args, needs_accuracy = run_args.read(text), test in ("all", "TEST01")
+    names = {parse_benchmark(name)[0] for name in args.benchmarks}
+    rows = [
+        {"RUN": run.folder, "ROUND": rounds_of(run.benchmark)[-1], "TEST": test}
+        for run in around.newest_runs(with_accuracy=needs_accuracy)
+        if not names or parse_benchmark(run.benchmark)[0] in names
+        if not args.scenarios or run.scenario in args.scenarios
+    ]
+    if not rows:
+        what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
+        said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
+        raise MakeError(said, f"make run RUN_ARGS='{text}'")
+    return Rows(rows, args.remarks)
+
+
+def _configs(around: Around) -> Rows:
+    """The configurations that RUN_ARGS ask for. Raises MakeError where none is left, and for what cannot run here."""
+    request, args = around.request, run_args.read(around.request.values["RUN_ARGS"])
+    names = steps_of(request.work)[1]
+    found: dict[tuple[str, Scenario, str], EffectiveConfig] = {}
+    left_out: list[str] = []
+    for name, scenario, version in _combinations(args, around):
+        try:
+            config = around.config(name, scenario, version, args.user)
+        except UnknownConfig as error:
+            left_out.append(str(error))
+            continue
+        except ValueError as error:  # a setting in RUN_ARGS that the field cannot have
+            raise MakeError(str(error)) from error
+        config = _on_neuron(config, request.values["SIMULATE"]) if around.is_neuron else config
+        found[config.benchmark, scenario, config.config_ver] = config
+    if not found:
+        raise MakeError("nothing is left to do:\n  " + "\n  ".join(left_out))
+    configs = sorted(found.values(), key=lambda config: config.config_ver != DEFAULT)
+    for config in configs if not (request.is_plan and around.machine) else ():
+        _require(config, around)
+    rows = [_values(config, args, around) for config in configs]
+    remarks = [*args.remarks, *(f"left out: {line}" for line in left_out)]
+    remarks += dict.fromkeys(f"{one.benchmark} {one.scenario.value}: {line}" for one in configs for line in one.told)
+    if "harness" in names:
+        remarks += _harness_remarks(args, around)
+        if around.is_neuron:
+            _require_neuron(around)
+        elif "engine" not in names and not request.is_plan:
+            _require_engines(configs, rows, around)
+    return Rows(rows, tuple(remarks), configs)
+
+
+def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:
+    if "test_mode" not in args.flags:
+        yield "no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only"
+    if around.source != "real" and args.length is None:
+        yield f"SOURCE={around.source}: made data, so runs of 2 s; --fast makes runs of 60 s"
+
+
+def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
+    """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are."""
+    registry, usual = around.registry, table("config_versions").get(around.request.work, DEFAULT)
+    for name in args.benchmarks or (benchmarks_on(NEURON) if around.is_neuron else recipe_tags("model")):
+        for scenario in args.scenarios or registry.scenarios(name):
+            versions: Sequence[str] = args.config_versions or (usual,)
+            if versions == ("all",) and scenario in registry.scenarios(name):
+                versions = registry.config_versions(name, scenario, around.system)
+            yield from ((name, scenario, version) for version in versions)
 
 
 def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
@@ -79,34 +264,6 @@ def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
     return replace(config, backend=backend, device=device, values=kept, notes=tuple(own))
 
 
-def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list[str]]:
-    """The configurations asked for, and what there is none for. Raises MakeError where none is left."""
-    found: dict[tuple[str, Scenario, str], EffectiveConfig] = {}
-    left_out: list[str] = []
-    for name, scenario, version in _combinations(args, around):
-        try:
-            config = around.config(name, scenario, version, args.user)
-            found[config.benchmark, scenario, config.config_ver] = config
-        except UnknownConfig as error:
-            left_out.append(str(error))
-        except ValueError as error:  # a setting in RUN_ARGS that the field cannot have
-            raise MakeError(str(error)) from error
-    if not found:
-        raise MakeError("nothing is left to do:\n  " + "\n  ".join(left_out))
-    return list(found.values()), left_out
-
-
-def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
-    """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are."""
-    registry = around.registry
-    for base, name in args.benchmarks or [Wanted(name, name) for name in around.recipe_tags("model")]:
-        for scenario in args.scenarios or registry.scenarios(base):
-            versions: Sequence[str] = args.config_versions or ("default",)
-            if versions == ("all",) and scenario in registry.scenarios(base):
-                versions = registry.config_versions(base, scenario, around.system)
-            yield from ((name, scenario, version) for version in versions)
-
-
 def _require(config: EffectiveConfig, around: Around) -> None:
     """Raises MakeError for a configuration that cannot run here."""
     what = f"{config.benchmark} {config.scenario.value} on {config.system} (config_ver={config.config_ver})"
@@ -115,136 +272,65 @@ def _require(config: EffectiveConfig, around: Around) -> None:
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
         raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the processor")
-    if config.backend not in around.backends:
-        raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(around.backends)}")
+    if config.backend not in BACKENDS:
+        raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(BACKENDS)}")
 
 
-def _harness(request: Request, around: Around) -> Plan:
-    """The runs; with `run` their engines first. On Inferentia models are compiled as the runs need them."""
-    job, remarks = _job(request, around)
-    if request.work == "run_inferentia_harness":
-        _require_neuron(request, around)
-    elif request.work != "run" and not request.is_plan:
-        _require_engines(job)
-    said = []
-    if "test_mode" not in job.args.flags:
-        said.append("no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only")
-    if around.source != "real" and job.args.length is None:
-        said.append(f"SOURCE={around.source}: made data, so runs of 2 s; --fast makes runs of 60 s")
-    made = calls.harness(job)
-    there = [view.place for call in made for view in call.views if (request.folder / view.place).exists()]
-    if there and not request.is_plan:
-        raise MakeError(f"logs are there already: {', '.join(there)}", "--log_dir=FOLDER names another folder")
-    engines = calls.engines(job) if request.work == "run" else []
-    return Plan([*engines, *made], (*remarks, *said), job.configs)
+def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str, str]:
+    """The values of a configuration: inputs of its runs and flags by their names, and what is made of them."""
+    inputs, record, scenario = config.inputs(), BACKENDS[config.backend], config.scenario.value
+    base, source, modes = parse_benchmark(config.benchmark)[0], around.source, args.modes
+    precision = inputs.get("precision", "fp32") if record.engine else "fp32"  # else it is the model's own file
+    device, batch = "gpu" if config.device == "cuda" else "cpu", inputs.get("batch_size", "")
+    suffix = record.engine_suffix or record.model_files
+    engine = f"{base}-{scenario}-{device}-b{batch or '1'}-{precision}.{config.config_ver}.{suffix}"
+    length = args.length or (ExecutionMode.VALID if source == "real" else ExecutionMode.TEST)
+    is_plain = config.config_ver in (DEFAULT, HIGH)  # whose benchmarks have names of their own
+    return {
+        **around.request.values,
+        **args.flags,
+        **inputs,
+        "BASE": base,
+        "SYSTEM": f"{config.system}_{record.short_name or config.backend.replace('_', '-')}",  # ND_H100_v5_TRT
+        "PLACE": f"build/engines/{config.system}/{base}/{scenario}/{engine}",
+        "ENGINE": record.engine,
+        "FILES": "" if record.engine else record.model_files,
+        "TAGS": recipe_tags("model")[base],
+        "PRECISION": precision,
+        "LARGEST": batch if record.has_largest_batch else "",
+        "SOURCE": source,
+        "MADE": made(source),
+        "LENGTH": length.value,
+        "MODES": modes,
+        "MODE": "all" if "," in modes else modes,
+        "LOGS": args.flags.get("log_dir") or f"build/logs/{around.stamp}",
+        "RUN_ID": around.stamp if is_plain else f"{around.stamp}-{config.config_ver}",
+    }
 
 
-def _require_engines(job: Job) -> None:
-    """Raises MakeError where engines are missing, with the call that makes them."""
-    if missing := calls.missing_engines(job):
-        names = "\n  ".join(map(calls.engine_place, missing))
-        around, text = job.around, "engines that are not there, or were made for other settings"
-        again = [f'make generate_engines RUN_ARGS="{calls.run_args_of(missing)}"']
+def _require_engines(configs: Sequence[EffectiveConfig], rows: Sequence[Mapping[str, str]], around: Around) -> None:
+    """Raises MakeError where an engine is not there, or was made by another call than it would be now."""
+    lists: dict[str, dict[str, None]] = {"benchmarks": {}, "scenarios": {}, "config_ver": {}}
+    places = []
+    for config, row in zip(configs, rows, strict=True):
+        (call,) = listed("engine", row)
+        if around.made_by(row["PLACE"]) != call.line:
+            places.append(row["PLACE"])
+            words = (row["BASE"], row["scenario"], config.config_ver)
+            for word, names in zip(words, lists.values(), strict=True):
+                names[word] = None
+    if places:
+        flags = " ".join(f"--{name}={','.join(words)}" for name, words in lists.items())
+        again = [f'make generate_engines RUN_ARGS="{flags}"']
         again += [f"SOURCE={around.source}"] if around.source != "real" else []
         again += ["USE_CPU=1"] if around.is_cpu else []
-        raise MakeError(f"{text}: {len(missing)}\n  {names}", " ".join(again))
+        text = f"engines that are not there, or were made for other settings: {len(places)}"
+        raise MakeError("\n  ".join([text, *places]), " ".join(again))
 
 
-def _require_neuron(request: Request, around: Around) -> None:
-    if not (request.is_plan or request.text("SIMULATE")) and (why := around.missing("inferentia")):
-        raise MakeError(why, f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
-
-
-def _audit(request: Request, around: Around) -> Plan:
-    test = request.work.removeprefix("run_audit_").replace("harness", "all")
-    args = run_args.read(request.text("RUN_ARGS"), around.fields)
-    needs_accuracy = test in ("all", "test01")
-    names = {wanted.base for wanted in args.benchmarks}
-    runs = [
-        run for run in around.newest_runs(with_accuracy=needs_accuracy)
-        if not args.benchmarks or parse_benchmark(run.benchmark)[0] in names
-        if not args.scenarios or run.scenario in args.scenarios
-    ]  # fmt: skip
-    if not runs:
-        what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
-        text = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
-        raise MakeError(text, f"make run RUN_ARGS='{request.text('RUN_ARGS')}'")
-    given = {"TEST": test if test == "all" else test.upper()}
-    rows = [{**given, "RUN": run.folder, "ROUND": rounds_of(run.benchmark)[-1]} for run in runs]
-    return Plan([call for row in rows for call in calls.listed("audit", row)], args.remarks)
-
-
-def _update_compliance(request: Request, around: Around) -> Plan:
-    runs = around.newest_runs(with_accuracy=False)
-    places = {f"compliance/{run.system}/{run.benchmark}/{run.scenario.value}": run.folder for run in runs}
-    return Plan(copies=[View("tests", place, source=folder) for place, folder in places.items()])
-
-
-def _data(request: Request, around: Around) -> Plan:
-    """One part of benchmarks, linked into the scratch space; they may share it.
-
-    Links to made data have names of their own, so that nobody puts published files into them.
-    """
-    part = {"download_model": "model", "download_data": "data", "preprocess_data": "preprocessed"}[request.work]
-    tags, is_real = around.recipe_tags(part), around.source == "real"
-    names = {one.base: tags.get(one.base) for one in run_args.benchmarks_in(request.text("BENCHMARKS"))} or tags
-    found = calls.listed("link_dirs", request.values)
-    for base in filter(tags.get, names):
-        name = table("folders").get(base, {}).get(part, base)  # of the rounds whose scripts are not read: our name
-        place = name if is_real else f"{name}.{around.source}"
-        values = {"TAGS": tags[base], "MADE": calls.made(around.source), "NAME": place}
-        found += calls.listed(request.work, values)
-    without = ", ".join(name for name in names if not tags.get(name))
-    return Plan(calls.merged(found), (f"{without}: nothing to do for this target",) if without else ())
-
-
-def _listed(request: Request, around: Around) -> Plan:
-    """A target whose calls tables.yaml lists, or one without any."""
-    if request.work not in table("calls"):
-        return Plan()
-    remarks = (table("no_counterpart"),) if request.work == "build" else ()
-    return Plan(calls.listed(request.work, request.values), remarks)
-
-
-def _check_submission(request: Request, around: Around) -> Plan:
-    """The checker, of a copy of what a submission holds."""
-    root, tree = request.folder.parent.parent, "/".join(request.folder.parts[-2:])
-    backup = Path(f"{root}_logs")  # of make truncate_results
-    values = {**request.values, "ROUND": ROUNDS[-1], "BACKUP": str(backup) if backup.is_dir() else ""}
-    (call,) = calls.listed(request.work, values)
-    staged = View("stage", f"build/submission/{tree}")
-    return Plan([replace(call, log="results/submission_checker.log")], copies=[staged])
-
-
-def _container(request: Request, around: Around) -> Plan:
-    """One call of run-in-container; with a MIG profile the slices are planned before and after it."""
-    if request.is_on("USE_INFERENTIA") and not request.is_plan and (why := around.missing("inferentia")):
-        raise MakeError(why, "leave USE_INFERENTIA out", code=16)
-    is_built = request.work == "prebuild" and request.is_on("NO_BUILD")
-    values = {
-        **request.values,
-        "FOLDER": str(request.folder),
-        "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",
-    }
-    found = calls.listed("attach_docker" if is_built else request.work, values)
-    if request.text("MIG_CONF").upper() not in ("", "OFF"):
-        found = [*calls.listed("configure_mig", values), *found, *calls.listed("teardown_mig", values)]
-    return Plan(found)
-
-
-def _build_inferentia(request: Request, around: Around) -> Plan:
-    _require_neuron(request, around)
-    kind = "neuron-simulated" if request.text("SIMULATE") else NEURON
-    return Plan(calls.listed(request.work, {"NEURON": kind}))
-
-
-_PLANS: Mapping[str, Callable[[Request, Around], Plan]] = {
-    "update_compliance": _update_compliance,
-    "check_submission": _check_submission,
-    "build_inferentia": _build_inferentia,
-    **dict.fromkeys(("generate_engines", "calibrate", "generate_conf_files"), _of_configs),
-    **dict.fromkeys(("run_harness", "run_cpu_harness", "run_inferentia_harness", "run"), _harness),
-    **dict.fromkeys(("run_audit_harness", "run_audit_test01", "run_audit_test04", "run_audit_test05"), _audit),
-    **dict.fromkeys(("download_model", "download_data", "preprocess_data"), _data),
-    **dict.fromkeys(("prebuild", "build_docker", "docker_add_user", "attach_docker", "launch_docker"), _container),
+_ROWS: Mapping[str, Callable[[Around], Rows]] = {
+    "once": _once,
+    "part": _parts,
+    "kept run": _kept_runs,
+    "config": _configs,
 }

@@ -1,23 +1,21 @@
-"""Reads a call: the target, and the variables of the Makefile as inputs."""
+"""Reads a call: the target, and the variables of the Makefile as inputs; tables.yaml says what they may be."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
 from mlperf_results.names import unknown_text
-
-from .tables import table, variables_of
 
 PREFIX = "CM_MAKE_"
 GIVEN_KEY = "CROWDPERF_MAKE_GIVEN"
 """Environment variable with the names of the variables on make's command line, known or not."""
 YES = ("1", "yes", "true", "on")
-PLANS = ("lock_clocks", "free_clocks", "configure_mig", "teardown_mig")
-"""Targets that change nothing, and may be asked of a recorded machine."""
 
 
 class MakeError(Exception):
@@ -38,13 +36,9 @@ class Request:
     values: Mapping[str, str]
     remarks: tuple[str, ...] = ()
 
-    def text(self, name: str) -> str:
-        """A variable, or an empty text."""
-        return self.values.get(name, "")
-
     def is_on(self, name: str) -> bool:
         """Whether a switch is on."""
-        return self.text(name).lower() in YES
+        return self.values[name].lower() in YES
 
     @property
     def is_plan(self) -> bool:
@@ -52,32 +46,47 @@ class Request:
         return self.target == "plan"
 
 
+def table(name: str) -> Any:
+    """One table of tables.yaml: a mapping, a list or a text, as the comments there describe it."""
+    return _tables()[name]
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    text = Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return content
+
+
+def misfit(name: str, text: str, rule: Sequence[str]) -> list[str]:
+    """What is wrong with a text, by a pattern and what is allowed in words; nothing without them."""
+    is_right = not rule or re.fullmatch(rule[0], text)
+    return [] if is_right else [f"{name}: found {text!r}; allowed: {rule[1]}"]
+
+
 def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Request:
     """The checked call; `outer` is the environment of the process. Raises MakeError with every problem."""
-    values = {name: str(env.get(PREFIX + name) or "") for name in table("variables")}
+    known, without = table("variables"), table("variables_without_effect")
+    values = {name: str(env.get(PREFIX + name) or "") for name in known}
     values["MLPERF_SCRATCH_PATH"] = values["MLPERF_SCRATCH_PATH"] or outer.get("MLPERF_SCRATCH_PATH", "")
     target = _target(str(env.get(PREFIX + "GOAL") or "help"))
     work = _target(values["TARGET"] or "help") if target == "plan" else target
-    given = outer.get(GIVEN_KEY, "").split()
-    without = table("variables_without_effect")
-    problems = [
-        unknown_text("variable", name, tuple(values)) for name in given
-        if name not in values and name not in without and not name.startswith("CROWDPERF_")
-    ]  # fmt: skip
-    for name, (_, _, *rule) in table("variables").items():
-        if rule and not re.fullmatch(rule[0], values[name]):
-            problems.append(f"{name}: found {values[name]!r}; allowed: {rule[1]}")
+    given = [name for name in outer.get(GIVEN_KEY, "").split() if not name.startswith("CROWDPERF_")]
+    problems = [unknown_text("variable", name, tuple(known)) for name in given if name not in {**known, **without}]
+    problems += [line for name, (_, _, *rule) in known.items() for line in misfit(name, values[name], rule)]
     if problems:
         raise MakeError("\n  ".join(problems))
-    machine = values["MACHINE"]
-    if machine and target != "plan" and target not in PLANS:
+    own, machine = table("targets")[work][1:], values["MACHINE"]
+    if machine and target != "plan" and "MACHINE" not in own:
         raise MakeError(
             f"MACHINE={machine} is a recorded machine: nothing can run on it",
             f"make plan TARGET={target} MACHINE={machine} shows what would be done there",
         )
-    used = variables_of(work) | (variables_of("plan") | {"MACHINE"} if target == "plan" else frozenset())
+    groups = table("groups")
+    words = ["every", *own, *(("TARGET", "MACHINE") if target == "plan" else ())]
+    used = {name for word in words for name in groups.get(word, [word])}
     remarks = [f"{name} has no effect: {without[name]}" for name in given if name in without]
-    remarks += [f"{name} has no effect in make {work}" for name in given if name in values and name not in used]
+    remarks += [f"{name} has no effect in make {work}" for name in given if name in known and name not in used]
     return Request(target=target, work=work, folder=folder, values=values, remarks=tuple(remarks))
 
 

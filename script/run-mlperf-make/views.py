@@ -11,23 +11,58 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from mlperf_results.wholefile import link_or_copy
+from mlperf_results.wholefile import link_or_copy, read_object
 
 from .request import MakeError
 
 NOTES = "build/.made"
 BUILD_LINKS = ("build/data", "build/models", "build/preprocessed_data")
 CLEANED = ("build/engines/", "build/calibration/")
+INNER = {"performance": "performance/run_1", "accuracy": "accuracy"}
+"""The folder of a run of a mode, below that of its scenario."""
+ELSEWHERE = "move it away and call make again"
 
 
-class ViewError(MakeError):
-    """A view cannot be made; the text says what is in its place."""
+class View(NamedTuple):
+    """What is shown at `place`, below the workspace.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "move it away and call make again")
+    link, folder: a link to the file, or to its folder, that the first of the keys `source` in new_env names. run: the
+    files of a run, `source` being the folder of its scenario and the modes. tests: the compliance tests of the folder
+    `source` that passed. stage: what a submission holds of the workspace.
+    """
+
+    kind: str
+    place: str
+    source: tuple[str, ...]
+
+
+def say(text: str) -> None:
+    """A line of the story."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(view: View, answer: Mapping[str, Any], line: str, folder: Path) -> list[str]:
+    """Shows a view of an answer; gives what did not pass. Raises MakeError where something else is in its place."""
+    if view.kind == "run":
+        _show_run(view, line, folder)
+    elif view.kind == "tests":
+        return _copy_tests(view, folder)
+    elif view.kind == "stage":
+        stage(folder, view.place)
+    else:
+        env = answer.get("new_env") or {}
+        path = next((Path(str(env[key])) for key in view.source if env.get(key)), None)
+        if path is None:
+            raise MakeError(f"{line} gave none of {', '.join(view.source)}")
+        target = path.parent if view.kind == "folder" and path.is_file() else path
+        link(folder, view.place, target, line)
+        say(f"{view.place} -> {target}")
+    return []
 
 
 def notes(workspace: Path) -> dict[str, Mapping[str, str]]:
@@ -41,10 +76,11 @@ def notes(workspace: Path) -> dict[str, Mapping[str, str]]:
     return found
 
 
-def note(workspace: Path, row: Mapping[str, str]) -> None:
+def note(workspace: Path, place: str, kind: str, target: str = "", made_by: str = "") -> None:
     """Adds a line in one write, which no other call can get into."""
     file = workspace / NOTES
     file.parent.mkdir(parents=True, exist_ok=True)
+    row = {"place": place, "target": target, "made_by": made_by, "kind": kind}
     with open(file, "ab", buffering=0) as stream:
         stream.write(f"\n{json.dumps(row)}\n".encode())
 
@@ -57,27 +93,36 @@ def made_by(workspace: Path, found: Mapping[str, Mapping[str, str]], place: str)
 
 
 def link(workspace: Path, place: str, target: Path, maker: str) -> None:
-    """Makes a link, or turns it to another target. Raises ViewError where something else is in its place."""
+    """Makes a link, or turns it to another target. Raises MakeError where something else is in its place."""
     path = workspace / place
     if made_by(workspace, notes(workspace), place) == maker and os.readlink(path) == str(target):
         return
-    if path.exists() and path.resolve() == target.resolve() and not path.is_symlink():
-        return  # the scratch space has the files themselves
     if path.exists() and not path.is_symlink():
-        raise ViewError(
-            f"{path} is a {'folder' if path.is_dir() else 'file'}, where a link belongs; it is left as it is"
-        )
-    note(workspace, {"place": place, "target": str(target), "made_by": maker, "kind": "link"})
+        if path.resolve() == target.resolve():
+            return  # the scratch space has the files themselves
+        kind = "folder" if path.is_dir() else "file"
+        raise MakeError(f"{path} is a {kind}, where a link belongs; it is left as it is", ELSEWHERE)
+    note(workspace, place, "link", str(target), maker)
     with _beside(path) as beside:
         beside.symlink_to(target)
 
 
-def show_folder(source: Path, target: Path) -> None:
-    """Makes the folder `target` with the files of `source`, shared where the file system can. Raises ViewError."""
-    if target.exists():
-        raise ViewError(f"{target} is there already; it is left as it is")
-    with _beside(target) as beside:
-        shutil.copytree(source, beside, copy_function=_shared)
+def _show_run(view: View, line: str, workspace: Path) -> None:
+    """The runs of a scenario in the folder that NVIDIA's harness would have; the system's other name is a link."""
+    folder, (source, words) = workspace / view.place, view.source
+    modes = words.split(",")
+    for mode in modes:
+        target = folder / (INNER[mode] if len(modes) > 1 else "")
+        if target.exists():
+            raise MakeError(f"{target} is there already; it is left as it is", ELSEWHERE)
+        with _beside(target) as beside:
+            shutil.copytree(workspace / source / INNER[mode], beside, copy_function=_shared)
+    note(workspace, view.place, "run", source, line)
+    system = folder.parents[1]
+    alias = system.with_name(system.name.rpartition("_")[0])
+    if not alias.is_symlink() and not alias.exists():
+        alias.symlink_to(system.name)
+    say(f"logs: {folder}")
 
 
 @contextlib.contextmanager
@@ -98,22 +143,28 @@ def _shared(source: str, target: str) -> None:
     link_or_copy(Path(source), Path(target))
 
 
-def copy_test(source: Path, target: Path) -> int:
-    """Copies what a submission holds of a compliance test, file by file, over what is there; gives the number."""
-    files = [*source.glob("verify_*.txt"), *source.glob("*_accuracy.txt"), *source.glob("accuracy/*")]
-    files += source.glob("performance/run_1/mlperf_log_*")
-    for file in files:
-        with _beside(target / file.relative_to(source)) as beside:
-            shutil.copy2(file, beside)
-    return len(files)
+def _copy_tests(view: View, workspace: Path) -> list[str]:
+    """Copies what a submission holds of the tests that passed, file by file, over what is there; gives the others."""
+    problems = []
+    for test in sorted((workspace / view.source[0]).glob("TEST*")):
+        if not (read_object(test / "compliance.json") or {}).get("passed"):
+            problems.append(f"{view.source[0]}/{test.name} has not passed; it was not copied")
+            continue
+        patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*")
+        files = [file for pattern in patterns for file in test.glob(pattern)]
+        for file in files:
+            with _beside(workspace / view.place / test.name / file.relative_to(test)) as beside:
+                shutil.copy2(file, beside)
+        print(f"{view.place}/{test.name}: {len(files)} files", flush=True)
+    return problems
 
 
 def stage(workspace: Path, place: str) -> None:
-    """Makes the folder `place` with what a submission holds of the workspace; an earlier one goes. Raises ViewError."""
+    """Makes the folder `place` with what a submission holds of the workspace; an earlier one goes. Raises MakeError."""
     target = workspace / place
     if target.exists() and (notes(workspace).get(place) or {}).get("kind") != "stage":
-        raise ViewError(f"{target} was made by something else; it is left as it is")
-    note(workspace, {"place": place, "target": "", "made_by": "", "kind": "stage"})
+        raise MakeError(f"{target} was made by something else; it is left as it is", ELSEWHERE)
+    note(workspace, place, "stage")
     shutil.rmtree(target, ignore_errors=True)
     left_out = shutil.ignore_patterns("build", "Makefile", "results_metadata.json", "*.log", ".*", "*.update")
     with _beside(target) as beside:

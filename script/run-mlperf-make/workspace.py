@@ -9,8 +9,7 @@ from pathlib import Path
 
 from mlperf_results.wholefile import write_whole
 
-from .request import MakeError
-from .tables import table
+from .request import MakeError, misfit, table
 
 FIRST_LINE = "# Made by crowdperf (cm run script --tags=run,mlperf,make,_init): the targets of NVIDIA's Makefile."
 DIVISIONS = ("closed", "open", "network")
@@ -33,13 +32,12 @@ def in_make(text: str) -> str:
 
 def make_workspace(root: Path, submitter: str, division: str, cm: str) -> Path:
     """Writes the Makefile and gives its folder. Raises MakeError."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", submitter):
-        allowed = "letters, digits and . _ + -"
-        raise MakeError(f"--submitter: found {submitter!r}; allowed: {allowed}", "--submitter=NVIDIA")
-    if division not in DIVISIONS:
-        raise MakeError(f"--division: found {division!r}; allowed: {', '.join(DIVISIONS)}", "--division=closed")
-    file = root / division / submitter / "Makefile"
     variables = table("variables")
+    problems = misfit("--submitter", submitter, variables["SUBMITTER"][2:] if submitter else ["!", "a name"])
+    problems += misfit("--division", division, ("|".join(DIVISIONS), ", ".join(DIVISIONS)))
+    if problems:
+        raise MakeError("\n  ".join(problems), "--submitter=NVIDIA --division=closed")
+    file = root / division / submitter / "Makefile"
     given = [f'$${{{name}:+"--{row[0]}=$${name}"}}' for name, row in variables.items()]
     text = TEMPLATE.read_text(encoding="utf-8").format(
         first=FIRST_LINE, cm=in_make(cm), submitter=submitter, names=" ".join(variables), inputs=" ".join(given)

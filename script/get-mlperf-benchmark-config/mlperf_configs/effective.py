@@ -76,20 +76,26 @@ class EffectiveConfig:
         other = {"scenario": self.scenario.value, "told": list(self.told), "inputs": self.inputs()}
         return {**asdict(self), **other}
 
-    def lines(self, source: str, reasons: Sequence[str]) -> list[str]:
-        """Return the settings with their origins, what has no effect, and the run of a `source` that they ask for.
-
-        reasons: why it is this system.
-        """
+    def table(self) -> list[str]:
+        """Return what it is of, and the settings with their origins."""
         count = f" with {self.accelerators} accelerators" if self.accelerators > 1 else ""
-        title = f"{self.benchmark} {self.scenario.value} on {self.system}{count}, config_ver {self.config_ver}"
         rows = [("device", self.device, ""), ("backend", self.backend, "")]
         for name, one in self.values.items():
             if name != "backend":
                 shown = ("no", "yes")[one.value] if isinstance(one.value, bool) else one.value
                 rows.append((name, f"{shown} {FIELDS[name].unit}".rstrip(), one.origin))
         names, texts = (max(len(row[column]) for row in rows) for column in (0, 1))
-        table = [f"  {name:<{names}}  {text:<{texts}}  {origin}".rstrip() for name, text, origin in rows]
+        return [
+            f"{self.benchmark} {self.scenario.value} on {self.system}{count}, config_ver {self.config_ver}",
+            *(f"  {name:<{names}}  {text:<{texts}}  {origin}".rstrip() for name, text, origin in rows),
+        ]
+
+    def lines(self, source: str, reasons: Sequence[str]) -> list[str]:
+        """Return the settings with their origins, what has no effect, and the run of a `source` that they ask for.
+
+        reasons: why it is this system.
+        """
+        title, *table = self.table()
         lines = [title, *(f"- {reason}" for reason in reasons), *table]
         if self.told:
             lines += ["Without effect here:", *(f"  {line}" for line in self.told)]
