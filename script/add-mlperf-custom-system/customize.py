@@ -1,6 +1,6 @@
 """Hooks of add-mlperf-custom-system: write the file of a system of one's own; with `_auto`, measure it.
 
-`definition.py` chooses what it starts from and makes the file. Measuring is the search of run-mlperf-inference-app
+`definition.py` chooses what it starts from and makes the text. Measuring is the search of run-mlperf-inference-app
 (`_find-performance`), which also stores what it found.
 """
 
@@ -20,10 +20,11 @@ from machine_facts.findings import is_yes
 from mlperf_configs.fields import CPU
 from mlperf_configs.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
-from mlperf_configs.sheets import ID_PATTERN, Entry
+from mlperf_configs.sheets import ID_PATTERN
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
+from mlperf_results.wholefile import write_once, write_whole
 
 from . import definition
 from .definition import Starts
@@ -37,7 +38,7 @@ class BadCall(Exception):
     """The call asks for something that cannot be; the text says what is allowed."""
 
 
-PROBLEMS = (BadCall, MachineError, RegistryError, UnknownConfig, UnknownName, definition.AlreadyThere, OSError)
+PROBLEMS = (BadCall, MachineError, RegistryError, UnknownConfig, UnknownName, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +68,36 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         call = _read(i)
-        facts, today = call.here.facts, datetime.now(timezone.utc).date().isoformat()
+        system, facts, today = call.path.stem, call.here.facts, datetime.now(timezone.utc).date().isoformat()
         if not call.is_there:
-            text = definition.text_of(call.path.stem, today, facts, call.starts, is_stub=is_yes(_text(env, "STUB")))
-            definition.put(call.path, text, is_replaced=is_yes(_text(env, "REPLACE")))
+            text = definition.text_of(system, today, facts, call.starts, is_stub=is_yes(_text(env, "STUB")))
+            put(call.path, text, is_replaced=is_yes(_text(env, "REPLACE")))
     except PROBLEMS as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     print("\n".join(_lines(call)), flush=True)
-    env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), call.path.stem
+    env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), system
     rows = [
-        {"benchmark": benchmark, "scenario": scenario.value, "from": entry.system}
-        for benchmark, entries in call.starts.items() for scenario, entry in entries.items()
-    ]  # fmt: skip
-    system = {"system": call.path.stem, "file": str(call.path), "machine": asdict(facts), "configs": rows}
-    i["state"]["mlperf_custom_system"] = system
+        {"benchmark": name, "scenario": one.value, "from": entry.system} for (name, one), entry in call.starts.items()
+    ]
+    i["state"]["mlperf_custom_system"] = {
+        "system": system, "file": str(call.path), "machine": asdict(facts), "configs": rows,
+    }  # fmt: skip
     for inputs in call.searches:
-        own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        answer = i["automation"].cmind.access({**inputs, **own})
+        answer = i["automation"].cmind.access(
+            {**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
+        )
         if answer["return"] > 0:
             return dict(answer)
     return {"return": 0}
+
+
+def put(path: Path, text: str, *, is_replaced: bool) -> None:
+    """Puts the file in place, whole; of two that do so at once, one. Raises BadCall and OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if is_replaced:
+        write_whole(path, text)
+    elif not write_once(path, text.encode("utf-8")):
+        raise BadCall(f"{path.stem} is there already: {path}; --replace writes over it")
 
 
 def _text(env: dict[str, Any], key: str) -> str:
@@ -108,7 +119,7 @@ def _read(i: dict[str, Any]) -> Call:
     here = look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
     is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
     if is_there and not (is_auto and read_registry([SHIPPED, folder]).custom[system].machine == here.facts):
-        raise definition.AlreadyThere(f"{system} is there already: {path}; --replace writes over it")
+        raise BadCall(f"{system} is there already: {path}; --replace writes over it")
     wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
     starts = _starts(registry, here, "", "") if is_auto else wanted
     searches = _searches(i, registry, here, wanted) if is_auto else []
@@ -119,31 +130,36 @@ def _starts(registry: Registry, here: Here, benchmarks: str, scenarios: str) -> 
     """What each benchmark and scenario starts from. Raises BadCall where there is nothing."""
     names = [parse_benchmark(word)[0] for word in benchmarks.split(",") if word.strip()] or registry.benchmarks()
     wanted = [parse_scenario(word) for word in scenarios.split(",") if word.strip()] or list(Scenario)
-    found: dict[str, dict[Scenario, Entry]] = {}
-    for benchmark in names:
-        for scenario in (one for one in registry.scenarios(benchmark) if one in wanted):
-            entries = registry.sheet(benchmark, scenario)
-            rows = [registry.known[name] for name in entries if name != CPU]
-            parent = definition.nearest(here.facts, here.compute_capability, rows)
-            if parent:
-                found.setdefault(benchmark, {})[scenario] = entries[parent]
+    found = {}
+    for key in ((name, one) for name in names for one in registry.scenarios(name) if one in wanted):
+        sheet = registry.sheets[key]
+        rows = [registry.known[name] for name in sheet if name != CPU]
+        if parent := definition.nearest(here.facts, here.compute_capability, rows):
+            found[key] = sheet[parent]
     if not found:
         what = here.facts.accelerator or here.facts.kind
         raise BadCall(f"no entry of {', '.join(names)} in {', '.join(one.value for one in wanted)} is for {what}")
     return found
 
 
+def _grouped(starts: Starts) -> dict[tuple[str, str], str]:
+    """The scenarios, with a comma between them, by benchmark and the system that they start from."""
+    found: dict[tuple[str, str], str] = {}
+    for (benchmark, scenario), entry in starts.items():
+        before = found.get((benchmark, entry.system))
+        found[benchmark, entry.system] = f"{before},{scenario.value}" if before else scenario.value
+    return found
+
+
 def _lines(call: Call) -> list[str]:
     facts, known, system = call.here.facts, call.here.known, call.path.stem
-    lines = [call.here.banner] if call.here.banner else []
     count = f"{facts.count} x {facts.accelerator}" if facts.count else f"{facts.cpu}, {facts.threads} threads"
-    lines.append(f"{system}: {count}")
+    lines = [*([call.here.banner] if call.here.banner else []), f"{system}: {count}"]
     if known and (call.here.is_slice or facts.count == known.count):
         lines.append(f"! this is a known system: without this file it is run as {known.system_id}")
-    for (benchmark, parent), scenarios in definition.grouped(call.starts).items():
-        lines.append(f"  {benchmark} {', '.join(scenarios)}: from {parent}")
-    count = counted(sum(map(len, call.starts.values())), "entry", "entries")
-    kept = "kept as it is" if call.is_there else f"written, {count}"
+    for (benchmark, parent), scenarios in _grouped(call.starts).items():
+        lines.append(f"  {benchmark} {scenarios.replace(',', ', ')}: from {parent}")
+    kept = "kept as it is" if call.is_there else f"written, {counted(len(call.starts), 'entry', 'entries')}"
     lines.append(f"{call.path}: {kept}")
     if FOLDER_VARIABLE in os.environ:
         lines.append(f"It is found as long as {FOLDER_VARIABLE} is {os.environ[FOLDER_VARIABLE]}")
@@ -154,10 +170,10 @@ def _searches(i: dict[str, Any], registry: Registry, here: Here, starts: Starts)
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env, found = i["env"], []
     folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}
-    for (benchmark, parent), scenarios in definition.grouped(starts).items():
-        count = here.facts.count if parent != CPU else None
-        inputs = registry.effective(benchmark, Scenario(scenarios[0]), parent, accelerators=count).inputs()
+    for (benchmark, parent), scenarios in _grouped(starts).items():
+        count, scenario = here.facts.count if parent != CPU else None, Scenario(scenarios.partition(",")[0])
+        inputs = registry.effective(benchmark, scenario, parent, accelerators=count).inputs()
         shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
-        asked = {"tags": FIND, "scenario": ",".join(scenarios), "source": _text(env, "SOURCE") or "real"}
+        asked = {"tags": FIND, "scenario": scenarios, "source": _text(env, "SOURCE") or "real"}
         found.append({**asked, **shape, **folder, **passed_on_inputs(i.get("input") or {})})
     return found

@@ -66,9 +66,9 @@ class Around:
         return lookup.measured_by(self.cmind.access, self.source) if self.cmind else None
 
     def missing(self, device: str) -> str:
-        """Why a device cannot be used on this machine; empty where it can, and in a plan for a recorded one."""
+        """Why a device cannot be used on this machine; empty where it can."""
         look = {"cuda": nvidia.missing_gpu, "inferentia": neuron.missing}.get(device)
-        return look(choose.choose(self.machine, self.folder).machine) if look and not self.machine else ""
+        return look(choose.choose(self.machine, self.folder).machine) if look else ""
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, str]]:

@@ -103,5 +103,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return failure(error)
     except doing.CallFailed as error:
         return error.answer
-    told = "\n  ".join(["not passed:", *problems, "hint: what each recipe said of it is above"])
+    told = "\n  ".join(
+        ["not passed:", *problems, "hint: what each recipe said of it is above; runs and scores are recorded"]
+    )
     return {"return": 1, "error": told} if problems else {"return": 0}

@@ -71,12 +71,7 @@ def output_of(call: RecipeCall, folder: Path) -> Iterator[None]:
 
 
 def not_passed(answer: Mapping[str, Any]) -> list[str]:
-    """Why runs do not pass: INVALID, or below the accuracy target."""
-    problems = []
-    for row in ((answer.get("new_state") or {}).get("mlperf_results") or {}).get("scenarios", ()):
-        name = f"{row['model']} {row['scenario']}" if "model" in row else row["scenario"]
-        parts = [part for part in (row["performance"], row["accuracy"]) if part is not None]
-        problems += [f"{name} is INVALID: {'; '.join(part['invalid_reasons'])}" for part in parts if not part["valid"]]
-        if row["accuracy"] is not None and row["accuracy"].get("passed") is False:
-            problems.append(f"{name} is below its accuracy target; the score is recorded")
-    return problems
+    """Why runs do not pass, as run-mlperf-inference says it: INVALID, below the accuracy target, or not made."""
+    results = (answer.get("new_state") or {}).get("mlperf_results") or {}
+    problems = [problem for row in results.get("scenarios", ()) for problem in row["problems"]]
+    return [f"{results['model']} {problem}" for problem in (*problems, *results.get("missing", ()))]

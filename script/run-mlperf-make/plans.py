@@ -220,7 +220,7 @@ def _configs(around: Around) -> Rows:
     if not found:
         raise MakeError("nothing is left to do:\n  " + "\n  ".join(left_out))
     configs = sorted(found.values(), key=lambda config: config.config_ver != DEFAULT)
-    for config in configs if not (request.is_plan and around.machine) else ():
+    for config in configs:
         _require(config, around)
     rows = [_values(config, args, around) for config in configs]
     remarks = [*args.remarks, *(f"left out: {line}" for line in left_out)]
@@ -265,15 +265,17 @@ def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
 
 
 def _require(config: EffectiveConfig, around: Around) -> None:
-    """Raises MakeError for a configuration that cannot run here."""
+    """Raises MakeError for a configuration that cannot run here; a recorded machine has the backends of this one."""
     what = f"{config.benchmark} {config.scenario.value} on {config.system} (config_ver={config.config_ver})"
+    if config.backend not in BACKENDS:
+        raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(BACKENDS)}")
+    if around.machine:
+        return
     if config.device == "cuda" and (why := around.missing("cuda")):
         hint = "USE_CPU=1 runs on the processor; make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
         raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the processor")
-    if config.backend not in BACKENDS:
-        raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(BACKENDS)}")
 
 
 def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str, str]:

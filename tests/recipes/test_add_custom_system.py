@@ -184,8 +184,8 @@ def test_a_broken_file_can_be_replaced(call: Call, tmp_path: Path) -> None:
 def put(job: tuple[Path, int]) -> str:
     path, number = job
     try:
-        definition.put(path, f"text of {number}\n" * 2000, is_replaced=False)
-    except definition.AlreadyThere:
+        ADD.put(path, f"text of {number}\n" * 2000, is_replaced=False)
+    except ADD.BadCall:
         return ""
     return f"text of {number}\n" * 2000
 

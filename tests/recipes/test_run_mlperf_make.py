@@ -231,6 +231,12 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path, values: Mapping[str, str
     assert words in str(caught.value)
 
 
+def test_a_backend_that_is_not_there_is_refused_in_a_plan_for_a_recorded_machine(tmp_path: Path) -> None:
+    values = {"TARGET": "run", "RUN_ARGS": "--benchmarks=bert --backend=tensorfow", "MACHINE": "t4x8"}
+    with pytest.raises(request.MakeError, match="needs the backend tensorfow; there are endpoint, llama_cpp"):
+        planned(tmp_path, "plan", **values)
+
+
 def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -> None:
     values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "SOURCE": "tiny", "USE_CPU": "1"}
     with pytest.raises(request.MakeError) as caught:
@@ -326,13 +332,14 @@ def test_no_run_is_made_when_an_engine_fails(tmp_path: Path) -> None:
     ]
 
 
-def test_a_score_below_its_target_is_an_error_at_the_end(tmp_path: Path) -> None:
-    part = {"valid": True, "invalid_reasons": []}
-    row = {"scenario": "Offline", "performance": part, "accuracy": {**part, "passed": False}}
-    answer = {"return": 0, "new_env": {}, "new_state": {"mlperf_results": {"scenarios": [row]}}}
-    assert doing.not_passed(answer) == ["Offline is below its accuracy target; the score is recorded"]
-    row["performance"] = {"valid": False, "invalid_reasons": ["too short"]}
-    assert doing.not_passed(answer)[0] == "Offline is INVALID: too short"
+def test_what_a_run_lacks_is_an_error_at_the_end() -> None:
+    row = {"scenario": "Offline", "problems": ["Offline accuracy F1 1.000 misses the target 2.000"]}
+    results = {"model": "bert-99", "scenarios": [row], "missing": ["Server accuracy: no samples"]}
+    assert doing.not_passed({"return": 0, "new_env": {}, "new_state": {"mlperf_results": results}}) == [
+        "bert-99 Offline accuracy F1 1.000 misses the target 2.000",
+        "bert-99 Server accuracy: no samples",
+    ]
+    assert doing.not_passed({"return": 0, "new_state": {}}) == []
 
 
 def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
