@@ -176,6 +176,16 @@ def test_of_several_runs_the_figure_and_its_ratio_are_of_the_same_one(inside, ca
     assert "published: 1.000 times as fast as 6,035.6 samples/s" in text
 
 
+def test_of_several_runs_the_ratio_is_to_the_hardware_of_the_figures_run(inside, call):
+    for day, name, figure in (("1", "NVIDIA A100-SXM4-40GB", 36_864), ("2", "Tesla T4", 6035.57)):
+        run = v07_run(logs(inside, day, "a_box", "resnet50", "Offline"), "Offline", figure)
+        settings = {"device": {"value": "cuda"}, "gpus": {"value": [0]}}
+        (run / "result.json").write_text(json.dumps({"run": settings, "machine": {"gpus": [{"name": name}]}}))
+    text = call()["text"]
+    assert "Samples per second: 6035.57" in text
+    assert "published: 1.000 times as fast as 6,035.6 samples/s" in text
+
+
 def test_planning_changes_nothing_and_only_named_keys_leave_the_recipe(inside, call, hook_input):
     assert recipe.plan(hook_input({})) == {"return": 0, "runs": []}
     v07_run(logs(inside, "1", "T4x1_TRT", "resnet50", "Offline"), "Offline", 1)

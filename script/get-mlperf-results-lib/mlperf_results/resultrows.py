@@ -201,8 +201,8 @@ def _row(key: tuple[str, str, str, Scenario], runs: Sequence[RunFacts], kept: Ma
     group, system, model, scenario = key
     performance = tuple(sorted((f for f in runs if f.run.mode is Mode.PERFORMANCE), key=_order))
     accuracy = tuple(sorted((f for f in runs if f.run.mode is Mode.ACCURACY), key=_order))
-    first = (performance or accuracy)[0]
-    measurements, facts = read_measurements(first.run), read_system(first.run)
+    shown = (performance or accuracy)[-1]
+    measurements, facts = read_measurements(shown.run), read_system(shown.run)
     labels = [text for facts in runs if (text := kept_label(kept, facts))]
     label, is_synthetic = label_of(runs, measurements, labels)
     return Row(
@@ -216,7 +216,7 @@ def _row(key: tuple[str, str, str, Scenario], runs: Sequence[RunFacts], kept: Ma
         is_synthetic=is_synthetic,
         measurements=measurements,
         system_facts=facts,
-        found_hardware=described_hardware(facts) if facts else measured_hardware(first),
+        found_hardware=described_hardware(facts) if facts else measured_hardware(shown),
     )
 
 
