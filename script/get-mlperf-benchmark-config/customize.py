@@ -18,7 +18,7 @@ from machine_facts.choose import MachineError
 from machine_facts.findings import is_yes
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import BadSetting
+from mlperf_configs.fields import CPU, BadSetting
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import UnknownName, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
@@ -74,17 +74,22 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     scenario, source = parse_scenario(_text(env, "SCENARIO")), _text(env, "SOURCE") or "real"
     key = parse_benchmark(benchmark)[0], scenario
     fitting = {name: one for name, one in registry.custom.items() if key in one.entries}
-    place = system or lookup.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), fitting)
+    here = None if system else lookup.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), fitting)
+    is_this = not machine and (here is not None or system == CPU or system in registry.custom)
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-    measured = None if is_planned or cmind is None else lookup.measured_by(cmind.access, source)
-    user = {str(name): str(value) for name, value in given.items()}
-    version = _text(env, "VER") or "default"
-    config = lookup.find(registry, place, benchmark, scenario, version, measured=measured, user=user)
+    config = registry.effective(
+        benchmark,
+        scenario,
+        here.system if here else system,
+        _text(env, "VER") or "default",
+        accelerators=here.accelerators if here else None,
+        measured=lookup.measured_by(cmind.access, source) if is_this and cmind and not is_planned else None,
+        user={str(name): str(value) for name, value in given.items()},
+    )
     i["state"]["mlperf_benchmark_config"] = config.as_dict()
     env.update(_env_of(config))
-    if isinstance(place, str):
-        return config.lines(source, ())
-    return [*([place.banner] if place.banner else []), *config.lines(source, place.reasons)]
+    banner = [here.banner] if here and here.banner else []
+    return [*banner, *config.lines(source, here.reasons if here else ())]
 
 
 def _list_lines(registry: Registry, benchmark: str) -> list[str]:

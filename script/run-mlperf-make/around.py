@@ -57,13 +57,14 @@ class Around:
         return CPU if self.is_cpu else self.here.system
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
-        """The settings of a run. Raises what lookup.find raises."""
-        place = CPU if self.is_cpu else self.here
-        return lookup.find(self.registry, place, benchmark, scenario, version, measured=self._measured, user=user)
+        """The settings of a run. Raises what Registry.effective raises."""
+        count = None if self.is_cpu else self.here.accelerators
+        key = (benchmark, scenario, self.system, version)
+        return self.registry.effective(*key, accelerators=count, measured=self._measured, user=user)
 
     @cached_property
     def _measured(self) -> Measured | None:
-        return lookup.measured_by(self.cmind.access, self.source) if self.cmind else None
+        return lookup.measured_by(self.cmind.access, self.source) if self.cmind and not self.machine else None
 
     def missing(self, device: str) -> str:
         """Why a device cannot be used on this machine; empty where it can."""

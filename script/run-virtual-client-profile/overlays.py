@@ -27,7 +27,8 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
         registry = read_registry([SHIPPED, lookup.own_folder()])
         place = lookup.look(machine, here, registry.custom)
         for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
-            config = lookup.find(registry, place, benchmark, Scenario(scenario), config_ver)
+            count = place.accelerators
+            config = registry.effective(benchmark, Scenario(scenario), place.system, config_ver, accelerators=count)
             system = config.system
             targets |= {name: text for name, text in config.inputs().items() if "_target_" in name}
     except (UnknownConfig, RegistryError, choose.MachineError) as error:

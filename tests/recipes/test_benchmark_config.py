@@ -326,14 +326,32 @@ def test_only_this_machine_has_measured_values(tmp_path: Path, system: str, mach
         content = {"resnet50": {"Offline": {"target_qps": 5.0, "origin": "found 2026-11-23"}}}
         return {"return": 0, "new_state": {"CM_SUT_CONFIG": {"a system": content}}}
 
-    measured = lookup.measured_by(access, "tiny")
-    place = system or lookup.look(machine, tmp_path, {})
-    for _ in range(2):
-        config = lookup.find(REGISTRY, place, "resnet50", OFF, measured=measured)
-    assert len(asked) == int(is_looked_up)
+    env = {
+        "BENCHMARK": "resnet50",
+        "SCENARIO": "Offline",
+        "SOURCE": "tiny",
+        "WANTED_SYSTEM": system,
+        "MACHINE": machine,
+    }
+    answer, i = call(tmp_path, access=access, **env)
+    assert answer == {"return": 0} and len(asked) == int(is_looked_up)
     if is_looked_up:
         assert asked[0]["run_config"] == "tiny_config"
-        assert config.values["offline_expected_qps"] == Value(5, "measured 2026-11-23")
+        target = i["state"]["mlperf_benchmark_config"]["values"]["offline_expected_qps"]
+        assert target == {"value": 5, "origin": "measured 2026-11-23"}
+
+
+def test_what_was_measured_is_read_once_for_all_configurations_of_a_kind() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def access(inputs: dict[str, Any]) -> dict[str, Any]:
+        asked.append(inputs)
+        return {"return": 0, "new_state": {"CM_SUT_CONFIG": {"a system": {}}}}
+
+    measured = lookup.measured_by(access, "real")
+    for key in (("resnet50", OFF), ("bert", SRV)):
+        REGISTRY.effective(*key, "cpu", measured=measured)
+    assert len(asked) == 1
 
 
 # --- the user's own settings ---
@@ -543,7 +561,7 @@ MACHINE_SYSTEMS = {
 @pytest.mark.parametrize("name", MACHINE_SYSTEMS)
 def test_a_recorded_machine_is_found_and_has_its_rate(tmp_path: Path, name: str) -> None:
     here = lookup.look(name, tmp_path, {})
-    config = lookup.find(REGISTRY, here, "resnet50", OFF)
+    config = REGISTRY.effective("resnet50", OFF, here.system, accelerators=here.accelerators)
     rate = config.values.get("offline_expected_qps")
     assert (config.system, config.accelerators, rate and rate.value) == MACHINE_SYSTEMS[name]
     assert here.banner and here.reasons
@@ -560,8 +578,10 @@ def test_every_recorded_machine_can_be_looked_at(tmp_path: Path) -> None:
         )
 
 
-def call(tmp_path: Path, inputs: dict[str, Any] | None = None, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    home = SimpleNamespace(repos_path=str(tmp_path), access=lambda i: {"return": 1, "error": "no store"})
+def call(
+    tmp_path: Path, inputs: dict[str, Any] | None = None, *, access: Any = None, **env: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    home = SimpleNamespace(repos_path=str(tmp_path), access=access or (lambda i: {"return": 1, "error": "no store"}))
     given = {f"CM_MLPERF_CONFIG_{key}": text for key, text in env.items()}
     i = {"env": given, "state": {}, "input": inputs or {}, "automation": SimpleNamespace(cmind=home)}
     return CONFIG.preprocess(i), i

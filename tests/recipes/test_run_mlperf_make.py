@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -229,6 +230,19 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path, values: Mapping[str, str
     with pytest.raises(request.MakeError) as caught:
         planned(tmp_path, "run", USE_CPU="1", **values)
     assert words in str(caught.value)
+
+
+def test_a_plan_for_a_recorded_machine_has_no_values_that_were_measured_here(tmp_path: Path) -> None:
+    def access(i: dict[str, Any]) -> dict[str, Any]:
+        row = {"target_qps": 5.0, "origin": "found 2026-11-23"}
+        return {"return": 0, "new_state": {"CM_SUT_CONFIG": {"a": {"bert-99": {"Offline": row}}}}}
+
+    values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "USE_CPU": "1", "TARGET": "run"}
+    for machine, expected in (("", "5"), ("t4x8", None)):
+        env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "MACHINE": machine}.items()}
+        cmind = SimpleNamespace(access=access, repos_path=str(tmp_path))
+        plan = plans.plan_of(Around(request.read(env, {}, tmp_path), "s", cmind))
+        assert plan.calls[-2].inputs.get("offline_target_qps") == expected
 
 
 def test_a_backend_that_is_not_there_is_refused_in_a_plan_for_a_recorded_machine(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from .effective import NS_PER_MS, EffectiveConfig
 from .fields import CPU, FIELDS, Value
-from .registry import ADD, Measured, Registry
-from .sheets import DEFAULT, CustomSystem, MachineFacts
+from .registry import ADD, Measured
+from .sheets import CustomSystem, MachineFacts
 
 SUT_CONFIGS = "get,mlperf,inference,sut,configs"
 FOLDER_VARIABLE = "MLPINF_CUSTOM_DEFINITION_PATH"
@@ -114,30 +114,6 @@ def _match(machine: Machine) -> tuple[known_systems.Match, MachineFacts, str]:
     count = 0 if kind == CPU else len(gpus) or len(system.present_gpus) or system.neuron_devices or 1
     facts = MachineFacts(kind=kind, accelerator=key, count=count, cpu=host.model_name, threads=host.threads)
     return match, facts, gpus[0].compute_capability if gpus else ""
-
-
-def find(
-    registry: Registry,
-    place: Here | str,
-    benchmark: str,
-    scenario: Scenario,
-    config_ver: str = DEFAULT,
-    *,
-    measured: Measured | None = None,
-    user: Mapping[str, str] | None = None,
-) -> EffectiveConfig:
-    """Return the settings on a machine, or on a system that is named. Raises what `Registry.effective` raises.
-
-    What was measured holds for this machine only: not for a recorded one, nor for a system of the registry that is
-    named. measured: None where it is not to be looked up. user: the user's own settings, by field name.
-    """
-    if isinstance(place, Here):
-        system, count, is_here = place.system, place.accelerators, not place.banner
-    else:
-        system, count, is_here = place, None, place == CPU or place in registry.custom
-    return registry.effective(
-        benchmark, scenario, system, config_ver, accelerators=count, measured=measured if is_here else None, user=user
-    )
 
 
 def measured_by(access: Callable[[dict[str, Any]], dict[str, Any]], source: str) -> Measured:
