@@ -152,11 +152,11 @@ def _grouped(starts: Starts) -> dict[tuple[str, str], str]:
 
 
 def _lines(call: Call) -> list[str]:
-    facts, known, system = call.here.facts, call.here.known, call.path.stem
+    facts, system = call.here.facts, call.path.stem
     count = f"{facts.count} x {facts.accelerator}" if facts.count else f"{facts.cpu}, {facts.threads} threads"
     lines = [*([call.here.banner] if call.here.banner else []), f"{system}: {count}"]
-    if known and (call.here.is_slice or facts.count == known.count):
-        lines.append(f"! this is a known system: without this file it is run as {known.system_id}")
+    if call.here.known_as:
+        lines.append(f"! this is a known system: without this file it is run as {call.here.known_as}")
     for (benchmark, parent), scenarios in _grouped(call.starts).items():
         lines.append(f"  {benchmark} {scenarios.replace(',', ', ')}: from {parent}")
     kept = "kept as it is" if call.is_there else f"written, {counted(len(call.starts), 'entry', 'entries')}"

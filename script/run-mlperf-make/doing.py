@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +55,15 @@ def output_of(call: RecipeCall, folder: Path) -> Iterator[None]:
     if call.log:
         log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
-    saved, target = os.dup(1), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666) if call.log else os.dup(2)
-    if call.log or not call.is_answer:
-        os.dup2(target, 1)
+    saved = os.dup(1)
+    with open(log, "wb") if call.log else nullcontext(sys.stdout if call.is_answer else sys.stderr) as target:
+        os.dup2(target.fileno(), 1)
     try:
         yield
     finally:
         sys.stdout.flush()
         os.dup2(saved, 1)
         os.close(saved)
-        os.close(target)
         if call.log:
             print(log.read_text(encoding="utf-8", errors="replace"), end="", flush=True)
             views.say(f"kept in {log}")

@@ -63,13 +63,8 @@ class Plan:
     copies: Sequence[View] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What the calls of a target are filled with, one mapping for each time that they are made."""
-
-    rows: Sequence[Mapping[str, str]]
-    remarks: tuple[str, ...] = ()
-    configs: Sequence[EffectiveConfig] = ()
+Rows = tuple[Sequence[Mapping[str, str]], Sequence[str], Sequence[EffectiveConfig]]
+"""What the calls of a target are filled with, one mapping for each time that they are made; remarks; configurations."""
 
 
 def steps_of(target: str) -> tuple[str, list[str]]:
@@ -82,17 +77,17 @@ def plan_of(around: Around) -> Plan:
     """The plan of a target. Raises MakeError for what cannot be done."""
     request = around.request
     each, names = steps_of(request.work)
-    made = _ROWS[each](around)
-    if any(row.get("MODES") == "find" for row in made.rows) and "harness" in names:
+    rows, remarks, configs = _ROWS[each](around)
+    if any(row.get("MODES") == "find" for row in rows) and "harness" in names:
         names = [*names[: names.index("harness")], "find"]
-    found = merged(call for name in names for row in made.rows for call in listed(name, row))
+    found = merged(call for name in names for row in rows for call in listed(name, row))
     calls = [call for call in found if call.tags]
     if "harness" in names and not request.is_plan:
         there = [view.place for call in calls for view in call.views if view.kind == "run"]
         if there := [place for place in there if (request.folder / place).exists()]:
             raise MakeError(f"logs are there already: {', '.join(there)}", "--log_dir=FOLDER names another folder")
     copies = [view for call in found if not call.tags for view in call.views]
-    return Plan(calls, (*request.remarks, *made.remarks), made.configs, copies)
+    return Plan(calls, (*request.remarks, *remarks), configs, copies)
 
 
 def listed(name: str, values: Mapping[str, str]) -> Iterator[RecipeCall]:
@@ -147,7 +142,7 @@ def _once(around: Around) -> Rows:
         "ROUND": ROUNDS[-1],
         "BACKUP": str(backup) if backup.is_dir() else "",
     }
-    return Rows([values], (table("no_counterpart"),) if request.work == "build" else ())
+    return [values], [table("no_counterpart")] if request.work == "build" else [], []
 
 
 def _require_neuron(around: Around, hint: str = "") -> None:
@@ -172,7 +167,7 @@ def _parts(around: Around) -> Rows:
         shown = place if source == "real" else f"{place}.{source}"
         rows.append({**request.values, "TAGS": tags[name], "MADE": made(source), "NAME": shown})
     without = ", ".join(name for name in names if not tags.get(name))
-    return Rows(rows, (f"{without}: nothing to do for this target",) if without else ())
+    return rows, [f"{without}: nothing to do for this target"] if without else [], []
 
 
 def made(source: str) -> str:
@@ -184,7 +179,7 @@ def _kept_runs(around: Around) -> Rows:
     """The newest runs of a benchmark and scenario; those that a compliance test can be of."""
     work, text = around.request.work, around.request.values["RUN_ARGS"]
     if work == "update_compliance":
-        return Rows([{"NAME": run.name, "RUN": run.folder} for run in around.newest_runs(with_accuracy=False)])
+        return [{"NAME": run.name, "RUN": run.folder} for run in around.newest_runs(with_accuracy=False)], [], []
     test = {"run_audit_harness": "all"}.get(work, work.removeprefix("run_audit_").upper())
     args, needs_accuracy = run_args.read(text), test in ("all", "TEST01")
     names = {parse_benchmark(name)[0] for name in args.benchmarks}
@@ -198,7 +193,7 @@ def _kept_runs(around: Around) -> Rows:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
         raise MakeError(said, f"make run RUN_ARGS='{text}'")
-    return Rows(rows, args.remarks)
+    return rows, args.remarks, []
 
 
 def _configs(around: Around) -> Rows:
@@ -231,7 +226,7 @@ def _configs(around: Around) -> Rows:
             _require_neuron(around)
         elif "engine" not in names and not request.is_plan:
             _require_engines(configs, rows, around)
-    return Rows(rows, tuple(remarks), configs)
+    return rows, remarks, configs
 
 
 def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:

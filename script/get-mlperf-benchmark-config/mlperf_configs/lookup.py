@@ -36,26 +36,18 @@ class StoreError(Exception):
 class Here:
     """A machine. system: its id, "cpu" without an accelerator that is known. facts: what it is recognised by.
 
-    known: the row of the known system, also one with another count. compute_capability: "8.0", empty where not known.
-    banner: what is printed of a recorded machine, empty for this one.
+    accelerators: for `Registry.effective`, None where the system's own number is right (a slice of a GPU, a custom id).
+    known_as: the known system that it is exactly. compute_capability: "8.0"; both empty where not known. banner: what
+    is printed of a recorded machine, empty for this one.
     """
 
     system: str
+    accelerators: int | None
     facts: MachineFacts
-    known: known_systems.Row | None
+    known_as: str
     compute_capability: str
     reasons: tuple[str, ...]
     banner: str
-
-    @property
-    def accelerators(self) -> int | None:
-        """The number for `Registry.effective`: None where the system's own is right (a slice of a GPU, a custom id)."""
-        return self.facts.count if self.known and self.known.system_id == self.system and not self.is_slice else None
-
-    @property
-    def is_slice(self) -> bool:
-        """Whether it is a slice of a GPU."""
-        return bool(self.known and self.known.mig_profile)
 
 
 def own_folder(cmind: Any = None, given: str = "") -> Path:
@@ -81,18 +73,21 @@ def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
     """
     chosen = choose.choose(name, start)
     match, facts, capability = _match(chosen.machine)
-    row = match.row
+    system, count, reasons = CPU, None, match.reasons
     own = [one for one in custom.values() if one.machine == facts]
-    newest = max(own, key=lambda one: (one.date, one.system), default=None)
-    reasons = match.reasons
-    if newest:
-        reasons = (*reasons, f"your own system {newest.system} ({newest.path}) was made for this machine")
-    elif facts.kind != CPU and row is None:
+    if own:
+        newest = max(own, key=lambda one: (one.date, one.system))
+        system = newest.system
+        reasons = (*reasons, f"your own system {system} ({newest.path}) was made for this machine")
+    elif match.row:
+        system, count = match.row.system_id, None if match.row.mig_profile else facts.count
+    elif facts.kind != CPU:
         reasons = (*reasons, f"without an entry of the registry it is run as {CPU}; to add it: {ADD}")
     return Here(
-        system=newest.system if newest else row.system_id if row else CPU,
+        system=system,
+        accelerators=count,
         facts=facts,
-        known=row,
+        known_as=match.system_id,
         compute_capability=capability,
         reasons=reasons,
         banner=chosen.banner,
