@@ -225,7 +225,7 @@ def _configs(around: Around) -> Rows:
         if around.is_neuron:
             _require_neuron(around)
         elif "engine" not in names and not request.is_plan:
-            _require_engines(configs, rows, around)
+            _require_engines(rows, args, around)
     return rows, remarks, configs
 
 
@@ -238,10 +238,10 @@ def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:
 
 def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
     """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are."""
-    registry, usual = around.registry, table("config_versions").get(around.request.work, DEFAULT)
+    registry = around.registry
     for name in args.benchmarks or (benchmarks_on(NEURON) if around.is_neuron else recipe_tags("model")):
         for scenario in args.scenarios or registry.scenarios(name):
-            versions: Sequence[str] = args.config_versions or (usual,)
+            versions: Sequence[str] = args.config_versions or (_usual(around),)
             if versions == ("all",) and scenario in registry.scenarios(name):
                 versions = registry.config_versions(name, scenario, around.system)
             yield from ((name, scenario, version) for version in versions)
@@ -305,24 +305,26 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
     }
 
 
-def _require_engines(configs: Sequence[EffectiveConfig], rows: Sequence[Mapping[str, str]], around: Around) -> None:
+def _require_engines(rows: Sequence[Mapping[str, str]], args: RunArgs, around: Around) -> None:
     """Raises MakeError where an engine is not there, or was made by another call than it would be now."""
-    lists: dict[str, dict[str, None]] = {"benchmarks": {}, "scenarios": {}, "config_ver": {}}
-    places = []
-    for config, row in zip(configs, rows, strict=True):
-        (call,) = listed("engine", row)
-        if around.made_by(row["PLACE"]) != call.line:
-            places.append(row["PLACE"])
-            words = (row["BASE"], row["scenario"], config.config_ver)
-            for word, names in zip(words, lists.values(), strict=True):
-                names[word] = None
+    calls = [call for row in rows for call in listed("engine", row)]
+    places = [call.views[0].place for call in calls if around.made_by(call.views[0].place) != call.line]
     if places:
-        flags = " ".join(f"--{name}={','.join(words)}" for name, words in lists.items())
-        again = [f'make generate_engines RUN_ARGS="{flags}"']
+        given = [
+            around.request.values["RUN_ARGS"],
+            *([] if args.config_versions else [f"--config_ver={_usual(around)}"]),
+        ]
+        again = [f"make generate_engines RUN_ARGS={shlex.quote(' '.join(filter(None, given)))}"]
         again += [f"SOURCE={around.source}"] if around.source != "real" else []
         again += ["USE_CPU=1"] if around.is_cpu else []
         text = f"engines that are not there, or were made for other settings: {len(places)}"
         raise MakeError("\n  ".join([text, *places]), " ".join(again))
+
+
+def _usual(around: Around) -> str:
+    """The config_ver of a target without one in RUN_ARGS."""
+    name: str = table("config_versions").get(around.request.work, DEFAULT)
+    return name
 
 
 _ROWS: Mapping[str, Callable[[Around], Rows]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -257,7 +258,7 @@ def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -
         planned(tmp_path, "run_harness", **values)
     assert "bert-Offline-cpu-b1-fp32.default.onnx" in str(caught.value)
     flags = "--benchmarks=bert --scenarios=Offline --config_ver=default"
-    assert caught.value.hint == f'make generate_engines RUN_ARGS="{flags}" SOURCE=tiny USE_CPU=1'
+    assert caught.value.hint == f"make generate_engines RUN_ARGS='{flags}' SOURCE=tiny USE_CPU=1"
     (engine,) = planned(tmp_path, "generate_engines", **values).calls
     model = tmp_path / "model.onnx"
     model.write_text("x", encoding="utf-8")
@@ -268,6 +269,17 @@ def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -
     model.unlink()
     with pytest.raises(request.MakeError, match="not there"):
         planned(tmp_path, "run_harness", **values)
+
+
+def test_the_call_that_makes_missing_engines_has_the_settings_of_the_run(tmp_path: Path) -> None:
+    given = "--benchmarks=bert --scenarios=Offline --gpu_batch_size=4 --test_mode=AccuracyOnly"
+    with pytest.raises(request.MakeError) as caught:
+        planned(tmp_path, "run_cpu_harness", RUN_ARGS=given, SOURCE="tiny")
+    (place,) = str(caught.value).splitlines()[1:]
+    args = shlex.split(caught.value.hint)[2].removeprefix("RUN_ARGS=")
+    assert args == f"{given} --config_ver=openvino"
+    (engine,) = planned(tmp_path, "generate_engines", RUN_ARGS=args, SOURCE="tiny", USE_CPU="1").calls
+    assert engine.views[0].place == place.strip() and "-b4-" in place
 
 
 def test_data_is_linked_by_nvidias_names_and_made_data_beside_them(tmp_path: Path) -> None:

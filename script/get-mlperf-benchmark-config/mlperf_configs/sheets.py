@@ -1,41 +1,8 @@
-"""The files of settings, read as checked entries.
-
-The registry has `registry/<benchmark>/<Scenario>.yaml`:
-
-    sources:
-      v0.7: {text: "mlcommons/inference_results_v0.7 ... @ 31060d57", date: 2026-11-23}
-    base:                         # may be left out: what a machine without accelerator has that is not usual
-      source: ours
-      config_ver:
-        openvino:
-          precision: int8
-    systems:
-      T4x8:
-        from: T4x1                # one parent, a system of this file
-        source: v0.7
-        offline_expected_qps: 3500
-        config_ver:
-          triton:
-            offline_expected_qps: 3150
+"""The files of settings, read as checked entries: `registry/<benchmark>/<Scenario>.yaml`, and `<id>.yaml` of a custom
+system. The READMEs of this recipe and of add-mlperf-custom-system show one of each.
 
 A system has what its parent has, and its own; so have its config versions. A benchmark whose settings nobody published
 has no file: `usual_entry` has what holds on a machine without accelerator.
-
-A custom system has `<folder>/<id>.yaml`, written by add-mlperf-custom-system and edited by its user:
-
-    system: my_box
-    date: 2026-11-23
-    machine:                      # what it was made on, and is recognised by
-      kind: nvidia
-      accelerator: A100-SXM4-40GB
-      count: 4
-      cpu: AMD EPYC 7742 64-Core Processor
-      threads: 128
-    configs:
-      resnet50:
-        Server:
-          from: A100-SXM4x8       # an entry of the registry; its rates are scaled 4/8
-          gpu_batch_size: 96      # the user's own, over all of that
 """
 
 from __future__ import annotations
