@@ -30,6 +30,10 @@ from .run_args import RunArgs
 from .views import View
 
 NEURON = "neuron"
+NO_INPUTS = ("tags", "views", "marks", "when", "settings")
+"""The keys of a row of calls in tables.yaml that are no inputs."""
+SETTINGS = ("model", "scenario", "device", "backend", "gpus", *(row.input for row in FIELDS.values() if row.input))
+"""The inputs of run-mlperf-inference that a configuration may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +97,18 @@ def plan_of(around: Around) -> Plan:
 def listed(name: str, values: Mapping[str, str]) -> Iterator[RecipeCall]:
     """The calls that tables.yaml lists by a name, with these values in them."""
     known = defaultdict(str, values)
+
+    def filled(text: str) -> str:
+        return Template(text).substitute(known)
+
     for row in table("calls")[name]:
-
-        def filled(text: str) -> str:
-            return Template(text).substitute(known)
-
-        if not filled(row.get("when", "yes")):
-            continue
-        inputs = {one: values[one] for one in ("model", *_INPUTS) if row.get("settings") and one in values}
-        inputs |= {key: filled(text) for key, text in row.items() if key not in _NO_INPUTS}
-        views = tuple(
-            View(kind, filled(place), tuple(map(filled, source))) for kind, place, *source in row.get("views", ())
-        )
-        given = {key: text for key, text in inputs.items() if text}
-        yield RecipeCall(filled(row.get("tags", "")), given, views, **row.get("marks", {}))
-
-
-_INPUTS = ("scenario", "device", "backend", "gpus", *dict.fromkeys(one.input for one in FIELDS.values() if one.input))
-_NO_INPUTS = ("tags", "views", "marks", "when", "settings")
+        if filled(row.get("when", "yes")):
+            inputs = {one: known[one] for one in (SETTINGS if "settings" in row else ())}
+            inputs |= {key: filled(text) for key, text in row.items() if key not in NO_INPUTS}
+            rows = row.get("views", ())
+            views = tuple(View(kind, filled(place), tuple(map(filled, source))) for kind, place, *source in rows)
+            given = {key: text for key, text in inputs.items() if text}
+            yield RecipeCall(filled(row.get("tags", "")), given, views, **row.get("marks", {}))
 
 
 def merged(calls: Iterator[RecipeCall]) -> list[RecipeCall]:

@@ -146,9 +146,8 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
             block.wrong(f"required and missing: {', '.join(missing)}")
         source = block.text("source")
         if source not in sources:
-            block.wrong(
-                unknown_text("source", source, tuple(sources)) if source else "missing: a name of sources", "source"
-            )
+            said = unknown_text("source", source, tuple(sources)) if source else "missing: a name of sources"
+            block.wrong(said, "source")
         count, text = known[name].count if name in known else 0, sources.get(source, "")
         entries[name] = Entry(system=name, kind=kinds[name], source=text, layers=layers, count=count, file=str(path))
     return entries, root.problems
