@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from machine_facts import choose, neuron, nvidia
 from mlperf_configs import lookup
@@ -17,15 +17,6 @@ from mlperf_results.names import Scenario
 
 from . import views
 from .request import Request
-
-
-class KeptRun(NamedTuple):
-    """A run that the workspace has kept. folder: below the workspace. name: <system>/<benchmark>/<Scenario>."""
-
-    benchmark: str
-    scenario: Scenario
-    folder: str
-    name: str
 
 
 class Around:
@@ -80,16 +71,17 @@ class Around:
         """The line of the call behind a link of the workspace."""
         return views.made_by(self.folder, self.notes, place)
 
-    def newest_runs(self, *, with_accuracy: bool) -> list[KeptRun]:
-        """The newest performance run of each benchmark and scenario."""
-        found: dict[tuple[str, str], KeptRun] = {}
+    def kept_runs(self, *, with_accuracy: bool) -> list[dict[str, str]]:
+        """The newest performance run of each benchmark and scenario: RUN is its folder below the workspace, NAME
+        <system>/<benchmark>/<Scenario>."""
+        found: dict[tuple[str, str], dict[str, str]] = {}
         inner = ("performance/run_1", "accuracy") if with_accuracy else ("performance/run_1",)
         for place, note in self.notes.items():
             *_, system, benchmark, scenario = Path(place).parts
             source = self.folder / note["target"]
             if note.get("kind") == "run" and all(RunPaths(source / one).summary_log.is_file() for one in inner):
-                name = f"{system}/{benchmark}/{scenario}"
-                found[benchmark, scenario] = KeptRun(benchmark, Scenario(scenario), note["target"], name)
+                row = {"benchmark": benchmark, "scenario": scenario, "RUN": note["target"]}
+                found[benchmark, scenario] = {**row, "NAME": f"{system}/{benchmark}/{scenario}"}
         return [found[key] for key in sorted(found)]
 
 

@@ -176,18 +176,17 @@ def made(source: str) -> str:
 def _kept_runs(around: Around) -> Rows:
     """The newest runs of a benchmark and scenario; those that a compliance test can be of."""
     work, text = around.request.work, around.request.values["RUN_ARGS"]
-    if work == "update_compliance":
-        return [{"NAME": run.name, "RUN": run.folder} for run in around.newest_runs(with_accuracy=False)], [], []
+    is_audit = work.startswith("run_audit_")
     test = {"run_audit_harness": "all"}.get(work, work.removeprefix("run_audit_").upper())
-    args, needs_accuracy = run_args.read(text), test in ("all", "TEST01")
+    args, needs_accuracy = run_args.read(text if is_audit else ""), test in ("all", "TEST01")
     names = {parse_benchmark(name)[0] for name in args.benchmarks}
     rows = [
-        {"RUN": run.folder, "ROUND": rounds_of(run.benchmark)[-1], "TEST": test}
-        for run in around.newest_runs(with_accuracy=needs_accuracy)
-        if not names or parse_benchmark(run.benchmark)[0] in names
-        if not args.scenarios or run.scenario in args.scenarios
+        {**run, "ROUND": rounds_of(run["benchmark"])[-1], "TEST": test}
+        for run in around.kept_runs(with_accuracy=needs_accuracy)
+        if not names or parse_benchmark(run["benchmark"])[0] in names
+        if not args.scenarios or Scenario(run["scenario"]) in args.scenarios
     ]
-    if not rows:
+    if is_audit and not rows:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
         raise MakeError(said, f"make run RUN_ARGS='{text}'")
