@@ -168,7 +168,8 @@ def _lines(call: Call) -> list[str]:
 
 def _searches(i: dict[str, Any], registry: Registry, here: Here, starts: Starts) -> list[dict[str, Any]]:
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
-    env, found = i["env"], []
+    env = i["env"]
+    found: list[dict[str, Any]] = []
     folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}
     for (benchmark, parent), scenarios in _grouped(starts).items():
         count, scenario = here.facts.count if parent != CPU else None, Scenario(scenarios.partition(",")[0])
