@@ -128,38 +128,35 @@ def field_named(name: str) -> Field:
 
 
 def read_values(
-    given: Mapping[str, str],
-    fits: Callable[[Field], str],
-    origin: Callable[[str], str],
-    wrong: Callable[[str, str], None],
-) -> dict[str, Value]:
-    """Return the values of these texts by field name. fits: says why a field cannot be there, "" where it can.
+    given: Mapping[str, tuple[str, str]], fits: Callable[[Field], str]
+) -> tuple[dict[str, Value], dict[str, str]]:
+    """Return the values of these texts with their origins by field name, and what is wrong by the name that was given.
 
-    origin: of a name that was given. wrong: gets the name and what is wrong with it.
+    fits: says why a field cannot be there, "" where it can.
     """
     found: dict[str, Value] = {}
-    for name, text in given.items():
+    problems: dict[str, str] = {}
+    for name, (text, origin) in given.items():
         try:
             field = field_named(name)
             problem = f"{field.name}: given twice" if field.name in found else fits(field)
             if problem:
                 raise BadSetting(problem)
-            found[field.name] = Value(field.parse(text), origin(name))
+            found[field.name] = Value(field.parse(text), origin)
         except BadSetting as error:
-            wrong(name, str(error))
-    return found
+            problems[name] = str(error)
+    return found, problems
 
 
 def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict[str, Value]:
     """Return what the user gives, by field name. Raises BadSetting with every problem."""
-    problems: list[str] = []
 
     def fits(field: Field) -> str:
         return f"{field.name}: {field.why}" if field.is_refused else field.misfit(scenario, kind)
 
-    found = read_values(given, fits, lambda name: "you", lambda name, problem: problems.append(problem))
+    found, problems = read_values({name: (text, "you") for name, text in given.items()}, fits)
     if problems:
-        raise BadSetting("; ".join(problems))
+        raise BadSetting("; ".join(problems.values()))
     return found
 
 

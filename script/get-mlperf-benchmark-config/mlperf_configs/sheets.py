@@ -174,12 +174,12 @@ def _layers(key: Key, block: Block, kind: str) -> dict[str, Mapping[str, Value]]
 
 def _values(block: Block, scenario: Scenario, kind: str, other_keys: tuple[str, ...] = ()) -> dict[str, Value]:
     """The settings of a block by field name, for a kind of accelerator; what is wrong is noted."""
-    return read_values(
-        {name: block.text(name) for name in block.values if name not in other_keys},
-        lambda field: field.misfit(scenario, kind),
-        lambda name: f"{block.file}:{block.lines[name]}",
-        lambda name, problem: block.wrong(problem.removeprefix(f"{name}: "), name),
-    )
+    names = [name for name in block.values if name not in other_keys]
+    given = {name: (block.text(name), f"{block.file}:{block.lines[name]}") for name in names}
+    found, problems = read_values(given, lambda field: field.misfit(scenario, kind))
+    for name, problem in problems.items():
+        block.wrong(problem.removeprefix(f"{name}: "), name)
+    return found
 
 
 def _parent(name: str, block: Block, kinds: Mapping[str, str]) -> str:
