@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, neuron, nvidia
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU
@@ -56,11 +55,6 @@ class Around:
     @cached_property
     def _measured(self) -> Measured | None:
         return lookup.measured_by(self.cmind.access, self.source) if self.cmind and not self.machine else None
-
-    def missing(self, device: str) -> str:
-        """Why a device cannot be used on this machine; empty where it can."""
-        look = {"cuda": nvidia.missing_gpu, "inferentia": neuron.missing}.get(device)
-        return look(choose.choose(self.machine, self.folder).machine) if look else ""
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, str]]:

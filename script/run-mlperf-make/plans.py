@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
+from machine_facts import neuron, nvidia
+from machine_facts.probe import Machine
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import FIELDS
 from mlperf_configs.registry import UnknownConfig
@@ -145,7 +147,7 @@ def _once(around: Around) -> Rows:
 
 def _require_neuron(around: Around, hint: str = "") -> None:
     request = around.request
-    if not (request.is_plan or request.values["SIMULATE"]) and (why := around.missing("inferentia")):
+    if not (request.is_plan or request.values["SIMULATE"]) and (why := neuron.missing(Machine())):
         raise MakeError(why, hint or f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
 
 
@@ -263,7 +265,7 @@ def _require(config: EffectiveConfig, around: Around) -> None:
         raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(BACKENDS)}")
     if around.machine:
         return
-    if config.device == "cuda" and (why := around.missing("cuda")):
+    if config.device == "cuda" and (why := nvidia.missing_gpu(Machine())):
         hint = "USE_CPU=1 runs on the processor; make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
