@@ -76,6 +76,7 @@ def _problem(content: bytes) -> object:
         (gzip.compress(gzip.decompress(packed({"a": b"x"})) + bytes(20_000)), "behind the end of the tar"),
         (gzip.compress(gzip.decompress(packed({"a": b"x"}))[:1024] + b"x" * 600), "a damaged header"),
     ],
+    ids=["nothing", "no gzip", "empty", "no tar", "cut off", "more", "two", "padding", "no header"],
 )
 def test_what_is_no_whole_gzip_tar_is_refused(content: bytes, message: str) -> None:
     assert message in _refusal(content)
