@@ -105,9 +105,10 @@ def _key_lines(text: str) -> tuple[dict[str, int], str]:
     found, started = {}, ""
     for number, line in enumerate(text.split("\n"), start=1):
         match = _KEY.match(line)
-        if match:
-            found[match.group(1)] = number
-        if moment := _STARTED.match(line):
+        if match is None:
+            continue
+        found[match.group(1)] = number
+        if match.group(1) == "power_begin" and (moment := _STARTED.match(line)):
             month, day, year, clock = moment.groups()
             started = f"{year}-{month}-{day}T{clock}"
     return found, started
