@@ -459,6 +459,16 @@ def test_customize_without_a_plan_hook_is_never_loaded(home: TemporaryHome) -> N
     assert plan_of(home, tags="main,step").errors == ()
 
 
+def test_a_download_that_the_caller_declares_is_not_listed_again_by_its_address(home: TemporaryHome) -> None:
+    address = {"env": {"CM_DOWNLOAD_URL": "https://x.org/a"}, "tags": "download,file"}
+    needs = {"downloads": [{"what": "x.org: a", "size_bytes": 5}]}
+    home.recipe("download-file")
+    home.recipe("get-a", {"deps": [address], "needs": needs})
+    home.recipe("get-b", {"deps": [address]})
+    assert [one.what for one in plan_of(home, tags="get,a").needs.downloads] == ["x.org: a"]
+    assert [one.what for one in plan_of(home, tags="get,b").needs.downloads] == ["https://x.org/a"]
+
+
 def test_needs_are_declared_or_seen_and_counted_for_steps_that_run(home: TemporaryHome) -> None:
     home.recipe(
         "get-data",

@@ -91,15 +91,19 @@ def needs_together(steps: Iterable[Needs]) -> Needs:
     return Needs(disk_mb=sum(row.disk_mb for row in rows), memory_mb=memory_mb)._replace(**united)
 
 
-def needs_of(configured: Configured, code: Mapping[str, str]) -> Needs:
-    """The needs of a configured recipe; ``code`` is the text of its Python files and native scripts by name."""
+def needs_of(configured: Configured, code: Mapping[str, str], caller: Configured | None = None) -> Needs:
+    """The needs of a configured recipe; ``code`` is the text of its Python files and native scripts by name.
+
+    An address in its env does not count where the ``caller`` declares what is downloaded.
+    """
     declared, env = expand_value(configured.layer.needs, configured.env), configured.env
+    is_declared = caller is not None and bool(caller.layer.needs.get("downloads"))
     script, python = ("\n".join(code[name] for name in code if name.endswith(kind)) for kind in (".sh", ".py"))
     seen = _SECRET_IN_PYTHON.findall(python) + _SECRET_IN_SCRIPT.findall(script)
     tokens = sorted({name for name in seen if is_secret(name) and not env.get(name)})
     is_gpu = not GPU_TAGS.isdisjoint(configured.recipe.tags)
     return Needs(
-        downloads=_declared_downloads(declared) or _seen_downloads(env),
+        downloads=_declared_downloads(declared) or (() if is_declared else _seen_downloads(env)),
         disk_mb=_whole(declared.get("disk_mb")) + configured.layer.required_disk_space_mb,
         memory_mb=_whole(declared.get("memory_mb")),
         sudo=_texts(declared.get("sudo")) or _texts(_SUDO.search(script) and "its code calls sudo"),

@@ -195,7 +195,7 @@ class PlanTree:
             step.notes = (*step.notes, *([note] if note == MADE_BY_ANOTHER else []))
             return
         step.reason = step.reason or ("" if recipe.is_cached else "not kept in the cache, runs each time")
-        step.needs = needs_of(step.configured, self._code_of(recipe))
+        step.needs = needs_of(step.configured, self._code_of(recipe), self.current.configured)
 
 
 def _fail(step: PlannedStep, error: RecipeError) -> None:
