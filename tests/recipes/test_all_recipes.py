@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from helpers import TemporaryHome
+from helpers import TemporaryHome, recipe_metas
 from recipe_loader import RECIPES, recipe_meta
 
 HOOKS = sorted(RECIPES.glob("*/customize.py"))
@@ -40,6 +42,27 @@ def test_plain_tags_of_a_data_set_mean_its_recipe_and_ask_nothing(home: Temporar
     done = home.cm("explain", "script", f"--tags={tags}", "--out=json")
     candidates = done.answer["explanation"]["choice"]["candidates"]
     assert [row["alias"] for row in candidates if row["verdict"] == "chosen"] == [alias]
+
+
+def test_the_alias_of_a_recipe_is_one_of_its_tags() -> None:
+    assert [meta["alias"] for meta in recipe_metas() if meta["alias"] not in meta["tags"]] == []
+
+
+def labels_of(step: dict[str, Any]) -> Iterator[str]:
+    """The labels of the steps of a plan that would run or be taken from the cache."""
+    if step["action"] != "skip":
+        yield step["label"]
+        for child in step.get("children", ()):
+            yield from labels_of(child)
+
+
+@pytest.mark.parametrize(
+    "alias", ["generate-triton-model-repository", "get-triton-server", "get-vllm-server", "serve-mlperf-model"]
+)
+def test_a_fake_run_of_a_server_installs_nothing(home: TemporaryHome, alias: str) -> None:
+    plan = home.cm("plan", "script", f"--tags={alias}", "--fake_run", "--out=json").answer["plan"]
+    cached = {meta["alias"] for meta in recipe_metas() if meta.get("cache")}
+    assert cached & set(labels_of(plan["steps"])) <= {alias}
 
 
 DATA_SETS = ("brats19", "coco", "criteo", "imagenet-val", "kits19", "librispeech", "openimages", "squad")
