@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs vLLM into its own environment, and asks the program once for its version.
+# Installs vLLM beside torch into its own environment, and asks the program once for its version.
 set -euo pipefail
 
 pip=("${CM_PYTHON_BIN_WITH_PATH}" -I -m pip)
-"${pip[@]}" install --disable-pip-version-check --no-input --quiet --retries=1 --timeout=15 \
-  --extra-index-url https://download.pytorch.org/whl/cpu --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements.txt"
+"${pip[@]}" install --disable-pip-version-check --no-input --quiet \
+  --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements.txt"
 # They are for images and sound, and their usual builds are for GPUs, which cannot be loaded beside this torch.
 "${pip[@]}" uninstall --quiet --yes torchaudio torchcodec torchvision
 CUDA_VISIBLE_DEVICES="" "${CM_PYTHON_BIN_WITH_PATH}" -I -c '
