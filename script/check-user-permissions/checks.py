@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 
 from machine_facts import host, packages
-from machine_facts.findings import Command, Finding
+from machine_facts.findings import Command, Finding, as_root
 from machine_facts.probe import Machine
 
 from . import mounts
@@ -25,14 +25,14 @@ OTHER_ADMIN_GROUP = "wheel"
 def identity(machine: Machine, who: Account) -> tuple[Finding, ...]:
     """Whether the user is root, and whether he may become it where packages are to be installed."""
     if who.uid < 0:
-        fix = _root("useradd", "-m", "-s", "/bin/bash", who.name)
+        fix = as_root("useradd", "-m", "-s", "/bin/bash", who.name)
         return (Finding("user", "problem", f"there is no user {who.name}", "an ordinary user", (fix,)),)
     tools = packages.look(machine)
     if who.is_root:
         group = ADMIN_GROUP_BY_TOOL.get(tools.tool or "", OTHER_ADMIN_GROUP)
         fixes = (
-            _root("useradd", "-m", "-s", "/bin/bash", NEW_USER),
-            _root("usermod", "-aG", f"{group},{DOCKER}", NEW_USER),
+            as_root("useradd", "-m", "-s", "/bin/bash", NEW_USER),
+            as_root("usermod", "-aG", f"{group},{DOCKER}", NEW_USER),
         )
         if host.look(machine).container:
             text = "root, in a container: what it writes into mounted folders belongs to root on the host too"
@@ -74,12 +74,12 @@ def docker(machine: Machine, who: Account) -> tuple[Finding, ...]:
         return (Finding("docker group", "problem", text, "a new login", (again,)),)
     if group.is_member:
         return (Finding("docker group", "ok", f"{who.name} is in it"),)
-    add = (_root("usermod", "-aG", DOCKER, who.name), Command(line="log in again (or, for one shell: newgrp docker)"))
+    add = (as_root("usermod", "-aG", DOCKER, who.name), Command(line="log in again (or, for one shell: newgrp docker)"))
     if host.look(machine).container and not machine.is_file(SOCKET) and not machine.can_write(SOCKET):
         return (Finding("docker group", "note", "this container was not given the socket of a daemon"),)
     if not group.exists:
         return (
-            Finding("docker group", "problem", "there is no such group", wanted, (_root("groupadd", DOCKER), *add)),
+            Finding("docker group", "problem", "there is no such group", wanted, (as_root("groupadd", DOCKER), *add)),
         )
     return (Finding("docker group", "problem", f"{who.name} is not in it", wanted, add),)
 
@@ -98,7 +98,7 @@ def docker_settings(machine: Machine, who: Account) -> tuple[Finding, ...]:
     if not foreign:
         return ()
     chown = ("chown", "-R", f"{who.name}:", folder)
-    fixes: tuple[Command, ...] = (_root(*chown),)
+    fixes: tuple[Command, ...] = (as_root(*chown),)
     aside = f"{folder}.of-{machine.owner_uid(foreign)}"
     if who.is_self and machine.can_write(who.home) and machine.owner_uid(aside) is None:
         keep = Command(needs_root=True, line="or, to keep the logins in it: {sudo}" + shlex.join(chown))
@@ -119,7 +119,7 @@ def clone(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     if who.is_self and all(machine.can_write(part) for part in foreign):
         trust = Command(("git", "config", "--global", "--add", "safe.directory", folder))
         return (Finding("clone", "note", f"{text}, but can be written; git refuses to work in it", "", (trust,)),)
-    fixes = (_root("chown", "-R", f"{who.name}:", folder), Command(line=f"or clone it again as {who.name}"))
+    fixes = (as_root("chown", "-R", f"{who.name}:", folder), Command(line=f"or clone it again as {who.name}"))
     return (Finding("clone", "problem", text, who.name, fixes),)
 
 
@@ -137,7 +137,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     line = mounts.in_fstab(machine, folder)
     at = (Command(line=f"look at line {line.line} of /etc/fstab (options {','.join(line.options)})"),) if line else ()
     if mount and mount.is_read_only:
-        remount = _root("mount", "-o", "remount,rw", mount.place)
+        remount = as_root("mount", "-o", "remount,rw", mount.place)
         return (Finding("scratch", "problem", f"{text}: {mount.place} is mounted read-only", "rw", (remount, *at)),)
     if mount and mount.is_network:
         server = Command(line="the file server may map users as well (NFS: exports(5), root_squash and all_squash)")
@@ -146,14 +146,14 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     if machine.owner_uid(folder) == who.uid:
         return (Finding("scratch", "problem", text, "rwx", (Command(("chmod", "u+rwx", folder)), *at)),)
     text += f" (it belongs to user {machine.owner_uid(folder)})"
-    return (Finding("scratch", "problem", text, "rwx", (_root("chown", f"{who.name}:", folder), *at)),)
+    return (Finding("scratch", "problem", text, "rwx", (as_root("chown", f"{who.name}:", folder), *at)),)
 
 
 def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
     line, mount = mounts.in_fstab(machine, folder), mounts.mounted(machine, folder)
     if line and (mount is None or mount.place != line.place):
         text = f"{folder} is not there; line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
-        return Finding("scratch", "problem", text, "mounted", (_root("mount", line.place),))
+        return Finding("scratch", "problem", text, "mounted", (as_root("mount", line.place),))
     parent = folder
     while parent != "/" and not machine.is_dir(parent):
         parent = parent.rpartition("/")[0] or "/"
@@ -164,7 +164,7 @@ def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
     make = Command(("mkdir", "-p", folder))
     if who.is_self and machine.can_write(parent):
         return Finding("scratch", "problem", f"{folder} is not there", "a folder", (make,))
-    fixes = (make._replace(needs_root=True), _root("chown", f"{who.name}:", folder))
+    fixes = (make._replace(needs_root=True), as_root("chown", f"{who.name}:", folder))
     return Finding("scratch", "problem", f"{folder} is not there", f"a folder of {who.name}", fixes)
 
 
@@ -172,7 +172,3 @@ def _rights(machine: Machine, folder: str) -> tuple[tuple[str, bool], ...]:
     """Whether this process may read and enter, and write; ``test`` asks the kernel, which knows access lists too."""
     tried = [machine.run(("test", flag, folder)).code for flag in ("-r", "-x")]
     return (("read", 1 not in tried), ("written", machine.can_write(folder)))
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

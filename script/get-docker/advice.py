@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from machine_facts import host, packages
-from machine_facts.findings import Command, Finding
+from machine_facts.findings import Command, Finding, as_root
 from machine_facts.probe import Machine
 
 from .engines import Engine
@@ -74,17 +74,17 @@ def install_plan(machine: Machine) -> tuple[Command, ...]:
         is_dnf5 = folder == "fedora" and _number(known.version) >= 41
         add = ("addrepo", "--from-repofile", repository) if is_dnf5 else ("--add-repo", repository)
         commands = (
-            _root(tools.tool, "install", "-y", "dnf-plugins-core" if tools.tool == "dnf" else "yum-utils"),
-            _root("yum-config-manager", *add) if tools.tool == "yum" else _root("dnf", "config-manager", *add),
-            _root(tools.tool, "install", "-y", *DOCKER_PACKAGES),
+            as_root(tools.tool, "install", "-y", "dnf-plugins-core" if tools.tool == "dnf" else "yum-utils"),
+            as_root("yum-config-manager", *add) if tools.tool == "yum" else as_root("dnf", "config-manager", *add),
+            as_root(tools.tool, "install", "-y", *DOCKER_PACKAGES),
         )
     elif tools.tool in ("zypper", "pacman", "apk"):
-        commands = (_root(*packages.INSTALL[tools.tool], "docker"),)
+        commands = (as_root(*packages.INSTALL[tools.tool], "docker"),)
     else:
         return ()
     enable = ("rc-update", "add", "docker") if tools.tool == "apk" else ("systemctl", "enable", "--now", "docker")
-    join = _root("usermod", "-aG", "docker", machine.user.name)
-    return (*commands, _root(*enable), *(() if machine.user.uid == 0 else (join,)))
+    join = as_root("usermod", "-aG", "docker", machine.user.name)
+    return (*commands, as_root(*enable), *(() if machine.user.uid == 0 else (join,)))
 
 
 def _apt(folder: str) -> tuple[Command, ...]:
@@ -95,20 +95,16 @@ def _apt(folder: str) -> tuple[Command, ...]:
         "| {sudo}tee /etc/apt/sources.list.d/docker.list"
     )
     return (
-        _root("apt-get", "update"),
-        _root("apt-get", "install", "-y", "ca-certificates", "curl"),
-        _root("install", "-m", "0755", "-d", "/etc/apt/keyrings"),
-        _root("curl", "-fsSL", f"{REPOSITORY}/{folder}/gpg", "-o", key),
+        as_root("apt-get", "update"),
+        as_root("apt-get", "install", "-y", "ca-certificates", "curl"),
+        as_root("install", "-m", "0755", "-d", "/etc/apt/keyrings"),
+        as_root("curl", "-fsSL", f"{REPOSITORY}/{folder}/gpg", "-o", key),
         Command(needs_root=True, line=source),
-        _root("apt-get", "update"),
-        _root("apt-get", "install", "-y", *DOCKER_PACKAGES),
+        as_root("apt-get", "update"),
+        as_root("apt-get", "install", "-y", *DOCKER_PACKAGES),
     )
 
 
 def _number(text: str) -> int:
     found = re.match(r"\d+", text)
     return int(found[0]) if found else 0
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from machine_facts import findings, host, nvidia, packages, versions
-from machine_facts.findings import Command, Finding
+from machine_facts.findings import Command, Finding, as_root
 from machine_facts.probe import Machine
 
 from .toolkit import Toolkit
@@ -74,32 +74,28 @@ def install_plan(machine: Machine, engine_names: Sequence[str]) -> tuple[Command
         commands = (
             Command(needs_root=True, line=key),
             Command(needs_root=True, line=source),
-            _root("apt-get", "update"),
-            _root("apt-get", "install", "-y", "nvidia-container-toolkit"),
+            as_root("apt-get", "update"),
+            as_root("apt-get", "install", "-y", "nvidia-container-toolkit"),
         )
     elif tool in ("dnf", "yum"):
         at = f"{REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo"
         commands = (
-            _root("curl", "-fsSL", at, "-o", "/etc/yum.repos.d/nvidia-container-toolkit.repo"),
-            _root(tool, "install", "-y", "nvidia-container-toolkit"),
+            as_root("curl", "-fsSL", at, "-o", "/etc/yum.repos.d/nvidia-container-toolkit.repo"),
+            as_root(tool, "install", "-y", "nvidia-container-toolkit"),
         )
     elif tool == "zypper":
         commands = (
-            _root("zypper", "addrepo", f"{REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo"),
-            _root("zypper", "--non-interactive", "--gpg-auto-import-keys", "install", "nvidia-container-toolkit"),
+            as_root("zypper", "addrepo", f"{REPOSITORY}/stable/rpm/nvidia-container-toolkit.repo"),
+            as_root("zypper", "--non-interactive", "--gpg-auto-import-keys", "install", "nvidia-container-toolkit"),
         )
     elif tool == "pacman":
-        commands = (_root("pacman", "-S", "--noconfirm", "nvidia-container-toolkit"),)
+        commands = (as_root("pacman", "-S", "--noconfirm", "nvidia-container-toolkit"),)
     else:
         return ()
     if host.look(machine).container:
         return commands  # the daemon is the host's, and so is its configuration
     configured: tuple[Command, ...] = ()
     if "podman" not in engine_names or "docker" in engine_names:
-        configure = _root("nvidia-ctk", "runtime", "configure", "--runtime=docker")
-        configured = (configure, _root("systemctl", "restart", "docker"))
+        configure = as_root("nvidia-ctk", "runtime", "configure", "--runtime=docker")
+        configured = (configure, as_root("systemctl", "restart", "docker"))
     return (*commands, *configured, *((MAKE_CDI,) if "podman" in engine_names else ()))
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from machine_facts.findings import Command
+from machine_facts.findings import Command, as_root
 
 from .seen import Seen
 
@@ -37,28 +37,28 @@ def driver_plan(seen: Seen, wanted: int) -> tuple[Command, ...]:
         packages = [f"nvidia-driver-{wanted}-server", f"nvidia-dkms-{wanted}-server"]
         # both out of one archive: a fabric manager out of another is often of another version
         packages += [f"nvidia-fabricmanager-{wanted}"] if seen.needs_fabric_manager else []
-        commands = (_root("apt-get", "update"), _root("apt-get", "install", "-y", *packages))
+        commands = (as_root("apt-get", "update"), as_root("apt-get", "install", "-y", *packages))
     elif tool == "apt":
         commands = (
             *_debian_repository(seen),
-            _root("apt-get", "install", "-y", f"cuda-drivers-{wanted}", *_meta_package(seen, wanted)),
+            as_root("apt-get", "install", "-y", f"cuda-drivers-{wanted}", *_meta_package(seen, wanted)),
         )
     elif tool in ("dnf", "yum") and _major(seen) in range(7, 10) and known.distribution != "fedora":
         repository = f"{REPOSITORY}/rhel{_major(seen)}/{_folder(seen)}/cuda-rhel{_major(seen)}.repo"
         stream = f"nvidia-driver:{wanted}" + ("/fm" if seen.needs_fabric_manager else "-dkms")
         commands = (
-            _root(tool, "config-manager", "--add-repo", repository),
-            _root(tool, "module", "install", "-y", stream),
+            as_root(tool, "config-manager", "--add-repo", repository),
+            as_root(tool, "module", "install", "-y", stream),
         )
     elif tool == "zypper" and _major(seen) == 15:
         repository = f"{REPOSITORY}/sles15/{_folder(seen)}/cuda-sles15.repo"
         commands = (
-            _root("zypper", "addrepo", repository),
-            _root("zypper", "--non-interactive", "--gpg-auto-import-keys", "refresh"),
-            _root("zypper", "--non-interactive", "install", f"cuda-drivers-{wanted}", *_meta_package(seen, wanted)),
+            as_root("zypper", "addrepo", repository),
+            as_root("zypper", "--non-interactive", "--gpg-auto-import-keys", "refresh"),
+            as_root("zypper", "--non-interactive", "install", f"cuda-drivers-{wanted}", *_meta_package(seen, wanted)),
         )
     elif tool == "pacman":
-        commands = (_root("pacman", "-S", "--needed", "--noconfirm", "nvidia-open-dkms", "nvidia-utils"),)
+        commands = (as_root("pacman", "-S", "--needed", "--noconfirm", "nvidia-open-dkms", "nvidia-utils"),)
     else:
         return ()
     return (*commands, *_start_fabric_manager(seen, tool), REBOOT)
@@ -69,14 +69,16 @@ def fabric_manager_fix(seen: Seen, version: str) -> tuple[Command, ...]:
     major = version.split(".")[0]
     tool = seen.packages.tool
     if tool == "apt":
-        install = _root("apt-get", "install", "-y", "--allow-downgrades", f"nvidia-fabricmanager-{major}={version}-*")
+        install = as_root("apt-get", "install", "-y", "--allow-downgrades", f"nvidia-fabricmanager-{major}={version}-*")
     elif tool in ("dnf", "yum"):
-        install = _root(tool, "install", "-y", f"nvidia-fabric-manager-{version}")
+        install = as_root(tool, "install", "-y", f"nvidia-fabric-manager-{version}")
     elif tool == "zypper":
-        install = _root("zypper", "--non-interactive", "install", "--oldpackage", f"cuda-drivers-fabricmanager-{major}")
+        install = as_root(
+            "zypper", "--non-interactive", "install", "--oldpackage", f"cuda-drivers-fabricmanager-{major}"
+        )
     else:
         return ()
-    return (install, _root("systemctl", "restart", "nvidia-fabricmanager"))
+    return (install, as_root("systemctl", "restart", "nvidia-fabricmanager"))
 
 
 def hold(seen: Seen, version: str) -> tuple[Command, ...]:
@@ -84,13 +86,13 @@ def hold(seen: Seen, version: str) -> tuple[Command, ...]:
     major = version.split(".")[0]
     if seen.packages.tool != "apt":
         return ()
-    return (_root("apt-mark", "hold", f"nvidia-driver-{major}-server", f"nvidia-fabricmanager-{major}"),)
+    return (as_root("apt-mark", "hold", f"nvidia-driver-{major}-server", f"nvidia-fabricmanager-{major}"),)
 
 
 def _start_fabric_manager(seen: Seen, tool: str) -> tuple[Command, ...]:
     if not seen.needs_fabric_manager or tool == "pacman":  # Arch has no package of it
         return ()
-    return (_root("systemctl", "enable", "nvidia-fabricmanager"),)
+    return (as_root("systemctl", "enable", "nvidia-fabricmanager"),)
 
 
 def _meta_package(seen: Seen, wanted: int) -> tuple[str, ...]:
@@ -101,8 +103,8 @@ def _debian_repository(seen: Seen) -> tuple[Command, ...]:
     address = f"{REPOSITORY}/debian{seen.host.version or 12}/{_folder(seen)}/{KEYRING}"
     return (
         Command(("curl", "-fsSLO", address)),
-        _root("dpkg", "-i", KEYRING),
-        _root("apt-get", "update"),
+        as_root("dpkg", "-i", KEYRING),
+        as_root("apt-get", "update"),
     )
 
 
@@ -113,7 +115,3 @@ def _folder(seen: Seen) -> str:
 def _major(seen: Seen) -> int:
     found = re.match(r"\d+", seen.host.version)
     return int(found[0]) if found else 0
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

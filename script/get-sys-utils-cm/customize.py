@@ -12,9 +12,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, findings
-from machine_facts.findings import Command
-from machine_facts.packages import Rights
+from machine_facts import choose, findings, gpu_bus, packages
 from machine_facts.probe import Machine
 
 from . import install, jetson, tools
@@ -124,11 +122,7 @@ def _show(seen: install.Look, *, is_quiet: bool) -> None:
         if from_pip:
             print(f"  without root, from PyPI ({from_pip}): cm run script --tags=get,sys-utils-cm,_user")
     if steps := install.commands(seen):
-        print(_plan("To install what is missing (run only with --apply):", steps, seen.packages.rights))
-
-
-def _plan(title: str, steps: tuple[Command, ...], rights: Rights) -> str:
-    return findings.plan_text(title, steps, rights)
+        print(findings.plan_text("To install what is missing (run only with --apply):", steps, seen.packages.rights))
 
 
 def _apply(machine: Machine, seen: install.Look) -> str:
@@ -139,9 +133,11 @@ def _apply(machine: Machine, seen: install.Look) -> str:
     with_sudo = any(one.needs_root for one in steps) and install.may_sudo(machine)
     reason = findings.refusal(machine, steps, may_sudo=with_sudo)
     if reason:
-        by_hand = _plan("  hint: type these yourself; sudo may ask for a password:", steps, seen.packages.rights)
+        by_hand = findings.plan_text(
+            "  hint: type these yourself; sudo may ask for a password:", steps, seen.packages.rights
+        )
         return f"--apply: {reason}\n{by_hand}"
-    done = install.run(machine, steps, with_sudo=with_sudo)
+    done = findings.carry_out(machine, steps, may_sudo=with_sudo, timeout_s=install.INSTALL_TIMEOUT_S)
     wrong = findings.failure(done)
     return f"{wrong}\n{_HINT_BY_HAND}" if wrong else ""
 
@@ -179,11 +175,11 @@ def _verdict(seen: install.Look, required: tuple[tools.Utility, ...]) -> dict[st
 
 def _show_jetson(machine: Machine) -> dict[str, Any]:
     """Prints the plan for a Jetson Xavier and what this machine is; installs nothing, with --apply neither."""
-    name = jetson.model(machine)
-    print(f"this machine: {name or f'no Jetson ({jetson.MODEL_FILE} does not say so)'}")
-    rights = install.look(machine, ()).packages.rights
+    name = gpu_bus.jetson_model(machine)
+    print(f"this machine: {name or f'no Jetson ({gpu_bus.JETSON_MODEL} does not say so)'}")
+    rights = packages.rights(machine)
     print(
-        _plan(
+        findings.plan_text(
             f"What {jetson.SCRIPT} does, hours long,\n"
             "with a virtual environment in place of pip as root (nothing was run):",
             jetson.plan(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from machine_facts import packages
-from machine_facts.findings import Command, Done
+from machine_facts.findings import Command
 from machine_facts.packages import Packages
 from machine_facts.probe import Machine
 
@@ -69,14 +69,3 @@ def commands(seen: Look) -> tuple[Command, ...]:
 def may_sudo(machine: Machine) -> bool:
     """Whether sudo works without a password; asks it, and it asks nobody (``-n``)."""
     return machine.user.uid != 0 and bool(machine.which("sudo")) and machine.run(("sudo", "-n", "true")).code == 0
-
-
-def run(machine: Machine, steps: Sequence[Command], *, with_sudo: bool) -> tuple[Done, ...]:
-    """Runs the commands one after the other until one fails. The user has asked for it."""
-    done: list[Done] = []
-    for step in steps:
-        words = ("sudo", "-n", *step.words) if with_sudo and step.needs_root else step.words
-        done.append(Done(step, machine.run(words, timeout_s=INSTALL_TIMEOUT_S)))
-        if done[-1].ran.code != 0:
-            break
-    return tuple(done)

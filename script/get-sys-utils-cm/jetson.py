@@ -7,9 +7,7 @@ written for the 20.09 preview of CUDA-X on JetPack 4.4 and takes hours on the de
 from __future__ import annotations
 
 from machine_facts.findings import Command
-from machine_facts.probe import Machine
 
-MODEL_FILE = "/proc/device-tree/model"
 SCRIPT = "closed/NVIDIA/scripts/install_xavier_dependencies.sh of mlcommons/inference_results_v0.7"
 CUDA = "/usr/local/cuda-10.2"
 APT = (
@@ -33,12 +31,6 @@ PIP = (
     "keras-preprocessing==1.0.5 tensorflow-estimator==1.13.0 tensorboard==1.13.0 keras-applications==1.0.6 "
     "torchvision==0.2.2.post3 pycuda==2019.1.2 pycocotools==2.0.0 tqdm==4.46.0"
 )
-
-
-def model(machine: Machine) -> str:
-    """The board as the device tree calls it, such as ``NVIDIA Jetson Xavier NX Developer Kit``; empty for no Jetson."""
-    text = machine.read_text(MODEL_FILE).replace("\0", "").strip()
-    return text if "Jetson" in text else ""
 
 
 def plan() -> tuple[Command, ...]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts.findings import Command, counted
+from machine_facts.findings import Command, as_root, counted
 
 from .slices import Gpu, Slice
 
@@ -69,7 +69,7 @@ def _teardown(gpu: Gpu) -> Plan:
     if not gpu.instances and not gpu.slices:
         return Plan((), f"GPU {gpu.index} has no slices")
     words = (("-dci",), ("-dgi",))  # compute instances first: a GPU instance that has some cannot be removed
-    commands = tuple(_root("nvidia-smi", "mig", *word, "-i", str(gpu.index)) for word in words)
+    commands = tuple(as_root("nvidia-smi", "mig", *word, "-i", str(gpu.index)) for word in words)
     return Plan(commands, f"removes all slices of GPU {gpu.index}")
 
 
@@ -77,7 +77,7 @@ def _configure(gpu: Gpu, asked: str) -> Plan:
     _must_be_enabled(gpu)
     numbers, notes = profile_numbers(gpu, asked)
     listed = ",".join(map(str, numbers))
-    command = _root("nvidia-smi", "mig", "-cgi", listed, "-C", "-i", str(gpu.index))
+    command = as_root("nvidia-smi", "mig", "-cgi", listed, "-C", "-i", str(gpu.index))
     return Plan((command,), f"makes {counted(len(numbers), 'slice')} on GPU {gpu.index}", notes)
 
 
@@ -189,7 +189,7 @@ def undo(gpu: Gpu, before: Mapping[str, Any]) -> Plan:
     notes: tuple[str, ...] = ()
     if instances:
         listed = ",".join(map(str, instances))
-        commands += (_root("nvidia-smi", "mig", "-cgi", listed, "-C", "-i", str(gpu.index)),)
+        commands += (as_root("nvidia-smi", "mig", "-cgi", listed, "-C", "-i", str(gpu.index)),)
         notes = ("slices get new UUIDs, and perhaps other places on the GPU",)
     return Plan(commands, f"puts GPU {gpu.index} back as it was", notes)
 
@@ -204,18 +204,14 @@ def _must_be_enabled(gpu: Gpu) -> None:
 
 
 def _mode_command(index: int, value: str) -> Command:
-    return _root("nvidia-smi", "-mig", value, "-i", str(index))
+    return as_root("nvidia-smi", "-mig", value, "-i", str(index))
 
 
 def _reset(index: int) -> Command:
-    return _root("nvidia-smi", "--gpu-reset", "-i", str(index))
+    return as_root("nvidia-smi", "--gpu-reset", "-i", str(index))
 
 
 def _random(seed: str) -> random.Random:
     if seed and not re.fullmatch(r"-?\d+", seed):
         raise MigError(f"--seed={seed} is not a whole number\n  hint: --seed=1")
     return random.Random(int(seed)) if seed else random.Random()
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

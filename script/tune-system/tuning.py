@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts.findings import Command
+from machine_facts.findings import Command, as_root
 
 from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
 
@@ -136,11 +136,11 @@ def _change(setting: Setting, value: str) -> Change:
 def command(name: Name, places: Sequence[str], value: str) -> Command:
     """The command that sets a value at these places (files, or one GPU)."""
     if name == "persistence":
-        return _root("nvidia-smi", "-pm", "1" if value == "Enabled" else "0", "-i", places[0])
+        return as_root("nvidia-smi", "-pm", "1" if value == "Enabled" else "0", "-i", places[0])
     if name == "clocks" and value == UNLOCKED:
-        return _root("nvidia-smi", "-rgc", "-i", places[0])
+        return as_root("nvidia-smi", "-rgc", "-i", places[0])
     if name == "clocks":
-        return _root("nvidia-smi", "-lgc", value, "-i", places[0])
+        return as_root("nvidia-smi", "-lgc", value, "-i", places[0])
     shown = places[0] if len(places) == 1 else _pattern(places)
     line = f"echo {shlex.quote(value)} | {{sudo}}tee {shown}"
     return Command(("sh", "-c", WRITE, "sh", value, *places), needs_root=True, line=line)
@@ -184,7 +184,3 @@ def _undo_row(row: Any) -> Command:
     raise TuneError(
         f"the record holds a setting that the recipe never writes: {row}\n  hint: --undo=FILE as --record made it"
     )
-
-
-def _root(*words: str) -> Command:
-    return Command(words, needs_root=True)

@@ -50,6 +50,11 @@ class Command(NamedTuple):
         return sudo + shlex.join(self.words)
 
 
+def as_root(*words: str) -> Command:
+    """A command that needs root's rights."""
+    return Command(words, needs_root=True)
+
+
 class Finding(NamedTuple):
     """One thing looked at: what was found, what is wanted (empty: nothing else), and the commands that get there.
 
@@ -145,7 +150,9 @@ def refusal(machine: Machine, commands: Sequence[Command], *, may_sudo: bool) ->
     return ""
 
 
-def carry_out(machine: Machine, commands: Sequence[Command], *, may_sudo: bool = False) -> tuple[Done, ...]:
+def carry_out(
+    machine: Machine, commands: Sequence[Command], *, may_sudo: bool = False, timeout_s: float = COMMAND_TIMEOUT_S
+) -> tuple[Done, ...]:
     """Runs the commands one after the other; stops after the first that fails. The caller has asked for consent.
 
     With ``may_sudo``, what needs root runs under ``sudo -n``, which never asks for a password.
@@ -154,7 +161,7 @@ def carry_out(machine: Machine, commands: Sequence[Command], *, may_sudo: bool =
     is_root = machine.user.uid == 0
     for command in commands:
         prefix = ("sudo", "-n") if command.needs_root and may_sudo and not is_root else ()
-        ran = machine.run((*prefix, *command.words), timeout_s=COMMAND_TIMEOUT_S)
+        ran = machine.run((*prefix, *command.words), timeout_s=timeout_s)
         done.append(Done(command, ran))
         if ran.code != 0:
             break
