@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import shlex
 
-from machine_facts import host, packages
+from machine_facts import host, mounts, packages
 from machine_facts.findings import Command, Finding, as_root
 from machine_facts.probe import Machine
 
-from . import mounts
 from .accounts import DOCKER, Account, docker_group
 
 SOCKET = "/var/run/docker.sock"
@@ -133,8 +132,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
     if not lacks:
         return (Finding("scratch", "ok", f"{folder} can be read and written"),)
     text = f"{folder} cannot be {' and '.join(lacks)} by {who.name}"
-    mount = mounts.mounted(machine, folder)
-    line = mounts.in_fstab(machine, folder)
+    mount, line = _mounts(machine, folder)
     at = (Command(line=f"look at line {line.line} of /etc/fstab (options {','.join(line.options)})"),) if line else ()
     if mount and mount.is_read_only:
         remount = as_root("mount", "-o", "remount,rw", mount.place)
@@ -150,7 +148,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
 
 
 def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
-    line, mount = mounts.in_fstab(machine, folder), mounts.mounted(machine, folder)
+    mount, line = _mounts(machine, folder)
     if line and (mount is None or mount.place != line.place):
         text = f"{folder} is not there; line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
         return Finding("scratch", "problem", text, "mounted", (as_root("mount", line.place),))
@@ -166,6 +164,12 @@ def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
         return Finding("scratch", "problem", f"{folder} is not there", "a folder", (make,))
     fixes = (make._replace(needs_root=True), as_root("chown", f"{who.name}:", folder))
     return Finding("scratch", "problem", f"{folder} is not there", f"a folder of {who.name}", fixes)
+
+
+def _mounts(machine: Machine, folder: str) -> tuple[mounts.Mount | None, mounts.Mount | None]:
+    """The mounted file system that holds a folder, and the line of fstab for it, other than that of the root."""
+    table = [one for one in mounts.rows(machine.read_text(mounts.TABLE)) if one.place != "/"]
+    return mounts.holding(mounts.rows(machine.read_text(mounts.MOUNTED)), folder), mounts.holding(table, folder)
 
 
 def _rights(machine: Machine, folder: str) -> tuple[tuple[str, bool], ...]:

@@ -156,7 +156,7 @@ def _containers(facts: Facts) -> list[Lack]:
     around = facts.around
     if around.working_engine:
         return []
-    if any(engine.state == "denied" for engine in around.engines):
+    if any(engine.cause == "permission" for engine in around.engines):
         return [Lack("the permission to use docker", advice.PERMISSIONS)]
     text = "a running daemon of docker" if around.engines else "docker, podman or apptainer"
     return [Lack(text, advice.DOCKER)]

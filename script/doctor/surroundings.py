@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from machine_facts import packages
+from machine_facts import engines, packages
 from machine_facts.findings import Command, Finding
 from machine_facts.probe import Disk, Machine
 
 from . import advice
 
-State = Literal["working", "denied", "down"]
 SCRATCH_VARIABLE = "MLPERF_SCRATCH_PATH"
 ALL_BENCHMARKS_BYTES = 3 * 10**12
 """What the NVIDIA v0.7 README wants for all benchmarks; single ones need less (get,mlperf,scratch,space counts it)."""
 
 
-class Engine(NamedTuple):
-    """A container engine: its name, whether it works for this user, and what it said when it does not."""
-
-    name: str
-    state: State
-    said: str = ""
-
-
 class Surroundings(NamedTuple):
     """Engines, rights and scratch space of a machine. ``scratch`` is empty when MLPERF_SCRATCH_PATH is not set."""
 
-    engines: tuple[Engine, ...]
+    engines: tuple[engines.Engine, ...]
     has_container_toolkit: bool
     user_name: str
     rights: packages.Rights
@@ -42,16 +33,16 @@ class Surroundings(NamedTuple):
     @property
     def working_engine(self) -> str:
         """The first container engine that works for this user, empty when none does."""
-        return next((engine.name for engine in self.engines if engine.state == "working"), "")
+        return next((engine.name for engine in self.engines if engine.is_usable), "")
 
 
 def look(machine: Machine) -> Surroundings:
-    """The surroundings of a machine; asks the Docker daemon once, changes nothing."""
+    """The surroundings of a machine; asks the container engines, changes nothing."""
     home, scratch = machine.environment.get("HOME", ""), machine.environment.get(SCRATCH_VARIABLE, "")
     owner = machine.owner_uid(f"{home}/.docker") if home else None
     known = packages.look(machine)
     return Surroundings(
-        engines=tuple(_engines(machine)),
+        engines=engines.look(machine),
         has_container_toolkit=bool(machine.which("nvidia-ctk") or machine.which("nvidia-container-cli")),
         user_name=machine.user.name,
         rights=known.rights,
@@ -62,19 +53,6 @@ def look(machine: Machine) -> Surroundings:
         scratch_disk=machine.disk(scratch) if scratch else None,
         visible_devices=machine.environment.get("CUDA_VISIBLE_DEVICES", ""),
     )
-
-
-def _engines(machine: Machine) -> Iterator[Engine]:
-    if machine.which("docker"):
-        asked = machine.run(("docker", "info", "--format", "{{.ServerVersion}}"))
-        said = (asked.stderr.strip() or asked.stdout.strip() or f"exit code {asked.code}").splitlines()[0]
-        if asked.code == 0 and asked.stdout.strip():
-            yield Engine("docker", "working")
-        else:
-            yield Engine("docker", "denied" if "permission denied" in said.lower() else "down", said)
-    for name in ("podman", "apptainer", "singularity"):
-        if machine.which(name):
-            yield Engine(name, "working")  # these need no daemon
 
 
 def findings(seen: Surroundings) -> tuple[Finding, ...]:
@@ -99,19 +77,18 @@ def _user(seen: Surroundings) -> Iterator[Finding]:
 
 def _docker(seen: Surroundings) -> Iterator[Finding]:
     for engine in seen.engines:
-        if engine.state == "denied":
+        if engine.cause == "permission":
             join = Command(("usermod", "-aG", "docker", seen.user_name), needs_root=True)
             fixes = (join, Command(("newgrp", "docker")))
             wanted = "the user in the group docker (its members can become root: Docker's documentation)"
-            yield Finding("docker", "problem", f"is there, but not for {seen.user_name}: {engine.said}", wanted, fixes)
-        elif engine.state == "down":
             yield Finding(
-                "docker", "note", f"its daemon does not answer: {engine.said}", "a running daemon", (advice.DOCKER,)
+                "docker", "problem", f"is there, but not for {seen.user_name}: {engine.trouble}", wanted, fixes
             )
+        elif not engine.is_usable:
+            found = f"it does not answer: {engine.trouble}"
+            yield Finding(engine.name, "note", found, "an engine that starts containers", (advice.DOCKER,))
         else:
-            yield Finding(
-                engine.name, "ok", "works for this user" if engine.name == "docker" else "is there; not tried"
-            )
+            yield Finding(engine.name, "ok", "works for this user" if engine.name == "docker" else "is there")
     if not seen.owns_docker_config:
         fix = Command(line=f'{{sudo}}chown -R {seen.user_name} "$HOME/.docker"', needs_root=True)
         yield Finding("~/.docker", "problem", "belongs to another user", f"to belong to {seen.user_name}", (fix,))

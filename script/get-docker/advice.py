@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 
 from machine_facts import host, packages
+from machine_facts.engines import Engine
 from machine_facts.findings import Command, Finding, as_root
 from machine_facts.probe import Machine
-
-from .engines import Engine
 
 REPOSITORY = "https://download.docker.com/linux"
 GUIDE = "https://docs.docker.com/engine/install/"

@@ -1,6 +1,7 @@
 """Hooks of the recipe get-docker: which container engine there is, and whether it can start a container.
 
-`engines.py` looks, `advice.py` holds the commands that are shown. Nothing is changed but by `_restart` with `--apply`.
+`machine_facts.engines` looks, `advice.py` holds the commands that are shown. Only `_restart` with `--apply` changes
+anything.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import os
 from typing import Any
 
-from machine_facts import choose, findings, packages, versions
+from machine_facts import choose, engines, findings, packages, versions
 from machine_facts.probe import Machine
 
-from . import advice, engines
+from . import advice
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from machine_facts import mounts
+from machine_facts.mounts import NETWORK_KINDS, Mount
 from machine_facts.probe import TIMED_OUT, Machine
 
 STAT_TIMEOUT_S = 5.0
@@ -16,8 +18,6 @@ STAT_TIMEOUT_S = 5.0
 BLOCK_KINDS = frozenset(
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs", "apfs", "hfsplus"]
 )
-SERVER_KINDS = frozenset(["nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "wekafs"])
-NETWORK_KINDS = SERVER_KINDS | {"fuse.glusterfs", "9p", "virtiofs"}
 WITHOUT_LINKS = frozenset(["vfat", "msdos", "exfat"])
 IN_MEMORY = frozenset(["tmpfs", "ramfs"])
 SECTOR_BYTES = 512
@@ -46,38 +46,25 @@ class Unmounted(NamedTuple):
     size_bytes: int
 
 
-class Row(NamedTuple):
-    """A line of /proc/mounts."""
-
-    device: str
-    mount_point: str
-    kind: str
-    options: tuple[str, ...]
-
-
-def rows(text: str) -> tuple[Row, ...]:
+def rows(text: str) -> tuple[Mount, ...]:
     """The lines of /proc/mounts by place, shortest first; of several at one place the last holds."""
-    by_place: dict[str, Row] = {}
-    for line in text.splitlines():
-        fields = [re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), field) for field in line.split()]
-        if len(fields) >= 4:
-            by_place[fields[1]] = Row(fields[0], fields[1], fields[2], tuple(fields[3].split(",")))
-    return tuple(sorted(by_place.values(), key=lambda one: (len(one.mount_point), one.mount_point)))
+    by_place = {one.place: one for one in mounts.rows(text)}
+    return tuple(sorted(by_place.values(), key=lambda one: (len(one.place), one.place)))
 
 
 def look(machine: Machine) -> tuple[FileSystem, ...]:
     """The file systems of a machine that hold files of users: on disks, on servers, in memory; each device once."""
-    mounted = rows(machine.read_text("/proc/mounts"))
-    root = next((row for row in mounted if row.mount_point == "/"), None)
+    mounted = rows(machine.read_text(mounts.MOUNTED))
+    root = next((row for row in mounted if row.place == "/"), None)
     os_disks = whole_disks(machine, root.device) if root else frozenset()
     found: dict[str, FileSystem] = {}
     for row in mounted:
-        if row.kind not in BLOCK_KINDS | NETWORK_KINDS | WITHOUT_LINKS | IN_MEMORY and row.mount_point != "/":
+        if row.kind not in BLOCK_KINDS | NETWORK_KINDS | WITHOUT_LINKS | IN_MEMORY and row.place != "/":
             continue
-        key = row.device if row.device.startswith("/dev/") else row.mount_point
+        key = row.device if row.device.startswith("/dev/") else row.place
         against = _unsuitable(row) or _silent(machine, row)
         # Containers mount single files, such as /etc/hosts, from the disk of their host.
-        if key in found or _is_of_the_kernel(row.mount_point) or not (against or _is_folder(machine, row.mount_point)):
+        if key in found or _is_of_the_kernel(row.place) or not (against or _is_folder(machine, row.place)):
             continue
         found[key] = _file_system(machine, row, os_disks, against)
     return tuple(sorted(found.values(), key=lambda one: one.mount_point))
@@ -86,7 +73,7 @@ def look(machine: Machine) -> tuple[FileSystem, ...]:
 def unmounted(machine: Machine) -> tuple[Unmounted, ...]:
     """The disks on which nothing is mounted, neither whole nor a part: no recipe of ours formats or mounts them."""
     used: set[str] = set()
-    for row in rows(machine.read_text("/proc/mounts")):
+    for row in rows(machine.read_text(mounts.MOUNTED)):
         used |= whole_disks(machine, row.device)
     for line in machine.read_text("/proc/swaps").splitlines()[1:]:
         used |= whole_disks(machine, line.split()[0]) if line.split() else frozenset()
@@ -132,16 +119,16 @@ def _is_of_the_kernel(path: str) -> bool:
     return path.split("/")[1] in ("proc", "sys", "dev", "run")
 
 
-def _file_system(machine: Machine, row: Row, os_disks: frozenset[str], against: str) -> FileSystem:
+def _file_system(machine: Machine, row: Mount, os_disks: frozenset[str], against: str) -> FileSystem:
     disks = whole_disks(machine, row.device)
-    is_os = row.mount_point == "/" or bool(disks & os_disks) or row.mount_point.split("/")[1] == "boot"
-    disk = None if against.startswith("it does not answer") else machine.disk(row.mount_point)
+    is_os = row.place == "/" or bool(disks & os_disks) or row.place.split("/")[1] == "boot"
+    disk = None if against.startswith("it does not answer") else machine.disk(row.place)
     if not against and disk is None:
         against = "its size cannot be read"
-    if not against and not is_writable(machine, row.mount_point):
+    if not against and not is_writable(machine, row.place):
         against = f"{machine.user.name} may not write there"
     return FileSystem(
-        mount_point=row.mount_point,
+        mount_point=row.place,
         device=row.device,
         kind=row.kind,
         disk=" ".join(sorted(disks)),
@@ -152,18 +139,18 @@ def _file_system(machine: Machine, row: Row, os_disks: frozenset[str], against: 
     )
 
 
-def _unsuitable(row: Row) -> str:
+def _unsuitable(row: Mount) -> str:
     if row.kind in IN_MEMORY:
         return "it lies in memory"
-    if "ro" in row.options:
+    if row.is_read_only:
         return "it is mounted read-only"
     return f"{row.kind} has no links, which the folders of a benchmark need" if row.kind in WITHOUT_LINKS else ""
 
 
-def _silent(machine: Machine, row: Row) -> str:
-    if row.kind not in NETWORK_KINDS:
+def _silent(machine: Machine, row: Mount) -> str:
+    if not row.is_network:
         return ""
-    asked = machine.run(("stat", "-f", row.mount_point), timeout_s=STAT_TIMEOUT_S)
+    asked = machine.run(("stat", "-f", row.place), timeout_s=STAT_TIMEOUT_S)
     return f"it does not answer within {STAT_TIMEOUT_S:g} s" if asked.code == TIMED_OUT else ""
 
 

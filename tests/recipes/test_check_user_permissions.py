@@ -12,10 +12,9 @@ from recipe_loader import exported, load_module, load_recipe
 
 accounts = load_module("check-user-permissions", "accounts")
 checks = load_module("check-user-permissions", "checks")
-mounts = load_module("check-user-permissions", "mounts")
 recipe = load_recipe("check-user-permissions")
 
-from machine_facts import findings, probe  # noqa: E402
+from machine_facts import findings, mounts, probe  # noqa: E402
 
 DOCKER = {"/usr/bin/docker": ""}
 GROUP = {"/etc/group": "root:x:0:\ndocker:x:998:alice,bench\n"}
@@ -222,10 +221,10 @@ def test_a_scratch_space_is_told_with_its_fix(
     assert told.level == ("problem" if fixes else "ok")
 
 
-def test_the_last_mount_at_a_place_counts(tmp_path: Path) -> None:
-    machine = build(tmp_path, {"/proc/mounts": "a /m ext4 ro 0 0\nb /m xfs rw 0 0\nc /m/a\\040b nfs rw 0 0\n"})
-    assert [mounts.mounted(machine, path).kind for path in ("/m", "/m/x", "/m/a b")] == ["xfs", "xfs", "nfs"]  # type: ignore[union-attr]
-    assert mounts.mounted(machine, "/mx") is None
+def test_the_last_mount_at_a_place_counts() -> None:
+    known = mounts.rows("a /m ext4 ro 0 0\nb /m xfs rw 0 0\nc /m/a\\040b nfs rw 0 0\n")
+    assert [mounts.holding(known, path).kind for path in ("/m", "/m/x", "/m/a b")] == ["xfs", "xfs", "nfs"]  # type: ignore[union-attr]
+    assert mounts.holding(known, "/mx") is None
 
 
 def test_another_user_is_judged_by_the_files_only(tmp_path: Path) -> None:

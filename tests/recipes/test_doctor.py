@@ -19,7 +19,7 @@ advice = load_module("doctor", "advice")
 surroundings = load_module("doctor", "surroundings")
 tables = load_module("doctor", "tables")
 
-from machine_facts import choose, findings, probe  # noqa: E402
+from machine_facts import choose, findings  # noqa: E402
 
 SECTIONS = ("fits", "backends", "surroundings")
 
@@ -191,21 +191,10 @@ def test_no_fabric_manager_beside_nvswitches_is_a_problem(tmp_path: Path) -> Non
     assert (row["level"], row["found"]) == ("problem", "none, but 6 NVSwitch chips, which need it")
 
 
-@pytest.mark.parametrize(
-    ("answer", "state"),
-    [
-        ({"stdout": "24.0.7\n"}, "working"),
-        ({"code": 1, "stderr": "permission denied while trying to connect"}, "denied"),
-        ({"code": 1, "stderr": "Cannot connect to the Docker daemon"}, "down"),
-        ({"code": 124, "stderr": "docker did not answer within 20 s"}, "down"),
-        ({"code": 1}, "down"),
-    ],
-)
-def test_states_of_docker(tmp_path: Path, answer: dict[str, Any], state: str) -> None:
-    commands = {"docker info --format {{.ServerVersion}}": answer}
-    here = probe.recorded(machine(tmp_path / "a", "docker-no-permission", commands=commands))
-    (engine,) = surroundings.look(here).engines
-    assert engine.state == state
+def test_an_engine_that_does_not_answer_is_told_with_its_words(tmp_path: Path) -> None:
+    commands = {"docker info --format {{.ServerVersion}}": {"code": 1, "stderr": "Cannot connect to the Docker daemon"}}
+    (row,) = findings_about(machine(tmp_path / "a", "docker-no-permission", commands=commands), "docker")
+    assert (row["level"], row["found"]) == ("note", "it does not answer: Cannot connect to the Docker daemon")
 
 
 def test_limits_by_the_environment_are_told(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped
-from recipe_loader import exported, load_module, load_recipe
+from machine_facts import engines
+from recipe_loader import exported, load_recipe
 
-engines = load_module("get-docker", "engines")
 recipe = load_recipe("get-docker")
 
 INFO = "docker info --format {{.ServerVersion}}"

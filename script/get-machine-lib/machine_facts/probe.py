@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import mounts
+
 TOOL_TIMEOUT_S = 20.0
 """Longer than any tool of a healthy machine takes to say its version; nvidia-smi with a broken driver may hang."""
 NOT_FOUND = 127
@@ -141,18 +143,8 @@ class Machine:
             usage = shutil.disk_usage(path)
         except OSError:
             return None
-        return Disk(usage.total, usage.free, self._file_system(path))
-
-    def _file_system(self, path: str) -> str:
-        best, kind = "", ""
-        target = os.path.realpath(path)
-        for line in self.read_text("/proc/mounts").splitlines():
-            fields = line.split()
-            if len(fields) > 2:
-                place = fields[1].replace("\\040", " ")
-                if os.path.commonpath([place, target]) == place and len(place) >= len(best):
-                    best, kind = place, fields[2]
-        return kind
+        found = mounts.holding(mounts.rows(self.read_text(mounts.MOUNTED)), os.path.realpath(path))
+        return Disk(usage.total, usage.free, found.kind if found else "")
 
     def which(self, name: str) -> str:
         """The program that PATH gives for a name, empty when none."""

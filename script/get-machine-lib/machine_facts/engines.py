@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from machine_facts.probe import TIMED_OUT, Machine, Ran
+from .probe import TIMED_OUT, Machine, Ran
 
 Name = Literal["docker", "podman", "apptainer"]
 NAMES: tuple[Name, ...] = ("docker", "podman", "apptainer")
