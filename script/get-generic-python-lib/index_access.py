@@ -33,8 +33,10 @@ def adapted(python: Path, options: Sequence[str], proxies: Mapping[str, str]) ->
 
     Nothing is left out where pip has a proxy of its own, which is not asked here.
     """
+    if "--no-index" in options:
+        return Access(tuple(options))
     config = pip_config(python)
-    if "--no-index" in options or config.get("no-index", "") in ("true", "1", "yes") or "proxy" in config:
+    if config.get("no-index", "") in ("true", "1", "yes") or "proxy" in config:
         return Access(tuple(options))
     kept, notes = _without_unreachable(options, proxies)
     chosen = _value_of(options, "--index-url") or config.get("index-url", "")

@@ -84,6 +84,14 @@ def python(environment_path: Path) -> Path:
     return path
 
 
+def put(python: Path, wheel: Path) -> Path:
+    """Unpacks a wheel of one module into an environment, as pip would, and returns the module's file."""
+    (site,) = python.parent.parent.glob("lib/*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    return site / f"{wheel.name.partition('-')[0]}.py"
+
+
 def run(hook_input: Any, python: Path, name: str, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
     call = hook_input({"CM_PYTHON_BIN_WITH_PATH": str(python), "CM_GENERIC_PYTHON_PACKAGE_NAME": name, **env})
     answer = recipe.preprocess(call)
@@ -198,7 +206,7 @@ def test_a_missing_package_is_installed_and_described(hook_input: Any, python: P
 def test_a_package_that_is_there_is_found_without_pip(
     hook_input: Any, python: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==1.5", **offline(wheels))
+    put(python, wheels / "smallthing-1.5-py3-none-any.whl")
 
     def no_pip(*args: object) -> None:
         raise AssertionError("pip was started")
@@ -236,19 +244,19 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_named_build_is_installed_and_any_build_that_is_there_will_do(
     hook_input: Any, python: Path, wheels: Path, builds: Path
 ) -> None:
-    asked = {"CM_GENERIC_PYTHON_LOCAL_BUILD": "cpu", "CM_TMP_PIP_VERSION_STRING": "==3.0"}
-    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(builds))
-    assert answer["version"] == ("3.0+cpu" if sys.platform == "linux" else "3.0")
-    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==2.0", **offline(wheels))
-    asked["CM_TMP_PIP_VERSION_STRING"] = "==2.0"
+    put(python, wheels / "smallthing-2.0-py3-none-any.whl")
+    asked = {"CM_GENERIC_PYTHON_LOCAL_BUILD": "cpu", "CM_TMP_PIP_VERSION_STRING": "==2.0"}
     answer, _ = run(hook_input, python, "smallthing", **asked, **offline(wheels))
     assert answer == {"return": 0, "version": "2.0"}
+    asked["CM_TMP_PIP_VERSION_STRING"] = "==3.0"
+    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(builds))
+    assert answer["version"] == ("3.0+cpu" if sys.platform == "linux" else "3.0")
 
 
 def test_a_refused_build_is_replaced_where_an_index_has_another(
     hook_input: Any, python: Path, builds: Path, tmp_path: Path
 ) -> None:
-    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==3.0+cpu", **offline(builds))
+    put(python, builds / "smallthing-3.0+cpu-py3-none-any.whl")
     make_wheel(tmp_path, "smallthing", "3.0")
     asked = {"CM_GENERIC_PYTHON_REFUSED_BUILD": "cpu", "CM_TMP_PIP_VERSION_STRING": "==3.0"}
     answer, _ = run(hook_input, python, "smallthing", **asked, **offline(tmp_path))
@@ -265,7 +273,7 @@ def test_no_other_build_is_installed_where_the_named_one_is_missing(
 
 
 def test_a_package_that_writes_the_same_files_is_removed_first(hook_input: Any, python: Path, wheels: Path) -> None:
-    run(hook_input, python, "smallthing", **offline(wheels))
+    put(python, wheels / "smallthing-2.0-py3-none-any.whl")
     replaces = {"CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS": "smallthing"}
     answer, _ = run(hook_input, python, "smallhelper", **replaces, **offline(wheels))
     assert answer == {"return": 0, "version": "0.1"}
@@ -288,8 +296,7 @@ def write_rival(module: Path, name: str) -> Path:
 def test_a_package_whose_files_another_build_overwrote_is_made_whole(
     hook_input: Any, python: Path, wheels: Path
 ) -> None:
-    _, env = run(hook_input, python, "smallthing", **offline(wheels))
-    module = Path(env["CM_PYTHONLIB_SMALLTHING_MODULE_FILE"])
+    module = put(python, wheels / "smallthing-2.0-py3-none-any.whl")
     info = write_rival(module, "bigthing_fast")
     answer, _ = run(hook_input, python, "smallthing", **offline(wheels))
     assert answer == {"return": 0, "version": "2.0"}
@@ -297,8 +304,7 @@ def test_a_package_whose_files_another_build_overwrote_is_made_whole(
 
 
 def test_a_package_whose_main_file_is_gone_is_installed_again(hook_input: Any, python: Path, wheels: Path) -> None:
-    _, env = run(hook_input, python, "smallthing", **offline(wheels))
-    module = Path(env["CM_PYTHONLIB_SMALLTHING_MODULE_FILE"])
+    module = put(python, wheels / "smallthing-2.0-py3-none-any.whl")
     module.unlink()
     run(hook_input, python, "smallthing", **offline(wheels))
     assert module.read_text() == "VERSION = '2.0'\n"
@@ -327,10 +333,9 @@ def test_what_a_killed_pip_left_half_made_is_installed_again_also_in_dependencie
     hook_input: Any, python: Path, wheels: Path
 ) -> None:
     """A pip that is killed leaves metadata without RECORD, and pip itself would call that installed."""
-    _, env = run(hook_input, python, "smallthing", **offline(wheels))
-    info = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent
-    (info / "RECORD").unlink()
-    (info.parent / "smallthing.py").unlink()
+    module = put(python, wheels / "smallthing-2.0-py3-none-any.whl")
+    (module.parent / "smallthing-2.0.dist-info" / "RECORD").unlink()
+    module.unlink()
     answer, _ = run(hook_input, python, "bigthing", **offline(wheels))
     assert answer["return"] == 0
     assert subprocess.run([python, "-c", "import bigthing, smallthing"]).returncode == 0
@@ -459,11 +464,7 @@ def test_two_installs_into_one_environment_wait_for_each_other(python: Path, whe
     assert "waiting for another pip" in waiting.stderr.readline()
     time.sleep(0.1)
     assert waiting.poll() is None
-    subprocess.run(
-        [python, "-I", "-m", "pip", "install", "-q", "--no-index", "--find-links", str(wheels), "smallthing==1.5"],
-        check=True,
-        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-    )
+    put(python, wheels / "smallthing-1.5-py3-none-any.whl")
     os.close(held)
     output, _ = waiting.communicate(timeout=60)
     assert output == "1.5\n"
