@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, packages, toolkits
+from machine_facts import nvidia, packages, pythons, toolkits
 from machine_facts.probe import Machine
 
 from . import choose, outcome, request, words
@@ -53,11 +53,11 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     if asked.source == "installed":
         return {"return": 0}
     if asked.source == "pip":
-        venv = os.path.dirname(os.path.dirname(str(env["CM_PYTHON_BIN_WITH_PATH"])))
-        sites = [site for lib in ("lib", "lib64") for site in machine.glob(f"{venv}/{lib}/python3*/site-packages")]
+        python = str(env["CM_PYTHON_BIN_WITH_PATH"])
+        sites = pythons.site_folders(machine, python)
         homes = tuple(home for site in sites for name in WHEEL_HOMES for home in machine.glob(f"{site}/{name}"))
         if not homes:
-            return {"return": 1, "error": words.wheels_missing(venv)}
+            return {"return": 1, "error": words.wheels_missing(os.path.dirname(os.path.dirname(python)))}
     else:
         homes = (str(env["CM_CUDA_INSTALLED_PATH"]),)
     answer = _choose(i, machine, asked._replace(only_in=homes), homes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from machine_facts import toolkits, versions
@@ -10,9 +9,6 @@ from machine_facts.probe import Machine
 
 from .choose import Choice
 from .request import Request
-
-SYSTEM_FOLDERS = re.compile(r"/(usr/(local/)?)?(bin|sbin|include|lib|lib64)(/(x86_64|aarch64)-linux-gnu)?")
-"""Searched by compilers and linkers anyway; naming /usr/include would put it before the compiler's own headers."""
 
 
 def env_of(machine: Machine, kit: toolkits.Toolkit, asked: Request) -> dict[str, Any]:
@@ -32,16 +28,16 @@ def env_of(machine: Machine, kit: toolkits.Toolkit, asked: Request) -> dict[str,
         env["CM_NVCC_BIN"] = kit.nvcc.rpartition("/")[2]
         env["CM_NVCC_BIN_WITH_PATH"] = kit.nvcc
         env["CM_CUDA_PATH_BIN"] = kit.nvcc.rpartition("/")[0]
-        env["+PATH"] = _searched((env["CM_CUDA_PATH_BIN"],))
+        env["+PATH"] = toolkits.searched(env["CM_CUDA_PATH_BIN"])
     if kit.include:
         env["CM_CUDA_PATH_INCLUDE"] = kit.include
-        env["+C_INCLUDE_PATH"] = _searched((kit.include,))
-        env["+CPLUS_INCLUDE_PATH"] = _searched((kit.include, *_inner_headers(machine, kit)))
+        env["+C_INCLUDE_PATH"] = toolkits.searched(kit.include)
+        env["+CPLUS_INCLUDE_PATH"] = [*toolkits.searched(kit.include), *_inner_headers(machine, kit)]
     if kit.lib:
         env["CM_CUDA_PATH_LIB"] = kit.lib
-        env["+LD_LIBRARY_PATH"] = _searched((kit.lib,))
-        env["+DYLD_FALLBACK_LIBRARY_PATH"] = _searched((kit.lib,))
-        env["+ LDFLAGS"] = [f"-L{_quoted(folder)}" for folder in _searched((kit.lib,))]
+        env["+LD_LIBRARY_PATH"] = toolkits.searched(kit.lib)
+        env["+DYLD_FALLBACK_LIBRARY_PATH"] = toolkits.searched(kit.lib)
+        env["+ LDFLAGS"] = toolkits.linker_flags(kit.lib)
         if not asked.needs_compiler:
             env["CM_CUDA_RT_WITH_PATH"] = machine.glob(f"{kit.lib}/libcudart.so*")[0]
     return env
@@ -78,11 +74,3 @@ def _inner_headers(machine: Machine, kit: toolkits.Toolkit) -> tuple[str, ...]:
     """CUDA 13 keeps the C++ core libraries in a folder of their own, which only nvcc looks into by itself."""
     inner = f"{kit.include}/cccl"
     return (inner,) if machine.is_dir(inner) else ()
-
-
-def _searched(folders: tuple[str, ...]) -> list[str]:
-    return [folder for folder in folders if not SYSTEM_FOLDERS.fullmatch(folder)]
-
-
-def _quoted(folder: str) -> str:
-    return f'"{folder}"' if " " in folder else folder

@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, toolkits
+from machine_facts import nvidia, pythons, toolkits
 from machine_facts.probe import Machine
-from nvidia_library import archive, outcome, request, steps
+from nvidia_library import archive, request, steps
 from nvidia_library.kinds import CUDNN
 
 MORE_HINTS = (
@@ -78,7 +78,7 @@ def _choose_wheels(env: dict[str, Any], machine: Machine, asked: request.Request
 def _take_wheels(env: dict[str, Any], machine: Machine) -> dict[str, Any]:
     """The keys for what pip installed; CM's answer. Raises ArchiveError."""
     venv, package = os.path.dirname(os.path.dirname(str(env["CM_PYTHON_BIN_WITH_PATH"]))), env["CM_CUDNN_PIP_PACKAGE"]
-    sites = [site for lib in ("lib", "lib64") for site in machine.glob(f"{venv}/{lib}/python3*/site-packages")]
+    sites = pythons.site_folders(machine, f"{venv}/bin/python3")
     homes = tuple(home for site in sites for home in machine.glob(f"{site}/nvidia/cudnn*") if machine.is_dir(home))
     found = [one for one in toolkits.cudnn_versions(machine, homes) if one.prefix in homes and one.lib]
     if not found:
@@ -102,6 +102,6 @@ def _give(env: dict[str, Any], machine: Machine, taken: steps.Taken) -> dict[str
     env["CM_CUDA_PATH_LIB_CUDNN_EXISTS"] = "yes"
     if place.include:
         env["CM_CUDA_PATH_INCLUDE_CUDNN"] = place.include
-    env.update(outcome.search_paths(place.include, place.lib))
+    env.update(toolkits.search_paths(place.include, place.lib))
     env["CM_GET_DEPENDENT_CACHED_PATH"] = machine.real_path(taken.library)
     return {"return": 0, "version": taken.version}

@@ -13,8 +13,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from machine_facts import toolkits
 from machine_facts.probe import Machine
-from nvidia_library import archive, outcome, request, steps
+from nvidia_library import archive, request, steps
 from nvidia_library.kinds import TENSORRT
 
 from . import wheels
@@ -84,7 +85,7 @@ def _take_wheel(env: dict[str, Any], wheel: wheels.Wheel) -> dict[str, Any]:
         lib = os.path.dirname(wheel.library)
         env["CM_TENSORRT_LIB_WITH_PATH"], env["CM_TENSORRT_LIB_PATH"] = wheel.library, lib
         env["CM_TENSORRT_INSTALL_PATH"] = lib
-        env.update(outcome.search_paths("", lib))
+        env.update(toolkits.search_paths("", lib))
         env["CM_GET_DEPENDENT_CACHED_PATH"] = wheel.library
     return {"return": 0, "version": wheel.version}
 
@@ -100,9 +101,9 @@ def _give(env: dict[str, Any], machine: Machine, taken: steps.Taken) -> dict[str
     env["CM_TENSORRT_LIB_WITH_PATH"] = taken.library
     if place.include:
         env["CM_TENSORRT_INCLUDE_PATH"] = place.include
-    env.update(outcome.search_paths(place.include, place.lib))
-    env["+ LDFLAGS"] = [f'-L"{lib}"' if " " in lib else f"-L{lib}" for lib in outcome.searched(place.lib)]
+    env.update(toolkits.search_paths(place.include, place.lib))
+    env["+ LDFLAGS"] = toolkits.linker_flags(place.lib)
     programs = f"{place.prefix}/bin"
-    env["+PATH"] = outcome.searched(programs) if machine.is_file(f"{programs}/trtexec") else []
+    env["+PATH"] = toolkits.searched(programs) if machine.is_file(f"{programs}/trtexec") else []
     env["CM_GET_DEPENDENT_CACHED_PATH"] = machine.real_path(taken.library)
     return {"return": 0, "version": taken.version}

@@ -11,11 +11,8 @@ import re
 import shlex
 import unicodedata
 
-SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$",
-    re.IGNORECASE,
-)
-"""Names of secrets: the same words as in the engine (``recipe_engine.rules.env.is_secret``; a test compares them)."""
+from recipe_engine.rules.secrets import is_secret
+
 ASSIGNED = re.compile(r"(?<![\w.])(?:-{1,2}(?:e(?=[A-Z]))?)?([A-Za-z_][\w.-]*)=(?=(['\"]?[^\s'\"]+))")
 """``NAME=value``, ``--name=value``, ``-eNAME=value``, also after another ``=`` as in ``--build-arg=NAME=value``."""
 TOKEN = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,})")
@@ -30,11 +27,6 @@ class RequestError(Exception):
     def __init__(self, text: str, allowed: str = "", hint: str = "") -> None:
         more = (f"\n  allowed: {allowed}" if allowed else "") + (f"\n  hint: {hint}" if hint else "")
         super().__init__(text + more)
-
-
-def is_secret(name: str) -> bool:
-    """Whether a key or flag names a secret."""
-    return SECRET.search(name.replace("-", "_").replace(".", "_")) is not None
 
 
 def clean(text: str, flag: str) -> str:

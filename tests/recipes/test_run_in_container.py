@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped, t4
-from recipe_engine.rules.secrets import is_secret
 from recipe_loader import exported, load_module, load_recipe
 
 bases = load_module("run-in-container", "bases")
@@ -253,14 +252,6 @@ def test_apptainer_takes_no_secret_into_an_image(tmp_path: Path, hook_input: Any
     answer, _, _ = planned(tmp_path, hook_input, machine=machine, CM_CONTAINER_ACTION="build", **inputs)
     assert "_headless" in answer["error"]
     assert planned(tmp_path, hook_input, machine=machine, **inputs)[0] == {"return": 0}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["HF_TOKEN", "TOKEN", "MY_API_KEY", "APIKEY", "PASSWORD", "db_passwd", "TOKENS", "KEY", "MAX_TOKENS", "ACCESS_KEY"],
-)
-def test_names_of_secrets_are_those_of_the_engine(name: str) -> None:
-    assert words.is_secret(name) is is_secret(name)
 
 
 @pytest.mark.parametrize("where", ["nvidia", "podman", "apptainer", "wrapped"])

@@ -40,6 +40,8 @@ LIBRARY_PREFIXES = (
     "/usr/local/TensorRT*",
     "/usr/local/cudnn*",
 )
+SYSTEM_FOLDERS = re.compile(r"/(usr/(local/)?)?(bin|sbin|include|lib|lib64)(/(x86_64|aarch64)-linux-gnu)?")
+"""Searched by compilers and linkers anyway; naming /usr/include would put it before the compiler's own headers."""
 
 
 class Toolkit(NamedTuple):
@@ -253,6 +255,27 @@ def lib_folders(machine: Machine, prefix: str) -> tuple[str, ...]:
     """Where the libraries of what is installed under ``prefix`` may lie, nearest first."""
     inside = [f"{prefix}/lib64", f"{prefix}/lib", *(f"{prefix}/lib/{name}" for name in MULTIARCH)]
     return (*inside, *machine.glob(f"{prefix}/targets/*/lib"), *machine.glob(f"{prefix}/nvidia/*/lib"))
+
+
+def search_paths(include: str, lib: str) -> dict[str, list[str]]:
+    """The list keys of env that lead compilers and the loader to a library; folders may be empty."""
+    headers, libraries = searched(include), searched(lib)
+    return {
+        "+C_INCLUDE_PATH": headers,
+        "+CPLUS_INCLUDE_PATH": headers.copy(),
+        "+LD_LIBRARY_PATH": libraries,
+        "+DYLD_FALLBACK_LIBRARY_PATH": libraries.copy(),
+    }
+
+
+def linker_flags(lib: str) -> list[str]:
+    """The words of LDFLAGS for a folder of libraries."""
+    return [f'-L"{folder}"' if " " in folder else f"-L{folder}" for folder in searched(lib)]
+
+
+def searched(folder: str) -> list[str]:
+    """The folder as a list, empty for none and for those that compilers and linkers search anyway."""
+    return [folder] if folder and not SYSTEM_FOLDERS.fullmatch(folder) else []
 
 
 def _first_with(machine: Machine, folders: Iterable[str], names: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
-"""What get-cudnn and get-tensorrt give alike: search paths, lines of the story, the error when nothing fits."""
+"""What get-cudnn and get-tensorrt give alike: lines of the story, the error when nothing fits."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,25 +9,6 @@ from . import archive
 from .choose import Choice
 from .kinds import Kind
 from .request import Request
-
-SYSTEM_FOLDERS = re.compile(r"/(usr/(local/)?)?(bin|sbin|include|lib|lib64)(/(x86_64|aarch64)-linux-gnu)?")
-"""Searched by compilers and linkers anyway; naming /usr/include would put it before the compiler's own headers."""
-
-
-def search_paths(include: str, lib: str) -> dict[str, list[str]]:
-    """The list keys that lead compilers and the loader to a library."""
-    headers, libraries = searched(include), searched(lib)
-    return {
-        "+C_INCLUDE_PATH": headers,
-        "+CPLUS_INCLUDE_PATH": headers.copy(),
-        "+LD_LIBRARY_PATH": libraries,
-        "+DYLD_FALLBACK_LIBRARY_PATH": libraries.copy(),
-    }
-
-
-def searched(folder: str) -> list[str]:
-    """The folder as a list, empty for none and for those that are searched anyway."""
-    return [folder] if folder and not SYSTEM_FOLDERS.fullmatch(folder) else []
 
 
 def library_folders(env: Mapping[str, Any]) -> list[str]:
