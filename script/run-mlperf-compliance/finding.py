@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ _LEVELS_ABOVE = 4
 """session.json lies beside the folder of the model: <session>/<model>/<Scenario>/performance/run_1."""
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises CallError."""
+def read_object(path: Path, failed: Callable[[str], Exception] = lambda text: CallError([text])) -> dict[str, Any]:
+    """The object in a JSON file. Raises what `failed` makes of the reason, CallError by default."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CallError([f"{path} cannot be used: {error}"]) from error
+        raise failed(f"{path} cannot be used: {error}") from error
     if not isinstance(content, dict):
-        raise CallError([f"{path} holds no JSON object"])
+        raise failed(f"{path} holds no JSON object")
     return content
 
 

@@ -6,9 +6,7 @@ itself is the reference, its accuracy run's score and its performance run's mean
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
@@ -17,6 +15,7 @@ from mlperf_results.record import Generation
 from mlperf_results.verification import DamagedLog
 
 from .asking import MeasuredRun
+from .finding import read_object
 
 END_TOKEN_FILES = ("generation_config.json", "config.json")
 OWN_SCORE_PART, OWN_LENGTH_PART = 0.99, 0.10
@@ -24,17 +23,6 @@ OWN_SCORE_PART, OWN_LENGTH_PART = 0.99, 0.10
 
 _TOKENS = {"Offline": "result_tokens_per_second"}, "result_completed_tokens_per_second"
 _SAMPLES = {"Offline": "result_samples_per_second"}, "result_completed_samples_per_sec"
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises DamagedLog."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DamagedLog(f"{path} cannot be used: {error}") from error
-    if not isinstance(content, dict):
-        raise DamagedLog(f"{path} holds no JSON object")
-    return content
 
 
 def model_folder(run: MeasuredRun) -> Path | None:
@@ -48,7 +36,7 @@ def end_tokens(folder: Path | None) -> tuple[int, ...]:
     """The tokens that end an answer: `eos_token_id` of generation_config.json, else of config.json; empty where neither
     says so. Raises DamagedLog."""
     for path in (folder / name for name in END_TOKEN_FILES) if folder is not None else ():
-        found = read_object(path).get("eos_token_id") if path.is_file() else None
+        found = read_object(path, DamagedLog).get("eos_token_id") if path.is_file() else None
         if found is not None:
             ids = found if isinstance(found, list) else [found]
             if not all(type(one) is int for one in ids):
@@ -75,7 +63,7 @@ def least_score(run: MeasuredRun) -> float:
         raise DamagedLog(f"TEST07 has no threshold for {run.request['model']}")
     if not _is_synthetic(run):
         return official
-    rows = read_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json)["metrics"]
+    rows = read_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json, DamagedLog)["metrics"]
     value = next((float(row["value"]) for row in rows if row["name"] == "exact_match"), None)
     if value is None:
         raise DamagedLog("the accuracy run beside has no exact_match: TEST07 of generated data needs it")

@@ -9,19 +9,18 @@ verified when it was killed, is verified only.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.runfacts import file_sha256
 from mlperf_results.wholefile import write_whole
 
 FORMAT = 1
 FILE = "compliance.json"
 STARTED, MEASURED, VERIFIED = "started", "measured", "verified"
-_PART = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +58,4 @@ def write_record(folder: Path, record: Record) -> None:
 
 def sha256_of(path: Path) -> str:
     """The digest of a file, empty where there is none."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while part := file.read(_PART):
-                digest.update(part)
-    except FileNotFoundError:
-        return ""
-    return digest.hexdigest()
+    return file_sha256(path) if path.exists() else ""

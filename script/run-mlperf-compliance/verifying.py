@@ -38,6 +38,7 @@ from mlperf_results.wholefile import write_whole
 
 from . import limits
 from .asking import MeasuredRun
+from .finding import read_object
 
 PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
 LENGTH_TEXT = "verify_output_len.txt"
@@ -158,7 +159,7 @@ def _verify_text(run: MeasuredRun, test: str, folder: Path, tested: RunPaths, sc
         value = next((row["value"] for row in scored["metrics"] if row["name"] == "exact_match"), None)
         verdict, name = verify_score(scored["line"], value, limits.least_score(run)), ACCURACY_TEXT
     else:
-        count = limits.read_object(tested.result_json)["sample_counts"]["dataset"]
+        count = read_object(tested.result_json, DamagedLog)["sample_counts"]["dataset"]
         with tested.accuracy_log.open(encoding="utf-8") as answers:
             verdict, name = verify_lengths(answers, limits.mean_tokens(run), count), LENGTH_TEXT
     write_whole(folder / name, verdict.text)
