@@ -7,6 +7,7 @@ from typing import Any
 
 import nvidia_archives as made
 import pytest
+from machine_builder import every_shipped, shipped
 from nvidia_archives import needs_gcc
 from recipe_loader import load_recipe
 
@@ -14,7 +15,7 @@ load_recipe("get-nvidia-library-lib")  # nvidia_archives has made the packages i
 
 from machine_facts import probe, toolkits  # noqa: E402
 from nvidia_library import archive, choose, load, outcome, request  # noqa: E402
-from nvidia_library.kinds import CUDNN, TENSORRT, version_of_number  # noqa: E402
+from nvidia_library.kinds import CUDNN, TENSORRT, Kind, version_of_number  # noqa: E402
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
 Request = request.Request
@@ -176,3 +177,81 @@ def test_what_another_library_lacks_is_named(tmp_path: Path) -> None:
     loaded = load.load(probe.Machine(), CUDNN, str(path), [])
     assert (loaded.level, "needs libcublas.so.12 (another library of CUDA)" in loaded.text) == ("needs-other", True)
     assert load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)]).level == "loads"
+
+
+# --- what get-cudnn and get-tensorrt do alike ---
+
+TENSORRT_NAME = "TensorRT-8.6.1.6.Linux.x86_64-gnu.cuda-12.0.tar.gz"
+both = pytest.mark.parametrize("kind", [CUDNN, TENSORRT], ids=["cudnn", "tensorrt"])
+
+
+def archive_of(kind: Kind, folder: Path, outside: Path | None = None, hostile: str = "") -> Path:
+    """NVIDIA's archive of a library, with a hostile member where one is named."""
+    name, entries = (NAME, made.cudnn_entries()) if kind is CUDNN else (TENSORRT_NAME, made.tensorrt_entries())
+    return made.tar(folder / name, made.hostile(entries, hostile, outside) if outside else entries)
+
+
+def found_on(machine: probe.Machine, kind: Kind, hook_input: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    call = hook_input({f"{kind.prefix}_ASKED_SOURCE": "installed"}, machine=machine)
+    return load_recipe(kind.recipe).preprocess(call), call["env"]
+
+
+@both
+def test_nothing_installed_gives_the_tutorials_command_and_its_exit_code(
+    hook_input: Any, tmp_path: Path, kind: Kind
+) -> None:
+    answer, _ = found_on(made.recorded(tmp_path, {}), kind, hook_input)
+    assert answer["return"] == 1
+    assert archive.command(kind) in answer["error"]
+    assert kind.home_variables[0] in answer["error"], "it says where it looked"
+    if kind is TENSORRT:
+        assert '"get tensorrt _rtx"' in answer["error"]
+
+
+@both
+@pytest.mark.parametrize("name", every_shipped())
+def test_no_recorded_machine_makes_it_fail_with_a_traceback(hook_input: Any, kind: Kind, name: str) -> None:
+    machine = shipped(name)
+    answer, env = found_on(machine, kind, hook_input)
+    if kind.installed(machine, ()):
+        assert answer == {"return": 0, "version": env[f"{kind.prefix}_VERSION"]}
+    else:
+        assert archive.command(kind) in answer["error"]
+
+
+def unpack(hook_input: Any, kind: Kind, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All hooks for an archive, and the env afterwards."""
+    call = hook_input({f"{kind.prefix}_ASKED_SOURCE": "installed", f"{kind.prefix}_TAR_FILE_PATH": str(path)})
+    return made.take(kind.recipe, call), call["env"]
+
+
+@needs_gcc
+@both
+@pytest.mark.parametrize("name", made.HOSTILE)
+def test_hostile_archives_write_nothing(hook_input: Any, tmp_path: Path, inside: Path, kind: Kind, name: str) -> None:
+    made.make_entry(inside)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("mine", encoding="utf-8")
+    path = archive_of(kind, tmp_path, outside, name)
+    before = made.snapshot(tmp_path)
+    answer, env = unpack(hook_input, kind, path)
+    assert answer["return"] == 1
+    assert made.HOSTILE[name][1] in answer["error"]
+    assert made.snapshot(tmp_path) == before, "not a file more, inside or outside of the entry"
+    assert f"{kind.prefix}_VERSION" not in env
+
+
+@needs_gcc
+@both
+@pytest.mark.parametrize("part", [0.3, 0.9])
+def test_a_truncated_archive_is_told(hook_input: Any, tmp_path: Path, inside: Path, kind: Kind, part: float) -> None:
+    made.make_entry(inside)
+    path = archive_of(kind, tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * part)])
+    before = made.snapshot(tmp_path)
+    answer, _ = unpack(hook_input, kind, path)
+    assert answer["return"] == 1
+    assert "is damaged" in answer["error"] or "is none of" in answer["error"]
+    assert made.snapshot(tmp_path) == before
