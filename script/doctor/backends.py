@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from machine_facts import compatibility
 from machine_facts.findings import Command, Finding
 from machine_facts.system import System
 
-from . import advice, fits, tables
+from . import advice, fits
 from .surroundings import Surroundings
 
 
@@ -111,8 +112,8 @@ def _torch_cuda(facts: Facts) -> list[Lack]:
     if facts.torch_cuda and driver:
         release = ".".join(facts.torch_cuda.split(".")[:2])
         is_windows = system.host.is_wsl
-        if tables.driver_verdict(release, driver, is_windows=is_windows) == "too-old":
-            minimum = tables.minimum_driver(release, is_windows=is_windows)
+        if compatibility.driver_verdict(release, driver, is_windows=is_windows) == "too-old":
+            minimum = compatibility.minimum_driver(release, is_windows=is_windows)
             lacks.append(
                 Lack(f"driver {minimum} for the CUDA {facts.torch_cuda} of torch", advice.driver_at_least(minimum))
             )
@@ -125,7 +126,7 @@ def _tensorrt(facts: Facts) -> list[Lack]:
         return lacks
     if not system.tensorrt:
         return [*lacks, Lack("TensorRT", advice.TENSORRT)]
-    majors = tables.cuda_majors_of("TensorRT", system.tensorrt[0].version)
+    majors = compatibility.cuda_majors_of("TensorRT", system.tensorrt[0].version)
     if majors and not any(kit.version.split(".")[0] in majors for kit in system.cuda):
         lacks.append(
             Lack(f"CUDA {' or '.join(majors)} for TensorRT {system.tensorrt[0].version}", advice.cuda(majors[-1]))

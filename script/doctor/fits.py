@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from machine_facts import neuron
+from machine_facts import compatibility, neuron
 from machine_facts.findings import Finding, counted
 from machine_facts.system import System
 from machine_facts.toolkits import Toolkit, release_of
 
-from . import advice, tables
+from . import advice
 
 OLDEST_CAPABILITY = "7.5"
 """Turing: what the v0.7 harness and TensorRT 10 want at least (NVIDIA, TensorRT 10 support matrix)."""
@@ -109,7 +109,7 @@ def _fabric_manager(system: System) -> Iterator[Finding]:
 
 def _toolkits(system: System) -> Iterator[Finding]:
     driver, is_windows = system.driver.version, system.host.is_wsl
-    verdicts = {kit: tables.driver_verdict(kit.release, driver, is_windows=is_windows) for kit in system.cuda}
+    verdicts = {kit: compatibility.driver_verdict(kit.release, driver, is_windows=is_windows) for kit in system.cuda}
     running = [kit for kit, verdict in verdicts.items() if verdict in ("runs", "minor")]
     first = next((kit for kit in system.cuda if _is_used(kit)), None)
     for kit, verdict in verdicts.items():
@@ -120,9 +120,9 @@ def _toolkits(system: System) -> Iterator[Finding]:
         yield Finding("PATH", "problem", found, wanted, (advice.first_on_path(running[0].home), advice.CUDA))
 
 
-def _toolkit(system: System, kit: Toolkit, verdict: tables.Verdict, *, is_problem: bool) -> Finding:
+def _toolkit(system: System, kit: Toolkit, verdict: compatibility.Verdict, *, is_problem: bool) -> Finding:
     driver = system.driver.version
-    what, minimum = f"CUDA {kit.version}", tables.minimum_driver(kit.release, is_windows=system.host.is_wsl)
+    what, minimum = f"CUDA {kit.version}", compatibility.minimum_driver(kit.release, is_windows=system.host.is_wsl)
     if system.jetson_model:
         return Finding(what, "ok", f"in {kit.home}, of JetPack")
     if not driver:
@@ -136,7 +136,7 @@ def _toolkit(system: System, kit: Toolkit, verdict: tables.Verdict, *, is_proble
         return Finding(what, "ok", found, "no PTX and no features newer than the driver's CUDA")
     if verdict == "runs":
         return Finding(what, "ok", f"in {kit.home}: driver {driver} runs it")
-    return Finding(what, "note", f"in {kit.home}: not in our table ({tables.SOURCE})")
+    return Finding(what, "note", f"in {kit.home}: not in our table ({compatibility.SOURCE})")
 
 
 def _is_used(kit: Toolkit) -> bool:
@@ -149,7 +149,7 @@ def _libraries(system: System) -> Iterator[Finding]:
     libraries = [("cuDNN", one) for one in system.cudnn] + [("TensorRT", one) for one in system.tensorrt]
     for name, library in libraries:
         what, place = f"{name} {library.version}", library.lib or library.include
-        made_for = tables.cuda_majors_of(name, library.version)
+        made_for = compatibility.cuda_majors_of(name, library.version)
         fitting = [kit.version for kit in system.cuda if kit.version.split(".")[0] in made_for]
         if not made_for:
             yield Finding(what, "note", f"in {place}: not in our table of {name}")
@@ -172,8 +172,8 @@ def _torch(system: System, torch_cuda: str) -> Iterator[Finding]:
     if not version or not torch_cuda or not driver:
         return
     release = release_of(torch_cuda)
-    if tables.driver_verdict(release, driver, is_windows=system.host.is_wsl) == "too-old":
-        minimum = tables.minimum_driver(release, is_windows=system.host.is_wsl)
+    if compatibility.driver_verdict(release, driver, is_windows=system.host.is_wsl) == "too-old":
+        minimum = compatibility.minimum_driver(release, is_windows=system.host.is_wsl)
         found = f"is made for CUDA {torch_cuda}, which driver {driver} does not run"
         yield Finding(f"torch {version}", "problem", found, f"driver {minimum}", (advice.driver_at_least(minimum),))
     else:

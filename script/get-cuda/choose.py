@@ -7,7 +7,7 @@ the newest; the first on PATH.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from machine_facts import toolkits, versions
@@ -72,14 +72,10 @@ def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> Judged:
     """What is to be said of one toolkit."""
     remarks: list[str] = []
     refusal = _missing_part(kit, asked) or _wrong_version(kit, asked)
-    checks: tuple[tuple[str, Callable[[str, str], str]], ...] = (
-        (asked.cudnn, fits.cudnn_misfit),
-        (asked.tensorrt, fits.tensorrt_misfit),
-    )
-    for version, misfit in checks:
+    for library, version in (("cuDNN", asked.cudnn), ("TensorRT", asked.tensorrt)):
         if version:
             try:
-                refusal = refusal or misfit(kit.release, version)
+                refusal = refusal or fits.misfit(kit.release, library, version)
             except ValueError as error:
                 remarks.append(str(error))
     return Judged(kit, refusal, fits.driver_fit(kit.release, driver_cuda), tuple(remarks))

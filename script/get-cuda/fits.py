@@ -1,33 +1,16 @@
-"""Facts of the recipe get-cuda: which CUDA a driver runs, and for which CUDA cuDNN and TensorRT are made."""
+"""Rules of the recipe get-cuda: whether a driver runs a CUDA, and whether a cuDNN or TensorRT is made for it."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal, NamedTuple
 
+from machine_facts import compatibility
+
 Level = Literal["runs", "unknown", "minor", "too-new"]
 FIRST_MINOR_COMPATIBLE_MAJOR = 11
 """Since CUDA 11 a driver runs programs of newer minor versions of its own major version, but for new features and PTX
 (NVIDIA, CUDA Compatibility, "CUDA Minor Version Compatibility"). Older toolkits run on any newer driver."""
-
-CUDNN_MAJORS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((9, 12), (12, 13)),
-    ((9, 11), (12,)),
-    ((8, 8), (11, 12)),
-    ((8, 0), (10, 11)),
-)
-"""From this cuDNN on: the major versions of CUDA it is released for. NVIDIA cuDNN support matrices of 8.7 to 9.5; first
-and last versions of the PyPI packages nvidia-cudnn-cu11 (last 9.10.2) and -cu13 (first 9.12.0), 21 November 2026."""
-CUDNN_KNOWN_UP_TO = 9
-
-TENSORRT_MAJORS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((10, 13, 2), (12, 13)),
-    ((8, 6), (11, 12)),
-    ((8, 0), (10, 11)),
-)
-"""The same for TensorRT: NVIDIA TensorRT support matrices 8.0.1, 8.5.3, 8.6.1, 10.1, 10.6, 10.15.1; release notes of
-10.13.2 (18 August 2025) for CUDA 13 added and 11 dropped."""
-TENSORRT_KNOWN_UP_TO = 10
 
 
 class Fit(NamedTuple):
@@ -57,30 +40,19 @@ def driver_fit(release: str, driver_cuda: str) -> Fit:
     )
 
 
-def cudnn_misfit(release: str, cudnn: str) -> str:
-    """Why a cuDNN of this version is not for CUDA ``release``, empty when it is; raises ValueError when not known."""
-    return _misfit(release, ("cuDNN", cudnn), CUDNN_MAJORS, CUDNN_KNOWN_UP_TO)
+def misfit(release: str, library: str, version: str) -> str:
+    """Why a cuDNN or TensorRT of this version is not for CUDA ``release``, empty when it is.
 
-
-def tensorrt_misfit(release: str, tensorrt: str) -> str:
-    """The same for TensorRT."""
-    return _misfit(release, ("TensorRT", tensorrt), TENSORRT_MAJORS, TENSORRT_KNOWN_UP_TO)
-
-
-def _misfit(
-    release: str,
-    library: tuple[str, str],
-    rows: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
-    known_up_to: int,
-) -> str:
-    name, version = library
-    asked = _numbers(version)
-    majors = next((made_for for first, made_for in rows if asked >= first[: len(asked)]), None)
-    if majors is None or asked[0] > known_up_to:
-        raise ValueError(f"for which CUDA {name} {version} is made is not known to this recipe")
-    if _numbers(release)[0] in majors:
-        return ""
-    return f"{name} {version} is made for CUDA {' and '.join(str(major) for major in majors)}, not {release}"
+    Raises ValueError when that is not known.
+    """
+    majors = compatibility.cuda_majors_of(library, version, with_newer=True)
+    if not majors:
+        raise ValueError(f"for which CUDA {library} {version} is made is not known to this recipe")
+    return (
+        ""
+        if release.split(".")[0] in majors
+        else f"{library} {version} is made for CUDA {' and '.join(majors)}, not {release}"
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -17,9 +17,8 @@ for library in ("get-machine-lib", "get-mlperf-results-lib"):
 recipe = load_recipe("doctor")
 advice = load_module("doctor", "advice")
 surroundings = load_module("doctor", "surroundings")
-tables = load_module("doctor", "tables")
 
-from machine_facts import choose, findings  # noqa: E402
+from machine_facts import choose, compatibility, findings, versions  # noqa: E402
 
 SECTIONS = ("fits", "backends", "surroundings")
 
@@ -335,12 +334,11 @@ def test_it_fails_only_when_it_cannot_look(env: dict[str, str], text: str) -> No
     ],
 )
 def test_the_table_of_drivers(release: str, driver: str, is_windows: bool, verdict: str) -> None:
-    assert tables.driver_verdict(release, driver, is_windows=is_windows) == verdict
+    assert compatibility.driver_verdict(release, driver, is_windows=is_windows) == verdict
 
 
 def test_the_table_of_drivers_is_in_order_and_asks_no_more_than_what_a_toolkit_came_with() -> None:
-    rows = tables.driver_rows()
-    from machine_facts import versions
+    rows = compatibility.driver_rows()
 
     assert [row.release for row in rows] == sorted((row.release for row in rows), key=versions.key, reverse=True)
     for row in rows:
@@ -365,7 +363,7 @@ def test_the_table_of_drivers_is_in_order_and_asks_no_more_than_what_a_toolkit_c
     ],
 )
 def test_the_table_of_libraries(library: str, version: str, majors: tuple[str, ...]) -> None:
-    assert tables.cuda_majors_of(library, version) == majors
+    assert compatibility.cuda_majors_of(library, version) == majors
 
 
 def test_recipes_that_are_named_in_advice_exist() -> None:
@@ -381,24 +379,6 @@ def test_recipes_that_are_named_in_advice_exist() -> None:
                 assert any(
                     tags <= has and variations <= {name.split(".")[0] for name in offers} for has, offers in known
                 ), word
-
-
-@pytest.mark.parametrize("version", ["8.0.5", "8.7.0", "8.9.7", "9.5.1", "9.10.2", "9.11.0", "9.12.0", "9.17.0"])
-def test_get_cuda_and_the_doctor_agree_about_cudnn(version: str) -> None:
-    fits = load_module("get-cuda", "fits")
-    for release in ("10.2", "11.8", "12.4", "13.0"):
-        is_fitting = fits.cudnn_misfit(release, version) == ""
-        assert is_fitting is (release.split(".")[0] in tables.cuda_majors_of("cuDNN", version)), release
-
-
-@pytest.mark.parametrize(
-    "version", ["8.0.1", "8.5.1.7", "8.6.1.6", "9.0.0.1", "10.2.0", "10.13.1", "10.13.2", "10.15.1"]
-)
-def test_get_cuda_and_the_doctor_agree_about_tensorrt(version: str) -> None:
-    fits = load_module("get-cuda", "fits")
-    for release in ("10.2", "11.8", "12.4", "13.0"):
-        is_fitting = fits.tensorrt_misfit(release, version) == ""
-        assert is_fitting is (release.split(".")[0] in tables.cuda_majors_of("TensorRT", version)), release
 
 
 def test_an_amd_gpu_is_told_and_promises_nothing(tmp_path: Path) -> None:

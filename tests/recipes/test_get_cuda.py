@@ -97,7 +97,7 @@ def test_what_a_driver_runs(release: str, driver: str, level: str) -> None:
     ],
 )
 def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool) -> None:
-    assert (fits.cudnn_misfit(release, cudnn) == "") is is_right
+    assert (fits.misfit(release, "cuDNN", cudnn) == "") is is_right
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool
     ],
 )
 def test_for_which_cuda_a_tensorrt_is_made(release: str, tensorrt: str, is_right: bool) -> None:
-    assert (fits.tensorrt_misfit(release, tensorrt) == "") is is_right
+    assert (fits.misfit(release, "TensorRT", tensorrt) == "") is is_right
 
 
-@pytest.mark.parametrize(("function", "version"), [("cudnn_misfit", "7.6"), ("tensorrt_misfit", "11.4")])
-def test_a_library_that_the_tables_do_not_know_is_not_guessed(function: str, version: str) -> None:
+@pytest.mark.parametrize(("library", "version"), [("cuDNN", "7.5"), ("TensorRT", "11.4")])
+def test_a_library_that_the_tables_do_not_know_is_not_guessed(library: str, version: str) -> None:
     with pytest.raises(ValueError, match="not known"):
-        getattr(fits, function)("12.4", version)
+        fits.misfit("12.4", library, version)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ November 2026.
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from machine_facts import versions
+from . import versions
 
 Verdict = Literal["runs", "minor", "too-old", "unknown"]
 FOLDER = Path(__file__).resolve().parent
@@ -72,10 +73,23 @@ def driver_verdict(release: str, driver: str, *, is_windows: bool = False) -> Ve
     return "minor" if versions.is_within(driver, minimum) else "too-old"
 
 
-def cuda_majors_of(library: str, version: str) -> tuple[str, ...]:
-    """The CUDA major versions that a cuDNN or TensorRT is made for; () when the table does not have it."""
-    rows = [row for row in library_rows() if row.library == library]
-    return next((row.cuda_majors for row in rows if versions.is_within(version, row.first, row.last)), ())
+def cuda_majors_of(library: str, version: str, *, with_newer: bool = False) -> tuple[str, ...]:
+    """The CUDA major versions that a cuDNN or TensorRT is made for; () when the table does not have it.
+
+    Of a version that is written in part (8) the newest counts. with_newer: one that is newer than the table, but of a
+    major version that it has, counts as the newest in it.
+    """
+    wanted = _numbers(version)
+    rows = [row for row in library_rows() if row.library == library and wanted >= _numbers(row.first)[: len(wanted)]]
+    if not rows:
+        return ()
+    row = max(rows, key=lambda row: _numbers(row.first))
+    is_newer = with_newer and wanted[0] == _numbers(row.last)[0]
+    return row.cuda_majors if is_newer or versions.is_within(version, "", row.last) else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def _rows(name: str) -> list[dict[str, str]]:
