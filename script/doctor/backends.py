@@ -76,11 +76,11 @@ def _gpu(facts: Facts) -> list[Lack]:
     return [Lack("a working driver", command)]
 
 
-def _package(facts: Facts, name: str, text: str = "") -> list[Lack]:
+def _package(facts: Facts, name: str) -> list[Lack]:
     """A package that is missing where runs do not install it."""
     if name in facts.system.packages or facts.has_benchmark_python:
         return []
-    return [Lack(text or f"the package {name}", advice.package(name, facts.system.python))]
+    return [Lack(f"the package {name}", advice.package(name, facts.system.python))]
 
 
 def _onnxruntime_cpu(facts: Facts) -> list[Lack]:

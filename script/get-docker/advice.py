@@ -1,8 +1,8 @@
 """What to do about a container engine that is missing or out of reach: commands to show.
 
 Sources: Docker's installation pages for Ubuntu, Debian, CentOS, RHEL and Fedora, and its page of steps after it (group
-docker), as of 2025; SUSE's and Arch's own packages (Docker's repository has none for SUSE on x86-64). The installation
-commands were not run by this project.
+docker), as of 2025; Podman's page; SUSE's and Arch's own packages (Docker's repository has none for SUSE on x86-64). The
+installation commands were not run by this project.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import re
 
 from machine_facts import host, packages
 from machine_facts.engines import Engine
-from machine_facts.findings import Command, Finding, as_root
+from machine_facts.findings import Command, Finding, as_root, plan_text
 from machine_facts.probe import Machine
 
 REPOSITORY = "https://download.docker.com/linux"
 GUIDE = "https://docs.docker.com/engine/install/"
+APPTAINER_GUIDE = "https://apptainer.org/docs/admin/latest/installation.html"
 DOCKER_PACKAGES = ("docker-ce", "docker-ce-cli", "containerd.io", "docker-buildx-plugin", "docker-compose-plugin")
 SYSTEMD = "/run/systemd/system"
 """Is there when systemd runs the machine (sd_booted(3))."""
@@ -58,6 +59,20 @@ def start(machine: Machine, verb: str) -> Command:
     """The command that starts or restarts the daemon."""
     words = ("systemctl", verb, "docker") if machine.is_dir(SYSTEMD) else ("service", "docker", verb)
     return Command(words, needs_root=True)
+
+
+def missing(machine: Machine, asked: str) -> str:
+    """What to do where an engine is not there: the plan for it, Docker's where none is asked for, or its guide."""
+    if asked == "podman":
+        name, guide = "Podman", "https://podman.io/docs/installation"
+        tool = packages.look(machine).tool  # its package has this name in every distribution that the guide lists
+        commands = (as_root(*packages.INSTALL[tool], asked),) if tool else ()
+    elif asked == "apptainer":
+        name, guide, commands = "Apptainer", APPTAINER_GUIDE, ()
+    else:
+        name, guide, commands = "Docker", GUIDE, install_plan(machine)
+    title = f"to install {name} (nothing was run):"
+    return plan_text(title, commands, packages.rights(machine)) if commands else f"no plan is known; see {guide}"
 
 
 def install_plan(machine: Machine) -> tuple[Command, ...]:

@@ -67,13 +67,12 @@ def _misfit(engine: engines.Engine, env: dict[str, Any]) -> str:
 def _none_will_do(
     machine: Machine, found: tuple[engines.Engine, ...], text: str, env: dict[str, Any]
 ) -> dict[str, Any]:
-    rights = packages.rights(machine)
-    asked = str(env.get("CM_CONTAINER_ENGINES", "") or "") or "docker, podman or apptainer"
+    asked = str(env.get("CM_CONTAINER_ENGINES", "") or "")
     if not found:
-        commands = advice.install_plan(machine)
-        title = "to install Docker (nothing was run):"
-        known = findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}"
-        error = f"{asked} is not on PATH.\n{known}\n  hint: without root's rights, ask your administrator for apptainer"
+        error = (
+            f"{asked or 'docker, podman or apptainer'} is not on PATH.\n{advice.missing(machine, asked)}\n"
+            "  hint: without root's rights, ask your administrator for apptainer"
+        )
         return {"return": NOT_FOUND_CODE, "error": error}
     reasons = [f"{one.name}: {reason}" for one in found if (reason := _misfit(one, env))]
     if reasons and any(one.is_usable for one in found):

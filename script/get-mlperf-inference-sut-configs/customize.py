@@ -15,6 +15,7 @@ from typing import Any
 
 from machine_facts import nvidia
 from machine_facts.probe import Machine
+from mlperf_results.benchmarks import record_of
 from mlperf_results.names import UnknownName, parse_scenario
 from mlperf_results.numbers import positive_number
 
@@ -112,6 +113,12 @@ def newest_version(sut: sutname.Sut, folder: Path) -> sutname.Sut:
 
 def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
     """The value to record; None when none is given. Raises BadInput."""
+    model = _text(env, "CM_MLPERF_MODEL")
+    try:
+        if model:
+            record_of(model)
+    except UnknownName as error:
+        raise BadInput(f"--model: {error}") from error
     given = {key: _text(env, f"CM_MLPERF_LOADGEN_{key.upper()}") for key in ("target_qps", "target_latency")}
     given = {key: text for key, text in given.items() if text}
     if not given:
@@ -120,7 +127,7 @@ def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
         scenario = parse_scenario(_text(env, "CM_MLPERF_LOADGEN_SCENARIO"))
     except UnknownName as error:
         raise BadInput(f"--scenario: {error}") from error
-    wanted, model = sutfile.target_of(scenario), _text(env, "CM_MLPERF_MODEL")
+    wanted = sutfile.target_of(scenario)
     if not model or list(given) != [wanted]:
         raise BadInput(f"to record a value of {scenario.value}, give --model and --{wanted}, and no other target")
     seen = _text(env, "CM_SUT_CONFIG_MEASURED")

@@ -17,6 +17,8 @@ HARNESS_RECIPE = "app-mlperf-inference"
 
 def problem_with(paths: RunPaths) -> str:
     """Why the run in `paths` cannot be scored; empty when it can."""
+    if not paths.run_json.is_file():
+        return f"{paths.folder} is not the folder of a run: it has no {paths.run_json.name}"
     try:
         request = json.loads(paths.run_json.read_text(encoding="utf-8"))
         mode, test = request["mode"], request.get("compliance_test")

@@ -34,6 +34,8 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
 
 def network_files(info_file: Path) -> list[Path]:
     """The ONNX files that a model.json names. Raises ModelError for another framework or precision."""
+    if not info_file.is_file():
+        raise ModelError(f"there is no {info_file}")
     try:
         info = json.loads(info_file.read_text(encoding="utf-8"))
         found = (info.get("framework"), info.get("precision", "fp32"))

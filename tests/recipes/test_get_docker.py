@@ -29,6 +29,22 @@ def run(hook_input: Any, machine: Any, **env: str) -> tuple[dict[str, Any], dict
     return recipe.preprocess(call), call
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("docker", "to install Docker (nothing was run):"),
+        ("podman", "to install Podman (nothing was run):\n  sudo apt-get install -y podman\n"),
+        ("apptainer", "no plan is known; see https://apptainer.org/docs/admin/latest/installation.html"),
+    ],
+)
+def test_an_engine_that_is_missing_is_offered_and_no_other(
+    tmp_path: Path, hook_input: Any, asked: str, words: str
+) -> None:
+    answer, _ = run(hook_input, build(tmp_path), CM_CONTAINER_ENGINES=asked)
+    assert answer["return"] == 16
+    assert f"{asked} is not on PATH." in answer["error"] and words in answer["error"]
+
+
 def test_a_daemon_that_answers(tmp_path: Path, hook_input: Any) -> None:
     runtimes = {"docker info --format {{json .Runtimes}}": {"stdout": '{"nvidia": {}, "runc": {}}\n'}}
     machine = docker(tmp_path, {"stdout": "24.0.5\n"}, commands=runtimes)

@@ -110,12 +110,21 @@ def test_a_value_is_recorded_and_told_and_read_again(call, capsys):
     [
         ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1"}, "--scenario"),
         ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1", "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, "give --model"),
+        ({"CM_MLPERF_MODEL": "resnet5"}, "--model: unknown benchmark 'resnet5' (did you mean "),
         (
-            {"CM_MLPERF_LOADGEN_TARGET_QPS": "1", "CM_MLPERF_LOADGEN_SCENARIO": "SingleStream", "CM_MLPERF_MODEL": "m"},
+            {
+                "CM_MLPERF_LOADGEN_TARGET_QPS": "1",
+                "CM_MLPERF_LOADGEN_SCENARIO": "SingleStream",
+                "CM_MLPERF_MODEL": "resnet50",
+            },
             "--target_latency",
         ),
         (
-            {"CM_MLPERF_LOADGEN_TARGET_QPS": "-1", "CM_MLPERF_LOADGEN_SCENARIO": "Server", "CM_MLPERF_MODEL": "m"},
+            {
+                "CM_MLPERF_LOADGEN_TARGET_QPS": "-1",
+                "CM_MLPERF_LOADGEN_SCENARIO": "Server",
+                "CM_MLPERF_MODEL": "resnet50",
+            },
             "a number above 0",
         ),
     ],

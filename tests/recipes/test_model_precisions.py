@@ -117,6 +117,8 @@ def test_a_model_that_cannot_be_quantised_is_refused_with_a_hint(inside, hook_in
 def test_without_a_model_the_hint_says_how_one_is_given(inside, hook_input):
     assert "--model_info=model.json" in quantize.preprocess(hook_input())["error"]
     assert "--model_info=model.json" in engine.preprocess(hook_input())["error"]
+    gone = quantize.preprocess(hook_input({"CM_ML_MODEL_INFO_FILE": "/gone/model.json"}))
+    assert "there is no /gone/model.json" in gone["error"]
     answer = calibrate.preprocess(hook_input({"CM_MLPERF_MODEL": "resnet50"}))
     assert "--model_info=model.json" in answer["error"]
     assert "--dataset=FOLDER" in answer["error"]

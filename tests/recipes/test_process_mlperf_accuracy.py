@@ -72,7 +72,7 @@ def test_preprocess_refuses_a_folder_without_a_usable_run_json(inside, hook_inpu
         (inside / "run.json").write_text(content)
     answer = recipe.preprocess(hook_input(env_for(inside, ".")))
     assert answer["return"] == 1
-    assert "run.json" in answer["error"]
+    assert ("it has no run.json" if content is None else "run.json cannot be used") in answer["error"]
 
 
 @pytest.mark.parametrize(("passed", "word"), [(True, "yes"), (False, "no"), (None, "")])
