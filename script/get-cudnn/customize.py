@@ -32,7 +32,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own() -> steps.Own:
-    return steps.Own(MORE_HINTS, _choose_wheels, _give)
+    return steps.Own(MORE_HINTS, _give, _judge_wheels)
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -61,12 +61,8 @@ def _take_archive(env: dict[str, Any], machine: Machine, asked: request.Request)
     return {**_give(env, machine, taken), "files": files}
 
 
-def _choose_wheels(env: dict[str, Any], machine: Machine, asked: request.Request) -> None:
-    """The version limits for pip, and a warning where the driver is too old for the CUDA of the wheels."""
-    env["CM_CUDNN_PIP_VERSION"] = asked.exact
-    env["CM_CUDNN_PIP_VERSION_MIN"] = asked.minimum
-    # the wheels' own last number is not what users say: 9.10 means every 9.10.x.y
-    env["CM_CUDNN_PIP_VERSION_MAX"] = asked.maximum + ".9999" if asked.maximum else ""
+def _judge_wheels(env: dict[str, Any], machine: Machine) -> None:
+    """Warns where the driver is too old for the CUDA of the wheels."""
     made_for = str(env.get("CM_CUDNN_PIP_PACKAGE", "")).rpartition("cu")[2]
     driver = nvidia.look(machine)
     if driver.cuda_version and made_for.isdigit() and int(driver.cuda_version.split(".")[0]) < int(made_for):

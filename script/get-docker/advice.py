@@ -1,8 +1,8 @@
 """What to do about a container engine that is missing or out of reach: commands to show.
 
 Sources: Docker's installation pages for Ubuntu, Debian, CentOS, RHEL and Fedora, and its page of steps after it (group
-docker), as of 2025; Podman's page; SUSE's and Arch's own packages (Docker's repository has none for SUSE on x86-64). The
-installation commands were not run by this project.
+docker), as of 2025; Podman's page; SUSE's and Arch's own packages (Docker's repository has none for SUSE on x86-64).
+The installation commands were not run by this project.
 """
 
 from __future__ import annotations

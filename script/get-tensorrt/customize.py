@@ -38,12 +38,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own() -> steps.Own:
-    return steps.Own(MORE_HINTS, _choose_wheels, _give)
-
-
-def _choose_wheels(env: dict[str, Any], machine: Machine, asked: request.Request) -> None:
-    """The version limits for pip."""
-    env.update(wheels.limits(asked))
+    return steps.Own(MORE_HINTS, _give)
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""TensorRT out of PyPI's wheels in a virtual environment: what pip is asked for, and what it gave."""
+"""TensorRT out of PyPI's wheels in a virtual environment: what pip gave."""
 
 from __future__ import annotations
 
@@ -33,15 +33,6 @@ class Wheel(NamedTuple):
     library: str
     engine_bytes: int
     trouble: str
-
-
-def limits(asked: Request) -> dict[str, str]:
-    """The version limits for pip: exact, minimum, maximum; the last number of a version is not what users say."""
-    return {
-        "CM_TENSORRT_PIP_VERSION": asked.exact,
-        "CM_TENSORRT_PIP_VERSION_MIN": asked.minimum,
-        "CM_TENSORRT_PIP_VERSION_MAX": asked.maximum + ".9999" if asked.maximum else "",
-    }
 
 
 def look(env: Mapping[str, Any], machine: Machine, asked: Request) -> Wheel:

@@ -238,11 +238,14 @@ def _library(machine: Machine, place: Library, kind: _Kind) -> Library | None:
         for header in machine.glob(f"{place.include}/{name}"):
             if version := kind.version_in(machine.read_text(header)):
                 return place._replace(version=version, header=header, version_source=header.rsplit("/", 1)[1])
-    names = [path.rsplit("/", 1)[1] for path in machine.glob(f"{place.lib}/{kind.soname}.*")] if place.lib else []
-    told = sorted((_found(rf"{re.escape(kind.soname)}\.(\d[\d.]*)$", name) for name in names), key=versions.key)
-    if not told or not told[-1]:
-        return None
-    return place._replace(version=told[-1], include="", version_source=f"{kind.soname}.{told[-1]}")
+    number = newest_number(machine, place.lib, kind.soname) if place.lib else ""
+    return place._replace(version=number, include="", version_source=f"{kind.soname}.{number}") if number else None
+
+
+def newest_number(machine: Machine, folder: str, soname: str) -> str:
+    """The newest version that names such as libcudnn.so.8.9.7 in a folder tell; empty where none does."""
+    told = (_found(rf"/{re.escape(soname)}\.(\d+(?:\.\d+)*)$", path) for path in machine.glob(f"{folder}/{soname}.*"))
+    return max(told, key=versions.key, default="")
 
 
 def include_folders(machine: Machine, prefix: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from machine_facts import toolkits, versions
+from machine_facts import toolkits
 from machine_facts.probe import Machine
 
 from .kinds import Kind
@@ -46,12 +46,8 @@ def in_places(machine: Machine, kind: Kind, paths: Iterable[str]) -> tuple[toolk
 
 def bare(machine: Machine, kind: Kind, folder: str) -> list[toolkits.Library]:
     """The library that lies in a folder without headers, by the number in its file name."""
-    names = [path.rpartition("/")[2] for path in machine.glob(f"{folder}/{kind.library}.*")]
-    told = [name[len(kind.library) + 1 :] for name in names]
-    numbers = sorted((text for text in told if re.fullmatch(r"\d+(\.\d+)*", text)), key=versions.key)
-    if not numbers:
-        return []
-    return [toolkits.Library(numbers[-1], folder, "", "", folder, f"{kind.library}.{numbers[-1]}")]
+    number = toolkits.newest_number(machine, folder, kind.library)
+    return [toolkits.Library(number, folder, "", "", folder, f"{kind.library}.{number}")] if number else []
 
 
 def prefix_of(folder: str) -> str:

@@ -42,11 +42,11 @@ class Taken(NamedTuple):
 
 
 class Own(NamedTuple):
-    """What a recipe does its own way: further hints when nothing is there, the limits for pip, its keys and answer."""
+    """What a recipe does its own way: further hints when nothing is there, its keys and answer, its word on wheels."""
 
     more_hints: tuple[str, ...]
-    choose_wheels: Callable[[dict[str, Any], Machine, Request], None]
     give: Callable[[dict[str, Any], Machine, Taken], dict[str, Any]]
+    judge_wheels: Callable[[dict[str, Any], Machine], None] = lambda env, machine: None
 
 
 def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[str, Any]:
@@ -61,7 +61,8 @@ def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[s
         if asked.source == "tar":
             look_at_archive(env, machine, kind, asked, is_plan=is_plan)
         elif asked.source == "pip":
-            own.choose_wheels(env, machine, asked)
+            env.update(pip_limits(asked, kind))
+            own.judge_wheels(env, machine)
         else:
             return own.give(env, machine, take_installed(i, machine, kind, asked, own.more_hints))
     except RequestError as error:
@@ -69,6 +70,15 @@ def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[s
     except NotTaken as error:
         return {"return": error.code, "error": str(error)}
     return {"return": 0}
+
+
+def pip_limits(asked: Request, kind: Kind) -> dict[str, str]:
+    """The limits of the version for pip. The wheels' own last number is not what users say: 9.10 means 9.10.x.y."""
+    return {
+        f"{kind.prefix}_PIP_VERSION": asked.exact,
+        f"{kind.prefix}_PIP_VERSION_MIN": asked.minimum,
+        f"{kind.prefix}_PIP_VERSION_MAX": asked.maximum + ".9999" if asked.maximum else "",
+    }
 
 
 def look_at_archive(env: dict[str, Any], machine: Machine, kind: Kind, asked: Request, *, is_plan: bool) -> None:
