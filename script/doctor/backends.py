@@ -157,7 +157,7 @@ def _containers(facts: Facts) -> list[Lack]:
     around = facts.around
     if around.working_engine:
         return []
-    if any(engine.cause == "permission" for engine in around.engines):
+    if any(engine.is_denied_docker for engine in around.engines):
         return [Lack("the permission to use docker", advice.PERMISSIONS)]
     text = "a running daemon of docker" if around.engines else "docker, podman or apptainer"
     return [Lack(text, advice.DOCKER)]

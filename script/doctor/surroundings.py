@@ -77,7 +77,7 @@ def _user(seen: Surroundings) -> Iterator[Finding]:
 
 def _docker(seen: Surroundings) -> Iterator[Finding]:
     for engine in seen.engines:
-        if engine.cause == "permission":
+        if engine.is_denied_docker:
             join = Command(("usermod", "-aG", "docker", seen.user_name), needs_root=True)
             fixes = (join, Command(("newgrp", "docker")))
             wanted = "the user in the group docker (its members can become root: Docker's documentation)"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import recipe_metas
+from machine_builder import build
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 for library in ("get-machine-lib", "get-mlperf-results-lib"):
@@ -194,6 +195,16 @@ def test_an_engine_that_does_not_answer_is_told_with_its_words(tmp_path: Path) -
     commands = {"docker info --format {{.ServerVersion}}": {"code": 1, "stderr": "Cannot connect to the Docker daemon"}}
     (row,) = findings_about(machine(tmp_path / "a", "docker-no-permission", commands=commands), "docker")
     assert (row["level"], row["found"]) == ("note", "it does not answer: Cannot connect to the Docker daemon")
+
+
+def test_a_podman_that_is_refused_is_not_taken_for_docker(tmp_path: Path) -> None:
+    commands = {
+        "podman --version": {"stdout": "podman version 4.9.3\n"},
+        "podman info --format {{.Version.Version}}": {"code": 125, "stderr": "permission denied: /run/user/1000"},
+    }
+    build(tmp_path, {"/usr/bin/podman": ""}, commands=commands)
+    (row,) = findings_about(tmp_path, "podman")
+    assert (row["level"], row["found"]) == ("note", "it does not answer: permission denied: /run/user/1000")
 
 
 def test_limits_by_the_environment_are_told(tmp_path: Path) -> None:

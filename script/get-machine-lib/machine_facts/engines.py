@@ -49,6 +49,11 @@ class Engine(NamedTuple):
         """Whether it could start a container now, as far as can be seen without starting one."""
         return not self.cause
 
+    @property
+    def is_denied_docker(self) -> bool:
+        """Whether it is Docker, and this user may not talk to its daemon."""
+        return self.name == "docker" and self.cause == "permission"
+
 
 def look(machine: Machine, names: Sequence[Name] = NAMES) -> tuple[Engine, ...]:
     """The engines that are installed, of those named, in the order of the names."""
