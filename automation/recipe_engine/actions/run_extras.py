@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..disk.entries import ENV_FILE
 from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Configured, StepEvent, StepResult
@@ -28,7 +29,7 @@ from ..running.console import has_terminal, wait_for_enter
 from ..running.context import StepContext, cm_version
 from ..running.effects import RealEffects
 from ..running.engine import Engine, followed, running_trace
-from ..running.shell import ENV_FILE, RUN_FILE, secret_variables, write_env_file
+from ..running.shell import RUN_FILE, secret_variables, write_env_file
 
 logger = logging.getLogger(__name__)
 

@@ -37,15 +37,10 @@ FORMAT = 1
 RECORD_TEXTS = ("fingerprint", "recipe_digest", "recipe_stamp", "created_utc", "asked_version")
 RECORD_LISTS = ("explicit", "variations", "extra_tags", "replaces")
 """The fields of an EntryRecord but for its inputs."""
-SCRATCH_NAMES = (
-    "tmp-run.sh",
-    "tmp-state.json",
-    "tmp-run-state.json",
-    "tmp-run-env.out",
-    "tmp-ver.out",
-    "tmp-env.sh",
-    "tmp-env-all.sh",
-)
+SCRIPT_NAMES = ("tmp-run.sh", "tmp-state.json", "tmp-run-state.json", "tmp-run-env.out", "tmp-ver.out")
+"""What running a native script leaves in its working folder; ``running/shell.py`` says what each is for."""
+ENV_FILE, ALL_ENV_FILE = "tmp-env.sh", "tmp-env-all.sh"
+SCRATCH_NAMES = (*SCRIPT_NAMES, ENV_FILE, ALL_ENV_FILE)
 """What CM's engine and this one leave in a working folder in addition to the files of the recipe."""
 OWN_NAMES = frozenset([*SCRATCH_NAMES, "_cm.json", "_cm.yaml", "cm-cached-state.json", "entry.json", "log.txt", "used"])
 """Names with a meaning in a working folder or a cache entry: no downloaded or unpacked file may have one."""
@@ -201,6 +196,20 @@ def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         return None
     new_env, new_state = (value.get(key) or {} for key in ("new_env", "new_state"))
     return (new_env, new_state) if isinstance(new_env, dict) and isinstance(new_state, dict) else None
+
+
+def loaded_state(entry: CacheEntry, root: Path, content: bytes | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The new_env and new_state that a finished entry below ``root`` gives; ``content`` is that of its file if it was
+    read before. Raises StoreError when the file cannot be read.
+    """
+    state = read_json(EntryPaths(entry.path).state) if content is None else parse_json(content)
+    values = parse_state(relocated(state, root))
+    if values is None:
+        raise StoreError(
+            f"the cache entry {entry.path} has no readable state",
+            hint=f"cm rm cache {entry.uid} -f, then run again",
+        )
+    return values
 
 
 def stamp_of(path: Path | str) -> Stamp:

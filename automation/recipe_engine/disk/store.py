@@ -43,25 +43,15 @@ from .entries import (
     details_of,
     empty_folder,
     file_problem,
+    loaded_state,
     meta_row,
     parse_entry,
-    parse_state,
     prepare_cache,
     relocated,
     stamp_of,
     write_content,
 )
-from .files import (
-    DiskFull,
-    parse_json,
-    read_index,
-    read_json,
-    remove_tree,
-    require_writable,
-    utc_text,
-    write_index,
-    write_rows,
-)
+from .files import DiskFull, read_index, read_json, remove_tree, require_writable, utc_text, write_index, write_rows
 from .locks import is_locked, lock
 from .usage import EntriesInUse, dependencies, discard, empty_trash, unused
 
@@ -82,8 +72,8 @@ class EntryIndex:
         self._names: set[str] | None = None
         self._recipes: dict[str, str] = {}
         """Name of a finished entry to the uid of its recipe, as the file has it or will have it."""
-        self._made_by: dict[str, dict[str, None]] = {}
-        """Uid of a recipe to the names of the entries that it made, as far as is known; some may be gone."""
+        self._stored = ""
+        """The rows of the file: name, blank, uid, newline."""
         self._n_unstored = 0
         self._read: dict[str, tuple[Stamp, CacheEntry]] = {}
         self._looked: set[str | None] = set()
@@ -96,8 +86,7 @@ class EntryIndex:
     def of_recipe(self, uid: str, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries that the recipe ``uid`` made, unfinished ones too."""
         self._look(uid, refresh=refresh)
-        known = [self._read[name][1] for name in self._made_by.get(uid, ()) if name in self._read]
-        return [entry for entry in known if entry.recipe.uid == uid]
+        return [entry for _, entry in self._read.values() if entry.recipe.uid == uid]
 
     def is_current(self, entry: CacheEntry) -> bool:
         """Whether ``entry`` is what its ``_cm.json`` on disk says right now; raises OSError when that is gone."""
@@ -114,11 +103,7 @@ class EntryIndex:
 
     def note(self, entry: CacheEntry) -> None:
         """This process wrote the ``_cm.json`` of ``entry``."""
-        self._take(entry, stamp_of(EntryPaths(entry.path).meta))
-
-    def _take(self, entry: CacheEntry, stamp: Stamp) -> None:
-        self._read[entry.path.name] = (stamp, entry)
-        self._made_by.setdefault(entry.recipe.uid, {})[entry.path.name] = None
+        self._read[entry.path.name] = (stamp_of(EntryPaths(entry.path).meta), entry)
 
     def forget(self, entry: CacheEntry) -> None:
         """This process removed ``entry``."""
@@ -131,8 +116,15 @@ class EntryIndex:
             self._looked.clear()
         if self._looked.isdisjoint((recipe, None)):
             names = self._names or set()
-            self._look_at(names if recipe is None else names.intersection(self._made_by.get(recipe, ())))
+            made = {name for name, (_, entry) in self._read.items() if entry.recipe.uid == recipe}
+            self._look_at(names if recipe is None else names & made.union(self._stored_of(recipe)))
             self._looked.add(recipe)
+
+    def _stored_of(self, recipe: str) -> Iterator[str]:
+        """The names of the entries that the recipe made, as the file says."""
+        end = -1
+        while (end := self._stored.find(f" {recipe}\n", end + 1)) >= 0:
+            yield self._stored[self._stored.rfind("\n", 0, end) + 1 : end]
 
     def _list(self) -> None:
         """Takes note of the names in the folder, and reads the entries that the file does not have."""
@@ -141,10 +133,9 @@ class EntryIndex:
         except (FileNotFoundError, NotADirectoryError):  # a failing disk is not an empty cache
             names = set()
         if len(names) > MANY and not self._recipes:
-            words = read_index(self._file)[0].decode().split()
+            self._stored = read_index(self._file)[0].decode()
+            words = self._stored.split()
             self._recipes = dict(zip(words[::2], words[1::2], strict=False))
-            for name, uid in self._recipes.items():
-                self._made_by.setdefault(uid, {})[name] = None
         for name in self._read.keys() - names:
             del self._read[name]
         self._look_at(names.difference(self._recipes, self._read))
@@ -169,7 +160,7 @@ class EntryIndex:
             if entry is None:
                 self._read.pop(name, None)
                 continue
-            self._take(entry, stamp)
+            self._read[name] = (stamp, entry)
             is_plain = f"{name}{entry.recipe.uid}".isalnum() and name.isascii() and entry.recipe.uid.isascii()
             if entry.is_complete and entry.recipe.uid and is_plain and name not in self._recipes:
                 self._recipes[name] = entry.recipe.uid
@@ -409,14 +400,7 @@ class Store:
         Raises StoreError when the file that holds them cannot be read.
         """
         folder, content = self._checked
-        read = parse_json(content) if folder == entry.path else read_json(EntryPaths(entry.path).state)
-        values = parse_state(relocated(read, self.root))
-        if values is None:
-            raise StoreError(
-                f"the cache entry {entry.path} has no readable state",
-                hint=f"cm rm cache {entry.uid} -f, then run again",
-            )
-        return values
+        return loaded_state(entry, self.root, content if folder == entry.path else None)
 
     def is_busy(self, entry: CacheEntry) -> bool:
         """Whether a process is making this entry right now; while one is renewed, the process makes another."""

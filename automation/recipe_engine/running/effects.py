@@ -13,18 +13,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..disk.entries import SCRIPT_NAMES
 from ..disk.files import remove_tree, working_folder
 from ..disk.locks import lock_folder
 from ..disk.repos import RecipeSource, recipe_stamp
 from ..disk.store import Store
 from ..disk.usage import remove_below
-from ..rules.env import Env, merge_env, with_lists
+from ..rules.env import Env, merge_env
 from ..rules.errors import HookFailed, Interrupted, RequestError, ScriptFailed
 from ..rules.model import CacheEntry, CacheKey, Configured, HookResult, Maker, Outcome, Recipe
-from .compat import Automation
 from .context import StepContext, remarks
-from .hooks import call_hook, has_hook, hook_input
-from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_file
 
 logger = logging.getLogger(__name__)
 
@@ -83,64 +81,17 @@ class RealEffects:
 
     def hook(self, step: StepContext, name: str) -> HookResult:
         """Calls a function of customize.py, if there is one; the step takes over what it changed."""
+        from .hooks import has_hook, run_hook  # here, because a call that reuses everything calls none
+
         if name == "predeps" and not (step.recipe.has_predeps and has_hook(step.recipe, name)):
             return HookResult()  # not even loaded: a dependency may have to make that possible first
-        meta = step.meta()
-        i = hook_input(step, meta, self._automation(step))
-        result = call_hook(step.recipe, name, i)
-        if result is None:
-            return HookResult()
-        step.take_hook(i, meta, result)
-        return result
-
-    def _automation(self, step: StepContext) -> Automation:
-        def run_native(name: str, env: dict[str, Any]) -> dict[str, Any]:
-            script = find_script(step.recipe.path, name, env, step.recipe.prefix)
-            return run_script(self._call(step, script, env))[0] if script else dict(env)
-
-        def detect_version(env: dict[str, Any]) -> dict[str, Any]:
-            version = self._detected_version(step, env)
-            return {} if version is None else {"version": version}
-
-        automation = Automation(
-            self._cmind,
-            run_native=run_native,
-            detect_version=detect_version,
-            work_path=os.getcwd(),
-            prefix=step.recipe.prefix,
-        )
-        automation.cache_path = str(self.entries.root)
-        return automation
-
-    def _detected_version(self, step: StepContext, env: Env) -> str | None:
-        i = hook_input(step, step.meta(), self._automation(step))
-        result = call_hook(step.recipe, "detect_version", {**i, "env": env})
-        return result.version if result else None
-
-    @staticmethod
-    def _call(step: StepContext, script: Path, env: Env) -> ScriptCall:
-        return ScriptCall(
-            label=step.configured.label,
-            script=script,
-            folder=Path.cwd(),
-            env=with_lists(env),
-            state=step.state,
-            log_path=step.log_path,
-            shown_if_error=step.recipe.print_files_if_script_error,
-            values=step.recipe.values,
-            is_silent=step.configured.request.options.silent,
-            scratch=step.scratch,
-        )
+        return run_hook(step, name, self._cmind, self.entries.root)
 
     def run_script(self, step: StepContext) -> None:
         """Runs the recipe's native script, if it has one; the step takes over what it wrote."""
-        step.map_env_keys()
-        script = find_script(step.recipe.path, step.script_name, step.env, step.recipe.prefix)
-        if script:
-            ignores_failure = step.configured.request.options.ignore_script_error
-            step.env, step.state = run_script(
-                self._call(step, script, step.env)._replace(ignores_failure=ignores_failure)
-            )
+        from .hooks import run_own_script  # here, because a call that reuses everything runs none
+
+        run_own_script(step)
 
     def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
         """What the recipe's validate_cache.sh and detect_version have against an entry; empty when it is still right.
@@ -149,15 +100,18 @@ class RealEffects:
         """
         import tempfile  # here, because most calls never need it
 
+        from .hooks import detected_version, has_hook, script_call
+        from .shell import run_script
+
         scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
         env = merge_env(step.env, self.entries.load(entry)[0])
-        call = self._call(step, step.recipe.path / VALIDATE_SCRIPT, env)
+        call = script_call(step, step.recipe.path / VALIDATE_SCRIPT, env)
         try:
             env, _ = run_script(call._replace(folder=scratch, scratch=None, state={}, log_path=None, shown_if_error=()))
             found = ""
             if entry.version and has_hook(step.recipe, "detect_version"):
                 with working_folder(scratch):
-                    found = self._detected_version(step, env) or ""
+                    found = detected_version(step, env, self._cmind, self.entries.root) or ""
         except ScriptFailed as error:
             return error.last_words or f"its recipe's {VALIDATE_SCRIPT} refused it"
         except HookFailed as error:
@@ -188,8 +142,7 @@ class RealEffects:
             has_scratch = entry is not None or (_has_scripts(step.recipe) and not options.fake_run)
             if has_scratch and entry is None and not is_own:
                 stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
-            scratch = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if has_scratch else ()
-            left = (*step.recipe.clean_files, *scratch)
+            left = (*step.recipe.clean_files, *(SCRIPT_NAMES if has_scratch else ()))
             remove_below(folder, left)
             is_cleaned = entry is None and not options.dirty
             if has_scratch and is_cleaned and step.recipe.values == "literal":
@@ -207,6 +160,8 @@ class RealEffects:
 
     def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
         """Leaves a file in the current folder that sets ``env`` in the shell which sources it."""
+        from .shell import write_env_file  # here, because a call that reuses everything writes none
+
         write_env_file(Path.cwd() / name, env, step.recipe.values, lines_before)
 
     def maker(self, recipe: Recipe) -> Maker:

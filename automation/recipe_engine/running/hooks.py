@@ -19,13 +19,13 @@ from types import ModuleType
 from typing import Any
 
 from ..disk.files import store_error
-from ..rules.env import plain_copy
+from ..rules.env import Env, plain_copy, with_lists
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
 from ..rules.secrets import learn
 from .compat import Automation
 from .context import StepContext, os_info
-from .shell import STATE_IN, STATE_OUT
+from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, run_script
 
 FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
@@ -100,11 +100,6 @@ def has_hook(recipe: Recipe, name: str) -> bool:
 def defines(text: str, name: str) -> bool:
     """Whether the text of a customize.py has a hook of this name at its top level: a function, or a name for one."""
     return re.search(rf"^(?:def {name}\(|(?:\w+ = )*{name} = )", text, re.MULTILINE) is not None
-
-
-def names_input(recipe: Recipe, name: str) -> bool:
-    """Whether the text of the recipe's hooks holds an input's name."""
-    return any(name in path.read_text(encoding="utf-8", errors="replace") for path in recipe.path.glob("*.py"))
 
 
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
@@ -184,6 +179,69 @@ def _own_lines(error: BaseException, folder: Path) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(folder))]
     lines = [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in frames]
     return f"{type(error).__name__}: {error}" + "".join("\n" + line for line in lines)
+
+
+def run_hook(step: StepContext, name: str, cmind: Any, cache: Path) -> HookResult:
+    """Calls a function of customize.py, if there is one; the step takes over what it changed.
+
+    ``cmind`` is CM's own object, ``cache`` the folder of entries.
+    """
+    meta = step.meta()
+    i = hook_input(step, meta, _automation(step, cmind, cache))
+    result = call_hook(step.recipe, name, i)
+    if result is None:
+        return HookResult()
+    step.take_hook(i, meta, result)
+    return result
+
+
+def detected_version(step: StepContext, env: Env, cmind: Any, cache: Path) -> str | None:
+    """What the recipe's ``detect_version`` finds in ``env``; None when it has none."""
+    i = hook_input(step, step.meta(), _automation(step, cmind, cache))
+    result = call_hook(step.recipe, "detect_version", {**i, "env": env})
+    return result.version if result else None
+
+
+def _automation(step: StepContext, cmind: Any, cache: Path) -> Automation:
+    def run_native(name: str, env: dict[str, Any]) -> dict[str, Any]:
+        script = find_script(step.recipe.path, name, env, step.recipe.prefix)
+        return run_script(script_call(step, script, env))[0] if script else dict(env)
+
+    def detect_version(env: dict[str, Any]) -> dict[str, Any]:
+        version = detected_version(step, env, cmind, cache)
+        return {} if version is None else {"version": version}
+
+    automation = Automation(
+        cmind, run_native=run_native, detect_version=detect_version, work_path=os.getcwd(), prefix=step.recipe.prefix
+    )
+    automation.cache_path = str(cache)
+    return automation
+
+
+def run_own_script(step: StepContext) -> None:
+    """Runs the recipe's native script, if it has one; the step takes over what it wrote."""
+    step.map_env_keys()
+    script = find_script(step.recipe.path, step.script_name, step.env, step.recipe.prefix)
+    if script:
+        call = script_call(step, script, step.env)
+        ignores_failure = step.configured.request.options.ignore_script_error
+        step.env, step.state = run_script(call._replace(ignores_failure=ignores_failure))
+
+
+def script_call(step: StepContext, script: Path, env: Env) -> ScriptCall:
+    """A native script of the step's recipe, to be run in the current folder with ``env``."""
+    return ScriptCall(
+        label=step.configured.label,
+        script=script,
+        folder=Path.cwd(),
+        env=with_lists(env),
+        state=step.state,
+        log_path=step.log_path,
+        shown_if_error=step.recipe.print_files_if_script_error,
+        values=step.recipe.values,
+        is_silent=step.configured.request.options.silent,
+        scratch=step.scratch,
+    )
 
 
 def hook_input(step: StepContext, meta: dict[str, Any], automation: Automation) -> dict[str, Any]:

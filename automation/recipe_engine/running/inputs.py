@@ -17,7 +17,6 @@ from ..rules.inputs import (
     unknown_inputs,
 )
 from ..rules.model import Recipe, Request
-from .hooks import names_input
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +41,16 @@ def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reporte
     lines = remarks_on_inputs(recipe, inputs)
     if is_refused and request.recursive_overrides:
         lines += remarks_on_handles(recipe, inputs, request.recursive_overrides, source.dependency_names)
-    lines += [_warning(recipe, each) for each in unknown if each.meant or not names_input(recipe, each.name)]
+    lines += [_warning(recipe, each) for each in unknown if each.meant or not _names_input(recipe, each.name)]
     for line in dict.fromkeys(lines) if inputs.get("out") else ():
         if line not in reported:
             reported.add(line)
             logger.warning("! %s", line)
+
+
+def _names_input(recipe: Recipe, name: str) -> bool:
+    """Whether the text of the recipe's hooks holds an input's name."""
+    return any(name in path.read_text(encoding="utf-8", errors="replace") for path in recipe.path.glob("*.py"))
 
 
 def _warning(recipe: Recipe, unknown: UnknownInput) -> str:

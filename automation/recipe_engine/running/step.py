@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.entries import EntryPaths
+from ..disk.entries import ALL_ENV_FILE, ENV_FILE, EntryPaths
 from ..rules.cachekey import cache_key, tags_from_env, with_derived_tags
 from ..rules.configure import in_container
 from ..rules.deps import replacement_request, should_run
@@ -22,7 +22,6 @@ from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, Step
 from .context import StepContext, with_own_places
 from .engine import Engine, dependent_path, may_matter, refuse_endless, usable_entry
 from .inputs import check_inputs
-from .shell import ALL_ENV_FILE, ENV_FILE, find_script
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
@@ -54,6 +53,8 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
     if (is_forced or (configured.is_cached and not options.skip_cache)) and not options.fake_run:
         result = _run_cached(engine, step)
     else:
+        from .shell import find_script  # here, because a call that reuses everything runs no script
+
         if not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix):
             engine.effects.tell(configured, "*", f"{configured.label}: running")
         engine.store.watch_child_uses()
