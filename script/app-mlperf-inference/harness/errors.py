@@ -5,7 +5,8 @@ Exit code 2: the request cannot be right as written. Exit code 1: the run failed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -29,6 +30,24 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.key}: found {self.found}; allowed: {self.allowed}"
+
+
+def program(name: str) -> Callable[[Callable[[Sequence[str] | None], None]], Callable[..., int]]:
+    """Return the decorator of a program's `main(words)`, which then returns its exit code: that of a HarnessError,
+    which is printed on stderr with its hint, else 0."""
+
+    def with_exit_code(main: Callable[[Sequence[str] | None], None]) -> Callable[..., int]:
+        def run(words: Sequence[str] | None = None) -> int:
+            try:
+                main(words)
+            except HarnessError as error:
+                print(f"{name}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+                return error.exit_code
+            return 0
+
+        return run
+
+    return with_exit_code
 
 
 class ConfigError(HarnessError):

@@ -24,7 +24,7 @@ from harness import registry
 from harness.backends.onnxruntime.backend import session_options
 from harness.benchmarks.base import Model
 from harness.datasets.base import FACTS_FILE, ListedSamples
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.making.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from harness.making.calibrationsamples import Choice, choose
 from harness.making.modeljson import versions
@@ -209,21 +209,17 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
     return task, given.output
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("calibrate")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     start_s = time.perf_counter()
-    try:
-        task, output = _parse(words)
-        calibration = calibrate(task)
-        write_calibration(output, calibration)
-    except HarnessError as error:
-        print(f"calibrate: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
+    task, output = _parse(words)
+    calibration = calibrate(task)
+    write_calibration(output, calibration)
     tensors = sum(len(rows) for rows in calibration.networks.values())
     samples = calibration.provenance["calibration"]["name"]
     took = f"in {time.perf_counter() - start_s:.1f} s -> {output}"
     print(f"{task.model}: ranges of {tensors} tensors ({task.method}) with {samples} {took}")
-    return 0
 
 
 if __name__ == "__main__":

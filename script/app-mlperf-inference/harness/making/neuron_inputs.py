@@ -22,7 +22,7 @@ from mlperf_results.benchmarks import model_of, record_of
 
 from harness import registry
 from harness.backends.neuron.layout import fixed_shape
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.modelfacts import read_model_facts
 from harness.store import open_store
 from harness.tensors import Array
@@ -80,19 +80,15 @@ def write_inputs(model: str, model_info: Path, dataset_folder: Path, store_folde
     return f"{write_each(store, names, folder)} samples in {folder}"
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("neuron_inputs")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
     for name in ("model_info", "dataset", "store", "output_dir"):
         parser.add_argument(f"--{name}", required=True, type=Path)
     asked = parser.parse_args(words)
-    try:
-        print(write_inputs(asked.model, asked.model_info, asked.dataset, asked.store, asked.output_dir))
-    except HarnessError as error:
-        print(f"neuron_inputs: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
-    return 0
+    print(write_inputs(asked.model, asked.model_info, asked.dataset, asked.store, asked.output_dir))
 
 
 if __name__ == "__main__":

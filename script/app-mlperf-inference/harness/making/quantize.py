@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.making.calibrate import STATIC_OPERATORS
 from harness.making.calibration import Calibration, Range, read_calibration
 from harness.making.modeljson import OF_THE_FILES, copy_beside, describe_files, versions, write_model_info
@@ -277,8 +277,9 @@ def _is_large(model: onnx.ModelProto) -> bool:
     return bool(model.ByteSize() > _EXTERNAL_BYTES)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("quantize")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.quantize", description=(__doc__ or "").splitlines()[0]
     )
@@ -290,15 +291,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--calibration", type=Path, help="calibration.json, for static int8")
     given = parser.parse_args(words)
     start_s = time.perf_counter()
-    try:
-        path = quantize(Task(**vars(given)))
-    except HarnessError as error:
-        print(f"quantize: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
+    path = quantize(Task(**vars(given)))
     methods = json.loads(path.read_text(encoding="utf-8"))["quantisation"]["methods"]
     how = ", ".join(f"{network} {row['method']}" for network, row in methods.items())
     print(f"{given.precision}: {how} in {time.perf_counter() - start_s:.1f} s -> {path}")
-    return 0
 
 
 if __name__ == "__main__":

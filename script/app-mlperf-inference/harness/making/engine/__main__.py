@@ -11,13 +11,14 @@ from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES
 
-from harness.errors import HarnessError
+from harness.errors import program
 from harness.making.engine.building import MAKERS, build
 from harness.making.engine.task import Task, parse_sizes
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("engine")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.engine", description="Builds engines from an ONNX model."
     )
@@ -33,17 +34,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--compute_capability", help="GPU to build for, e.g. SM89; this machine's by default")
     given = vars(parser.parse_args(words))
     start_s = time.perf_counter()
-    try:
-        precision = PRECISION_ALIASES.get(given["precision"], given["precision"])
-        path = build(Task(**{**given, "precision": precision, "sizes": parse_sizes(given["sizes"])}))
-    except HarnessError as error:
-        print(f"engine: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
+    precision = PRECISION_ALIASES.get(given["precision"], given["precision"])
+    path = build(Task(**{**given, "precision": precision, "sizes": parse_sizes(given["sizes"])}))
     info = json.loads(path.read_text(encoding="utf-8"))
     size = sum(row["size_bytes"] for row in info["files"].values())
     took = f"in {time.perf_counter() - start_s:.1f} s -> {path}"
     print(f"{given['library']}: {size / 1e6:.1f} MB of engines in {info['precision']} {took}")
-    return 0
 
 
 if __name__ == "__main__":
