@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from mlperf_results.layout import RunPaths
+from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import Mode
 
 from harness.errors import HarnessError
@@ -68,7 +69,7 @@ def cut_off_log(paths: RunPaths, mode: Mode) -> str:
     return ""
 
 
-def incomplete_logs(paths: RunPaths, what: str) -> HarnessError:
+def _incomplete_logs(paths: RunPaths, what: str) -> HarnessError:
     """Return the error for logs that LoadGen left incomplete; `what` says in which way."""
     left = free_bytes(paths.folder)
     if left is not None and left < _FEW_BYTES:
@@ -80,7 +81,13 @@ def incomplete_logs(paths: RunPaths, what: str) -> HarnessError:
     return HarnessError(f"LoadGen left no complete logs in {paths.folder}: {what}", hint)
 
 
-def require_whole_logs(paths: RunPaths, mode: Mode) -> None:
-    """Raise HarnessError when LoadGen's logs were cut off, which LoadGen itself does not notice."""
+def read_whole_logs(paths: RunPaths, mode: Mode) -> LoadGenLog:
+    """Return what LoadGen's logs say; raises HarnessError where they were cut off, which LoadGen itself does not
+    notice."""
+    try:
+        log = read_run_logs(paths)
+    except LogError as error:
+        raise _incomplete_logs(paths, str(error)) from error
     if what := cut_off_log(paths, mode):
-        raise incomplete_logs(paths, what)
+        raise _incomplete_logs(paths, what)
+    return log

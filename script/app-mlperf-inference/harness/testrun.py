@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from mlperf_results.compliance import audit_values
 from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
-from mlperf_results.logs import Json, LoadGenLog, LogError, read_run_logs
+from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
 from mlperf_results.record import BackendRecord, Record
 
@@ -26,7 +26,7 @@ from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.metadata_json import metadata as metadata_record
-from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.mishaps import read_whole_logs
 from harness.modelfacts import ModelFacts
 from harness.result import write_json
 from harness.settings import Settings
@@ -188,11 +188,7 @@ class LoadGenRun:
         """Return what LoadGen's logs say; raises HarnessError where they are incomplete, or LoadGen worked with other
         settings than these."""
         paths = RunPaths(self.config.output_dir)
-        try:
-            log = read_run_logs(paths)
-        except LogError as error:
-            raise incomplete_logs(paths, str(error)) from error
-        require_whole_logs(paths, self.config.mode)
+        log = read_whole_logs(paths, self.config.mode)
         require_same_settings(self.settings, audited_values(self.config, self.sample_count), logged_settings(paths))
         return log
 

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mlperf_results.layout import RunPaths
-from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
+from mlperf_results.logs import LoadGenLog
 from mlperf_results.names import Mode
 
 from harness.failures import Failures
 from harness.find.lateness import Answered, LateCount, allowed_late, most_queries
 from harness.find.search import Length
 from harness.loadgen import Calls, Pace, Samples, Series
-from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.mishaps import read_whole_logs
 from harness.responses import Response, ResponseSink
 from harness.run import Prepared
 from harness.sut import INLINE_SERVER_LIMIT_MS, Issue, Work
@@ -180,7 +180,7 @@ class ProbeRunner:
             self._series.run(pace, Calls(shape.issue, work.counts.flush), self._samples(work), paths)
         raise_recorded(work)
         shape.close()
-        log = _read_log(paths)
+        log = read_whole_logs(paths, Mode.PERFORMANCE)
         return _outcome(Verdict.VALID if log.is_valid else Verdict.INVALID, "; ".join(log.invalid_reasons), log, 0)
 
     def probe(self, rate: float, length: Length, paths: RunPaths, deadline_s: float, title: str) -> Outcome:
@@ -212,7 +212,7 @@ class ProbeRunner:
             self._series.run(pace, calls, self._samples(work), paths)
         raise_recorded(work)
         shape.close()
-        log = _read_log(paths)
+        log = read_whole_logs(paths, Mode.PERFORMANCE)
         verdict, reason = _judged(log, watch, pace, allowed, planned)
         if verdict.is_loadgens:
             return _outcome(verdict, reason, log, late.late)
@@ -234,15 +234,6 @@ def _outcome(verdict: Verdict, reason: str, log: LoadGenLog, late: int) -> Outco
     latencies = log.latencies
     p50_ms, p99_ms = (None, None) if latencies is None else (latencies.p50_ns / 1e6, latencies.p99_ns / 1e6)
     return Outcome(verdict=verdict, reason=reason, log=log, late=late, p50_ms=p50_ms, p99_ms=p99_ms)
-
-
-def _read_log(paths: RunPaths) -> LoadGenLog:
-    try:
-        log = read_run_logs(paths)
-    except LogError as error:
-        raise incomplete_logs(paths, str(error)) from error
-    require_whole_logs(paths, Mode.PERFORMANCE)
-    return log
 
 
 def _judged(log: LoadGenLog, watch: _Watch, pace: Pace, allowed: int, planned: int) -> tuple[Verdict, str]:

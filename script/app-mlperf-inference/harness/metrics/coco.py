@@ -50,14 +50,6 @@ def _open_annotations(path: Path) -> Any:
     return truth
 
 
-def images_with_objects(annotations_path: Path) -> list[int]:
-    """Return the ids of the images that have at least one annotation, in the order accuracy-coco.py takes them with
-    --remove-48-empty-images (4,952 of COCO's 5,000): sample index i is the i-th of them."""
-    truth = _open_annotations(annotations_path)
-    # The order of a set of ints is part of the official result: it decides which index is which image.
-    return list({image for category in truth.getCatIds() for image in truth.catToImgs[category]})
-
-
 def _rows(index: int, data: bytes) -> npt.NDArray[np.float32]:
     """Return float32[k, 7] of a response. Less than one row is no detection, as in the official scripts."""
     if len(data) < 4 * _ROW_FLOATS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from harness.watch.machine import read_text
+
 _CPU_FILE = Path("/proc/cpuinfo")
 
 
@@ -20,10 +22,7 @@ def flags_in(text: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def processor_flags() -> frozenset[str]:
     """Return this processor's feature flags, empty where the system does not tell."""
-    try:
-        return flags_in(_CPU_FILE.read_text(encoding="ascii", errors="replace"))
-    except OSError:
-        return frozenset()
+    return flags_in(read_text(_CPU_FILE))
 
 
 def has_bf16_matmul() -> bool:

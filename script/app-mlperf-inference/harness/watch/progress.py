@@ -115,8 +115,8 @@ def left_text(left_s: float | None) -> str:
 class Meter:
     """The current rate over a moving window. `clock` readings come in as arguments."""
 
-    def __init__(self, started_s: float, done: int = 0) -> None:
-        self._points: deque[tuple[float, int]] = deque([(started_s, done)])
+    def __init__(self, started_s: float) -> None:
+        self._points: deque[tuple[float, int]] = deque([(started_s, 0)])
 
     def rate(self, now_s: float, done: int) -> float:
         """Note `done` samples at `now_s` and return the rate since the oldest point of the window."""

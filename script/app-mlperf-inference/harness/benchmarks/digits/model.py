@@ -1,13 +1,6 @@
 """The digits model: a small convolutional network that reads 8x8 handwritten digits (recipe get-ml-model-digits).
 
-digits is *not* an official MLPerf model: every constant in its rules is this project's own choice, explained beside it.
-
-The Server limit of 200 ms is there so that the verdict is about the run and not about the machine's other work. The
-network answers in some 0.02 ms; queries are late only when other programs hold the processor, and with 1 % of the
-queries of a 2 s run allowed to be late, one stop that outlasts the limit by 20 ms makes a run INVALID. Seen on two
-shared cores beside a busy loop and other programs, 1,500 to 2,000 queries/s, 30 runs, November 2026: p99 3 to 91 ms,
-longest latency 112 ms; with a limit of 10 ms 8 of 15 runs were INVALID, with 200 ms none of 15. Official limits reach
-from 15 ms (resnet50) to 20 s (gptj).
+digits is *not* an official MLPerf model: its rules and where they come from are in record.py.
 """
 
 from __future__ import annotations
