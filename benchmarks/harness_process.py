@@ -13,7 +13,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SOURCES = [HERE.parent / "script" / "app-mlperf-inference", HERE.parent / "script" / "get-mlperf-results-lib"]
 TIMEOUT_S = 3600
-_LEFT_OPEN = (
+LEFT_OPEN = (
     "compliance_test", "model_path", "model_info_path", "preprocessed_path", "gpus", "batch_size", "instances",
     "threads", "batch_timeout_us", "target_qps", "target_latency_ms", "min_duration_ms", "min_query_count",
     "performance_sample_count", "user_conf",
@@ -52,7 +52,7 @@ def run_harness(folder: Path, request: Mapping[str, Any], cores: Sequence[int] =
     """Return the result.json of one harness run in `folder`; what `request` leaves out, the harness decides."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
-        **dict.fromkeys(_LEFT_OPEN),
+        **dict.fromkeys(LEFT_OPEN),
         "format": 3,
         "device": "cpu",
         "mode": "performance",
