@@ -289,6 +289,24 @@ def slow_range(*limits: int):
         yield number
 
 
+def test_offline_threads_live_until_loadgen_has_ended() -> None:
+    """LoadGen crashed in some of a hundred runs (SIGSEGV, 6.0.17) where a thread that had answered ended before it."""
+    answering = set()
+
+    def answer(inputs):
+        answering.add(threading.current_thread())
+        time.sleep(0.001)
+        return respond(inputs)
+
+    shape = chunked(make(FakeLoadGen(), answer, instances=3), 1)
+    shape.issue(list(range(COUNT)), list(range(COUNT)))
+    helpers = answering - {threading.current_thread()}
+    assert len(helpers) == 2
+    assert all(helper.is_alive() for helper in helpers)
+    shape.close()
+    assert not any(helper.is_alive() for helper in helpers)
+
+
 def test_offline_shares_the_batches_between_threads_without_the_gil(monkeypatch) -> None:
     monkeypatch.setattr("harness.sut.range", slow_range, raising=False)
     loadgen = FakeLoadGen()

@@ -211,6 +211,8 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
     lengths, and the batches that are left for the end are the short ones.
     """
     answers = [batch_answer(work, number, batch_size) for number in range(len(work.predicts))]
+    helpers: list[threading.Thread] = []
+    done, is_closed = threading.Semaphore(0), threading.Event()
 
     def issue(ids: list[int], indices: list[int]) -> None:
         work.counts.expected = max(work.counts.expected, len(ids))  # an accuracy run asks for one part after another
@@ -227,15 +229,28 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
                     end = start + batch_size
                     answer(ids[start:end], rows[start:end])
 
-        helpers = [_thread(work, drain, number) for number in range(1, len(answers))]
-        for helper in helpers:
+        def help_out(number: int) -> None:
+            try:
+                drain(number)
+            finally:
+                done.release()
+            is_closed.wait()  # LoadGen crashes now and then where a thread that answered ends before it does
+
+        started = [_thread(work, help_out, number) for number in range(1, len(answers))]
+        helpers.extend(started)
+        for helper in started:
             helper.start()
         drain(0)
+        for _ in started:
+            done.acquire()
+
+    def close() -> None:
+        is_closed.set()
         for helper in helpers:
             helper.join()
 
     name = f"batches of {batch_size} on {len(answers)} instances"
-    return IssueShape(name=name, issue=work.failures.guarded(issue), close=_nothing)
+    return IssueShape(name=name, issue=work.failures.guarded(issue), close=close)
 
 
 def queued(work: Work, largest: int, wait_s: float = 0.0) -> IssueShape:

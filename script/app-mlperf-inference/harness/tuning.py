@@ -160,8 +160,11 @@ class _Tuner:
 
     def rate(self, work: Work, batch_size: int) -> float:
         """Return samples per second in batches of `batch_size` on all instances."""
-        issue = chunked(without_loadgen(work), batch_size).issue
-        return samples_per_second(issue, batch_size * len(work.predicts), list(work.library.single))
+        shape = chunked(without_loadgen(work), batch_size)
+        try:
+            return samples_per_second(shape.issue, batch_size * len(work.predicts), list(work.library.single))
+        finally:
+            shape.close()
 
     def best_layout(self) -> tuple[Layout, Work, _Measured]:
         """Return the best layout, opened, and what was measured with it."""
