@@ -38,7 +38,7 @@ from harness.benchmarks.architecture import architecture_of
 from harness.benchmarks.base import Model
 from harness.benchmarks.initialweights import draw_weights, seeded
 from harness.checkpoints import read_checkpoint
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.making.modelfiles import file_name, size_bytes, write_onnx, write_safetensors
 from harness.making.modeljson import describe_files, versions, write_model_info
 from harness.making.modelweights import calibrate_normalisation, load_weights
@@ -221,21 +221,17 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]
     return request, given.facts
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("makemodel")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     start_s = time.perf_counter()
-    try:
-        request, facts = _parse(words)
-        info = json.loads(make_model(request, facts).read_text(encoding="utf-8"))
-    except HarnessError as error:
-        print(f"makemodel: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
+    request, facts = _parse(words)
+    info = json.loads(make_model(request, facts).read_text(encoding="utf-8"))
     size = sum(entry["size_bytes"] for entry in info["files"].values())
     print(
         f"{info['name']} ({info['config_name']}, {info['framework']}): {info['parameter_count']} parameters, "
         f"{size / 1e6:.1f} MB in {time.perf_counter() - start_s:.1f} s -> {request.output_dir}"
     )
-    return 0
 
 
 if __name__ == "__main__":
