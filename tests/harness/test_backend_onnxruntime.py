@@ -66,6 +66,9 @@ def test_a_call_of_fixed_sizes_reads_arrays_that_were_filled_again_and_answers_i
             held.append(call(inputs)["logits"])
             np.testing.assert_array_equal(held[-1], bare(folder, inputs))
     assert len({id(array) for array in held}) == 4  # the first answer for each number of samples, then one array for it
+    held += [call(images(count))["logits"] for count in (6, 2, 4, 6, 2, 4)]
+    assert all(np.shares_memory(held[-1], later) for later in held[-3:])  # however many sizes there are
+    np.testing.assert_array_equal(held[-1], bare(folder, images(4)))
 
 
 def test_a_call_whose_answers_fit_its_inputs_never_fills_an_array_that_it_reads():

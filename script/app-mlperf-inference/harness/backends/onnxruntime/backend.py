@@ -75,24 +75,28 @@ def _can_be_bound(network: NetworkSpec) -> bool:
 
 
 def _bound_call(session: onnxruntime.InferenceSession, network: NetworkSpec) -> Infer:
-    """Answers in arrays of its own, one set for each number of samples, which the next call with as many fills again.
-    onnxruntime gets an array only when it is another one than before: `run` costs 1 to 4 us more.
+    """Answers in arrays of its own, as large as the largest call so far, which the next call fills again. onnxruntime
+    gets an array only when it is another one than before: `run` costs 1 to 4 us more.
 
     The first call with a number of samples answers as `run` does; where these answers are not as the specification
     says, so do all later ones.
     """
     plain, binding, first = _plain_call(session, network), session.io_binding(), network.inputs[0].name
-    answers: dict[int, Mapping[str, Any]] = {}
+    arrays: Mapping[str, Any] = {}
+    answers: dict[int, Mapping[str, Any]] = {}  # the first so many rows of these arrays
     bound: dict[str, Any] = {}
-    bound_count = 0
+    bound_count = largest = 0
 
     def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        nonlocal bound_count
+        nonlocal arrays, bound_count, largest
         count = len(inputs[first])
         answer = answers.get(count)
         if answer is None:
             found = plain(inputs)
-            own = {spec.name: spec.zeros(count) for spec in network.outputs}
+            if count > largest:
+                arrays, largest, bound_count = {spec.name: spec.zeros(count) for spec in network.outputs}, count, 0
+                answers.clear()
+            own = {name: array[:count] for name, array in arrays.items()}
             if all((array.shape, array.dtype) == (found[name].shape, found[name].dtype) for name, array in own.items()):
                 answers[count] = own
             return found
