@@ -152,7 +152,8 @@ def children(rows: list[Row], number: int) -> list[Row]:
 
 
 def files_below(*folders: Path) -> dict[str, int]:
-    """Times of all files but those of the indexes."""
+    """Times of all files but those of the indexes; of a folder only that it is there."""
     paths = [path for folder in folders for path in folder.rglob("*")]
-    names = ("recipe-index", "index.json")
-    return {str(path): path.lstat().st_mtime_ns for path in paths if not any(name in path.parts for name in names)}
+    names = {"recipe-index", "index.json", ".index"}
+    paths = [path for path in paths if names.isdisjoint(path.parts)]
+    return {str(path): 0 if path.is_dir() else path.lstat().st_mtime_ns for path in paths}
