@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
-
 TRUE_WORDS = ("yes", "true", "on", "1")
 # CM's env keys for pip -> the option of `pip install` (pip documentation, "pip install", options).
 OPTION_KEYS: Mapping[str, str] = {
@@ -27,7 +25,18 @@ SAME_FILES = (
 )
 """Packages on PyPI that are builds of one module and write the same files (their project pages, November 2026)."""
 
+_STAGES = {"a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1, "preview": -1}
+_VERSION = re.compile(
+    r"v?(?:(\d+)!)?(\d+(?:\.\d+)*)"  # epoch, release
+    r"(?:[-_.]?(alpha|beta|preview|pre|rc|a|b|c)[-_.]?(\d*))?"  # stage before the release
+    r"(?:-(\d+)|[-_.]?(?:post|rev|r)[-_.]?(\d*))?"  # after the release
+    r"(?:[-_.]?dev[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
+    re.IGNORECASE,
+)
+
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+
+SortKey = tuple[int, tuple[int, ...], tuple[int, int], int, float]
 
 
 class RequirementError(Exception):
@@ -72,7 +81,7 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
     for name, row in locked.items():
         version, sha256 = str(row.get("version", "")), row.get("sha256")
         has_digest = sha256 is None or re.fullmatch(r"[0-9a-f]{64}", str(sha256))
-        if not re.fullmatch(_NAME, name) or version != version.strip() or parsed(version) is None or not has_digest:
+        if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
             raise RequirementError(
                 f"the lock names the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
                 "a version such as 1.2.3 and 64 hex digits. hint: make a new lock with `cm lock script`"
@@ -91,7 +100,7 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
         )
     limits = str(env.get("CM_TMP_PIP_VERSION_STRING", "") or "").strip() or _limits_of(env)
     for part in filter(None, limits.split(",")):
-        if not re.fullmatch(r"(==|>=|<=).+", part) or parsed(part[2:]) is None:
+        if not re.fullmatch(r"(==|>=|<=).+", part) or sort_key(part[2:]) is None:
             raise RequirementError(
                 f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
                 "with a version such as 1.2.3. hint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
@@ -133,25 +142,42 @@ def env_name(text: str) -> str:
 
 def fits(version: str, limits: str) -> bool:
     """Whether an installed version is within the limits, in the order of PEP 440. A local part (+cpu) fits ==."""
-    installed = parsed(version)
-    if installed is None:
+    key = sort_key(version)
+    if key is None:
         return not limits
     for part in filter(None, limits.split(",")):
-        wanted = parsed(part[2:])
-        if wanted is None:
+        operator, wanted_text = part[:2], part[2:]
+        wanted = sort_key(wanted_text)
+        compared = key if "+" in wanted_text else sort_key(version.partition("+")[0])
+        if wanted is None or compared is None:
             return False
-        compared = installed if wanted.local else Version(installed.public)
-        if not {"==": compared == wanted, ">=": compared >= wanted, "<=": compared <= wanted}[part[:2]]:
+        if operator == "==" and "+" in wanted_text:
+            is_right = version.strip().lower() == wanted_text.strip().lower()
+        else:
+            is_right = {"==": compared == wanted, ">=": compared >= wanted, "<=": compared <= wanted}[operator]
+        if not is_right:
             return False
     return True
 
 
-def parsed(version: str) -> Version | None:
-    """The version, None for a text that is none."""
-    try:
-        return Version(version)
-    except InvalidVersion:
+def sort_key(version: str) -> SortKey | None:
+    """A key that orders versions as PEP 440 does, without the local part; None for a text that is no version."""
+    found = _VERSION.fullmatch(version.strip())
+    if not found:
         return None
+    epoch, release, stage, stage_number, dash_post, post, dev, _local = found.groups()
+    numbers = [int(part) for part in release.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    has_post = dash_post is not None or post is not None
+    if stage:
+        stage_key = (_STAGES[stage.lower()], int(stage_number or 0))
+    elif dev is not None and not has_post:
+        stage_key = (-4, 0)  # 1.0.dev1 is older than 1.0a1
+    else:
+        stage_key = (0, 0)
+    post_key = int(dash_post or post or 0) + 1 if has_post else 0
+    return (int(epoch or 0), tuple(numbers), stage_key, post_key, float("inf") if dev is None else float(dev or 0))
 
 
 def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:

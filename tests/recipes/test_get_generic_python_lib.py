@@ -140,6 +140,16 @@ def test_an_impossible_limit_is_refused_with_the_allowed_forms(limits: str) -> N
         requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": "x", "CM_TMP_PIP_VERSION_STRING": limits})
 
 
+def test_versions_are_ordered_as_pep_440_does() -> None:
+    """The order is the example list of PEP 440, "Summary of permitted suffixes and relative ordering"."""
+    in_order = ["1.dev0", "1.0.dev456", "1.0a1", "1.0a2.dev456", "1.0a12.dev456", "1.0a12", "1.0b1.dev456", "1.0b2"]
+    in_order += ["1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456", "1.0rc1", "1.0", "1.0.post456.dev34"]
+    in_order += ["1.0.post456", "1.0.15", "1.1.dev1", "1!0.1"]
+    keys = [requirement.sort_key(version) for version in in_order]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+
+
 @pytest.mark.parametrize(
     ("version", "limits", "is_right"),
     [
