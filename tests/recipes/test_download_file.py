@@ -575,3 +575,16 @@ def test_a_lockfile_keeps_the_sha256_of_a_download_without_checksum(
     assert SHA256 in again.answer["error"], "it is refused before anything uses it"
     server.put("/f", DATA)
     assert home.run_cm("download,file", *words, f"--locked={lock}").code == 0
+
+
+def test_each_published_file_of_a_model_is_a_cache_entry_of_its_own(home: TemporaryHome, server: LocalServer):
+    download, *_ = recipe_meta("get-ml-model-3d-unet")["prehook_deps"]
+    keys = {"url": "CM_PUBLISHED_MODEL_URL", "name": "CM_PUBLISHED_MODEL_FILE_NAME"}
+    env = {"CM_PUBLISHED_MODEL_IS_FETCHED": "yes", "CM_PUBLISHED_MODEL_MD5": ""}
+    home.recipe("get-one", {"env": env, "input_mapping": keys, "new_env_keys": ["CM_*"], "prehook_deps": [download]})
+    for name in ("one.onnx", "other.onnx"):
+        server.put(f"/{name}", name.encode())
+        done = home.cm(
+            "run", "script", "--tags=get,one", f"--url={server.url('/' + name)}", f"--name={name}", "--out=json"
+        )
+        assert Path(done.answer["new_env"]["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]).read_text() == name

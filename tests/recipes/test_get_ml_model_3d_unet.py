@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness_libraries import need
-from helpers import TemporaryHome
-from local_server import LocalServer
-from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
+from recipe_loader import RECIPES, exported, load_recipe
 from recipe_script import run_script
 
 ALIAS = "get-ml-model-3d-unet"
@@ -46,19 +44,6 @@ def test_the_published_file_is_fetched(inside, hook_input, data, framework, file
     assert (
         env["CM_PUBLISHED_MODEL_URL"].startswith("https://zenodo.org/record/") and file in env["CM_PUBLISHED_MODEL_URL"]
     )
-
-
-def test_each_published_file_is_a_cache_entry_of_its_own(home: TemporaryHome, server: LocalServer):
-    download, *_ = recipe_meta(ALIAS)["prehook_deps"]
-    keys = {"url": "CM_PUBLISHED_MODEL_URL", "name": "CM_PUBLISHED_MODEL_FILE_NAME"}
-    env = {"CM_PUBLISHED_MODEL_IS_FETCHED": "yes", "CM_PUBLISHED_MODEL_MD5": ""}
-    home.recipe("get-one", {"env": env, "input_mapping": keys, "new_env_keys": ["CM_*"], "prehook_deps": [download]})
-    for name in ("one.onnx", "other.onnx"):
-        server.put(f"/{name}", name.encode())
-        done = home.cm(
-            "run", "script", "--tags=get,one", f"--url={server.url('/' + name)}", f"--name={name}", "--out=json"
-        )
-        assert Path(done.answer["new_env"]["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]).read_text() == name
 
 
 def test_a_given_onnx_file_is_described_and_exported(inside, hook_input, tmp_path):
