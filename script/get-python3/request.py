@@ -126,8 +126,9 @@ def _is_left_over(known: str, env: Mapping[str, Any], tags: tuple[str, ...]) -> 
 
 def _given_folders(env: Mapping[str, Any]) -> tuple[Path, ...]:
     """The folders of --path. One that does not exist is an error unless CM_TMP_PATH_IGNORE_NON_EXISTANT is "yes"."""
-    texts = [text.strip() for text in str(env.get("CM_TMP_PATH", "") or "").split(os.pathsep) if text.strip()]
-    folders = [Path(text).expanduser() for text in texts]
+    given = env.get("CM_TMP_PATH") or ""
+    texts = [str(text).strip() for text in (given if isinstance(given, list) else str(given).split(os.pathsep))]
+    folders = [Path(text).expanduser() for text in texts if text]
     missing = [str(folder) for folder in folders if not os.path.isdir(folder)]
     if missing and str(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")).lower() != "yes":
         raise RequestError(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.rules.errors import RecipeError
 from recipe_loader import exported, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("get-python3")
@@ -331,3 +334,48 @@ def test_the_nearest_version_has_the_minor_version_asked_for(
     limits: dict[str, str], found: tuple[str, ...], nearest: str
 ) -> None:
     assert versions.nearest(versions.Limits(**limits), found) == nearest
+
+
+@pytest.fixture
+def chosen(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Runs the recipe, whose search finds a/python3 first, in one home; gives the folder of the Python it chose."""
+    for name in "abc":
+        fake_python(home.folder / name, "python3", "3.11.1")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(home.folder / "a"), os.environ["PATH"])))
+    (home.repo / "script" / "get-python3").symlink_to(CHECKOUT / "script" / "get-python3")
+
+    def run_recipe(**inputs: Any) -> str:
+        path = home.run("get,python3", **inputs)["new_env"]["CM_PYTHON_BIN_WITH_PATH"]
+        return str(Path(path).relative_to(home.folder))
+
+    return run_recipe
+
+
+def test_the_interpreter_that_the_user_names_is_taken_though_another_is_cached(
+    home: TemporaryHome, chosen: Callable[..., str]
+) -> None:
+    assert chosen() == "a/python3"
+    assert chosen(path=str(home.folder / "b")) == "b/python3"
+    assert chosen(input=str(home.folder / "c" / "python3")) == "c/python3"
+    assert chosen() == "a/python3"
+    assert len(home.entries("get-python3")) == 3
+
+
+def test_one_that_the_user_names_is_refused_with_the_reason_though_another_is_cached(
+    home: TemporaryHome, chosen: Callable[..., str]
+) -> None:
+    chosen()
+    with pytest.raises(RecipeError, match="no Python fits"):
+        chosen(path=str(home.work))
+    with pytest.raises(RecipeError, match="/no/such/python3 does not exist"):
+        chosen(input="/no/such/python3")
+    assert chosen() == "a/python3"
+
+
+def test_names_of_files_and_folders_count_from_where_the_command_was_given(chosen: Callable[..., str]) -> None:
+    assert chosen(input="../b/python3") == "b/python3"
+    assert chosen(path="../c") == "c/python3"
+
+
+def test_folders_may_be_a_list(home: TemporaryHome, chosen: Callable[..., str]) -> None:
+    assert chosen(path=[str(home.work), str(home.folder / "b")]) == "b/python3"
