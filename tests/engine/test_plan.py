@@ -529,6 +529,28 @@ def test_real_cm_prints_a_plan_and_clean_json(home: TemporaryHome) -> None:
     assert "mermaid" in failed.stderr
 
 
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [("fake_run", "fake run: only its dependencies run"), ("skip_cache", "not kept in the cache, runs each time")],
+)
+def test_a_plan_does_not_say_that_the_cache_keeps_what_a_run_does_not_make_there(
+    home: TemporaryHome, flag: str, reason: str
+) -> None:
+    needs = {"downloads": [{"what": "https://x.org/a", "size_bytes": 5}]}
+    home.recipe("get-part", {"cache": True})
+    home.recipe("get-model", {"cache": True, "needs": needs, "deps": [{"tags": "get,part"}]})
+    plan = plan_of(home, tags="get,model", **{flag: True})
+    assert list(summary_lines(plan, 80))[-3:] == [
+        "+ made, and kept in the cache; > runs each time",
+        "> get-model",
+        "  + get-part",
+    ]
+    assert f"+ get-model ({reason})" in plan_lines(plan)
+    assert bool(plan.needs.downloads) is (flag == "skip_cache")
+    home.run("get,model", **{flag: True})
+    assert home.entries() == home.entries("get-part")
+
+
 def test_the_short_plan_shows_each_step_once_and_the_totals_first(home: TemporaryHome) -> None:
     needs = {"downloads": [{"what": "PyPI: numpy and what it requires"}, {"what": "https://x.org/a", "size_bytes": 5}]}
     home.recipe("get-package", {"cache": True, "needs": needs})

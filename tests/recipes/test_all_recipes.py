@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, recipe_metas
+from helpers import CHECKOUT, TemporaryHome, recipe_metas
+from recipe_engine.actions.adapter import Home
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.disk.repos import RepoInfo
 from recipe_loader import RECIPES, recipe_meta
 
 HOOKS = sorted(RECIPES.glob("*/customize.py"))
@@ -63,6 +67,16 @@ def test_a_fake_run_of_a_server_installs_nothing(home: TemporaryHome, alias: str
     plan = home.cm("plan", "script", f"--tags={alias}", "--fake_run", "--out=json").answer["plan"]
     cached = {meta["alias"] for meta in recipe_metas() if meta.get("cache")}
     assert cached & set(labels_of(plan["steps"])) <= {alias}
+
+
+def test_a_fake_run_installs_no_wheels_whose_version_preprocess_would_choose(tmp_path: Path) -> None:
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    home = Home([repo], tmp_path, tmp_path / "repos" / "local")
+    for tags in ("get,cuda,_pip", "get,cudnn,_pip", "get,cudnn,_cu12", "get,tensorrt,_pip", "get,tensorrt,_rtx"):
+        plan = make_plan(new_engine(home, None), parse_request({"tags": tags, "fake_run": True}))
+        wheels = [step for _, step in plan.root.walk() if "generic-python-lib" in step.label]
+        assert (plan.errors, plan.open_count, plan.needs.downloads) == ((), 0, ()), tags
+        assert wheels and all((step.action, step.reason) == ("skip", "fake run") for step in wheels), tags
 
 
 DATA_SETS = ("brats19", "coco", "criteo", "imagenet-val", "kits19", "librispeech", "openimages", "squad")

@@ -27,7 +27,8 @@ class PlannedStep:
     """One recipe in a plan; it has no ``configured`` when it is skipped or no recipe was found.
 
     ``chain`` are the labels from the outermost step down to this one, ``phase`` is the list of its parent that holds
-    it. What its later dependencies do depends on ``later_waits_for``, too.
+    it. What its later dependencies do depends on ``later_waits_for``, too. It ``is_kept`` when what it makes stays in
+    the cache.
     """
 
     chain: tuple[str, ...]
@@ -38,6 +39,7 @@ class PlannedStep:
     configured: Configured | None = None
     version: str = ""
     entry: str = ""
+    is_kept: bool = False
     notes: tuple[str, ...] = ()
     needs: Needs = NO_NEEDS
     error: RecipeError | None = None
@@ -188,13 +190,17 @@ class PlanTree:
         assert step.configured is not None
         recipe = step.configured.recipe
         step.version = "" if has_symbol(result.version) else result.version
+        step.is_kept = result.entry is not None
         if result.status == "reused" and result.entry:
             note = maker_note(self._source, recipe, result.entry)
             step.action, step.entry = "reuse", result.entry.uid
             step.reason = note if note == MADE_EARLIER else "from the cache"
             step.notes = (*step.notes, *([note] if note == MADE_BY_ANOTHER else []))
             return
-        step.reason = step.reason or ("" if recipe.is_cached else "not kept in the cache, runs each time")
+        if result.status == "faked":
+            step.reason = "fake run: only its dependencies run"
+            return
+        step.reason = step.reason or ("" if step.is_kept else "not kept in the cache, runs each time")
         step.needs = needs_of(step.configured, self._code_of(recipe), self.current.configured)
 
 

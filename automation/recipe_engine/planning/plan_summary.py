@@ -55,8 +55,7 @@ def _kind(step: PlannedStep) -> Kind:
     mark = look_of(step).mark
     is_made = step.action == "run" or (step.action == "reuse" and step.entry.startswith("planned-"))
     if is_made and step.is_certain:
-        recipe = step.configured.recipe if step.configured else None
-        mark = "+" if recipe and recipe.is_cached else EACH_TIME
+        mark = "+" if step.is_kept else EACH_TIME
     return mark, name_of(step)
 
 
