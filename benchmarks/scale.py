@@ -121,8 +121,7 @@ CUSTOMIZE = """def preprocess(i):
     return {"return": 0}
 
 
-def plan(i):
-    return preprocess(i)
+plan = preprocess
 """
 
 

@@ -13,11 +13,6 @@ from typing import Any
 from . import cpu_facts, limits, sources
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: nothing is changed by looking."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets all keys of the recipe; returns CM's answer."""
     env = i["env"]
@@ -36,6 +31,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env.update(limits.env_of_capacity(capacity))
     i["state"]["host_cpu"] = {**cpu_facts.state_of_facts(facts), **limits.state_of_capacity(capacity)}
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def _linux_facts() -> cpu_facts.CpuFacts:

@@ -20,11 +20,6 @@ class PathError(Exception):
     """The path cannot be used; the text says why and what to do."""
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: nothing is touched."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the folder that is asked for (empty: the default) and its tag."""
     try:
@@ -33,6 +28,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": str(error)}
     i["env"].update(keys_of(path))
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def keys_of(path: str) -> dict[str, str]:

@@ -26,11 +26,6 @@ LINKER_TIMEOUT_S = 20
 CONTAINER_VARIABLE = "container"  # in lower case: https://systemd.io/CONTAINER_INTERFACE
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: nothing is changed by looking."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets all keys of the recipe; returns CM's answer."""
     system = platform.system()
@@ -61,6 +56,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         uname.system, uname.node, uname.release, uname.version, uname.machine
     )
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def _identity(system: str) -> os_facts.OsIdentity:

@@ -26,11 +26,6 @@ WHEEL_HOMES = ("nvidia/cu[0-9]*", "nvidia/cuda_runtime")
 """Where NVIDIA's wheels put CUDA below site-packages: CUDA 13 into one folder, CUDA 12 each part into its own."""
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: preprocess only looks."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Chooses among the toolkits that are there; for _pip and _prebuilt it says which version to install."""
     env, machine = i["env"], i.get("machine") or Machine()
@@ -44,6 +39,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except request.RequestError as error:
         return {"return": NOT_FOUND_CODE, "error": str(error)}
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

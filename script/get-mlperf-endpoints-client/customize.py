@@ -13,11 +13,6 @@ NOT_FOUND_CODE = 16  # CM's code for "not found"
 PREFIX = "CM_MLPERF_ENDPOINTS_CLIENT"
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: sets the keys of the client, or ends with code 16 and how to install it."""
     env = i["env"]
@@ -29,3 +24,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env[f"{PREFIX}_VERSION"] = found.version or "unknown"
     env[f"{PREFIX}_COMMIT"] = found.commit or "unknown"
     return {"return": 0}
+
+
+plan = preprocess

@@ -93,11 +93,6 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: sets what is asked for."""
     try:
@@ -105,3 +100,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except RequestError as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}
+
+
+plan = preprocess

@@ -7,11 +7,6 @@ import sys
 from pathlib import Path
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: puts the folder of run-mlperf-sweep on sys.path and PYTHONPATH."""
     env = i["env"]
@@ -21,3 +16,6 @@ def preprocess(i):
     env["CM_MLPERF_SWEEP_LIB_PATH"] = folder
     env["+PYTHONPATH"] = [folder]
     return {"return": 0}
+
+
+plan = preprocess

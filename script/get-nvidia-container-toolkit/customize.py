@@ -19,11 +19,6 @@ NOT_FOUND_CODE = 16  # CM's code for "not found"
 AGAIN = "then: cm run script --tags=get,nvidia,container-toolkit"
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: preprocess only looks."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the toolkit and of the way; an error with what to do where the toolkit will not do."""
     env, state = i["env"], i["state"]
@@ -65,6 +60,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         print(f"  GPUs by: {' '.join(filter(None, (way.program, 'run', way.arguments)))} ({way.reason})")
     env.update(_env_of(there, way))
     return {"return": 0, "version": there.library}
+
+
+plan = preprocess
 
 
 def _env_of(there: toolkit.Toolkit, way: toolkit.Way) -> dict[str, str]:

@@ -17,11 +17,6 @@ from . import install, judge, seen
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: preprocess only looks."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the driver's keys; an error where there is no driver, or it will not do, with what to do."""
     env = i["env"]
@@ -53,6 +48,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     print(text)
     env.update(_env_of(there))
     return {"return": 0, "version": there.driver.version}
+
+
+plan = preprocess
 
 
 def _env_of(there: seen.Seen) -> dict[str, str]:

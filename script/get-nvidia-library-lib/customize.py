@@ -10,11 +10,6 @@ from pathlib import Path
 from typing import Any
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: puts this recipe's folder on sys.path."""
     folder = str(Path(i["env"]["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
@@ -22,3 +17,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         sys.path.append(folder)
     i["env"]["CM_NVIDIA_LIBRARY_LIB_PATH"] = folder
     return {"return": 0}
+
+
+plan = preprocess

@@ -20,11 +20,6 @@ from . import filters, mounts
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: it only looks."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints each candidate with the verdict on it and sets the keys of the chosen one; code 16 when none fits."""
     env = i["env"]
@@ -56,6 +51,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_SCRATCH_DISK_DEVICE"] = taken.device
     env["CM_SCRATCH_DISK_FREE_BYTES"] = str(taken.free_bytes)
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def table(judged: Sequence[filters.Judged], taken: mounts.FileSystem | None, idle: Sequence[mounts.Unmounted]) -> str:

@@ -14,11 +14,6 @@ from . import facts
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: it looks only."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the Slurm that the commands on PATH belong to."""
     env = i["env"]
@@ -44,6 +39,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": _silent(slurm)}
     print(table(slurm))
     return {"return": 0, "version": slurm.version}
+
+
+plan = preprocess
 
 
 def _none(missing: tuple[str, ...]) -> str:

@@ -20,11 +20,6 @@ INSTALL_FOLDER = "install"
 YES = ("yes", "true", "on", "1")
 
 
-def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The same when a run is only planned: preprocess only looks."""
-    return preprocess(i)
-
-
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Says which run file to take and from where; CM's answer."""
     env, machine = i["env"], i.get("machine") or Machine()
@@ -46,6 +41,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_CUDA_RUN_FILE_OFFLINE_TEXT"] = "" if chosen.local else order.offline_text(chosen)
     env["CM_CUDA_RUN_FILE_PATH"] = ""
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -225,7 +225,7 @@ def test_a_plan_hook_that_reads_what_is_not_known_yet_does_not_count(home: Tempo
         "main-step",
         {"deps": [{"tags": "get,tool"}], "prehook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}]},
         customize="def preprocess(i):\n    i['env']['CM_KIND'] = 'a' if i['env'].get('CM_TOOL') == '2' else 'b'\n"
-        "    return {'return': 0}\n\ndef plan(i):\n    return preprocess(i)\n",
+        "    return {'return': 0}\n\nplan = preprocess\n",
     )
     plan = plan_of(home, tags="main,step")
     assert open_steps(plan) == ["get-a"]
@@ -694,7 +694,7 @@ def test_a_plan_keeps_local_keys_from_later_dependencies_as_a_run_does(
 def test_what_leaves_a_step_of_a_list_is_not_known_while_the_list_of_its_caller_is_not(home: TemporaryHome) -> None:
     sets = "def preprocess(i):\n    i['env']['+CM_LIST'] = ['a']\n    return {'return': 0}\n"
     home.recipe("get-a", {"new_env_keys": ["+CM_LIST"]}, customize=sets)
-    home.recipe("get-b", {"new_env_keys": ["+CM_LIST"]}, customize=f"{sets}\ndef plan(i):\n    return preprocess(i)\n")
+    home.recipe("get-b", {"new_env_keys": ["+CM_LIST"]}, customize=f"{sets}\nplan = preprocess\n")
     home.recipe("main-step", {"deps": [{"tags": "get,a"}, {"tags": "get,b"}]})
     with working_folder(home.work):
         planned = {row.trace[-1]: row.env for row in planned_rows({"tags": "main,step"}, home.engine_home)}
@@ -728,8 +728,7 @@ def test_a_plan_hook_has_one_env_by_both_names(home: TemporaryHome) -> None:
             i['env'].setdefault('CM_X', '1')
             return {'return': 0}
 
-        def plan(i):
-            return preprocess(i)
+        plan = preprocess
     """
     home.recipe("get-x", {"new_env_keys": ["CM_X"]}, customize=textwrap.dedent(hook))
     home.recipe("use-x", {"deps": [{"tags": "get,x"}, {"tags": "get,y", "enable_if_env": {"CM_X": ["2"]}}]})
@@ -753,7 +752,7 @@ def test_a_plan_that_starts_over_renews_the_entry_on_disk_again(home: TemporaryH
 
 
 def test_an_entry_planned_below_a_step_that_ends_early_stays_for_later_steps(home: TemporaryHome) -> None:
-    ends = "def preprocess(i):\n    return {'return': 0, 'skip': True}\n\ndef plan(i):\n    return preprocess(i)\n"
+    ends = "def preprocess(i):\n    return {'return': 0, 'skip': True}\n\nplan = preprocess\n"
     home.recipe("get-inner", {"cache": True})
     home.recipe("get-outer", {"cache": True, "deps": [{"tags": "get,inner"}]}, customize=ends)
     home.recipe("get-other", {"cache": True})

@@ -19,13 +19,12 @@ INSTALL = """
         return {"return": 0}
     """
 CHECK = """
-    def plan(i):
-        return preprocess(i)
-
     def preprocess(i):
         if i["env"].get("CM_WANTED") == "gpu":
             return {"return": 3, "error": "there is no GPU\\nhint: --wanted=cpu"}
         return {"return": 0}
+
+    plan = preprocess
     """
 META: dict[str, Any] = {"deps": [{"tags": "install,it"}], "input_mapping": {"wanted": "CM_WANTED"}}
 
@@ -63,18 +62,16 @@ def test_a_disk_smaller_than_what_the_steps_declare_is_refused_by_plan_and_run(r
 
 
 FIND = """
-    def plan(i):
-        return preprocess(i)
-
     def preprocess(i):
         return {"return": 1, "error": "the copy is gone\\nhint: --path"}
+
+    plan = preprocess
     """
 NEED = """
-    def plan(i):
-        return preprocess(i)
-
     def preprocess(i):
         return {"return": 0} if i["env"].get("CM_COPY") else {"return": 1, "error": "there is no copy"}
+
+    plan = preprocess
     """
 
 

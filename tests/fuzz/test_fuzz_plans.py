@@ -162,7 +162,7 @@ def sources(draw: Any, number: int) -> Source:
         parts.append(f"def preprocess(i):\n{body}")
     elif kind == "plan":
         body = draw(hooks(number, promised, (ENDS[0],) * 4 + ENDS[:3] + ENDS[4:6]))
-        parts.append(f"def preprocess(i):\n{body}\n\ndef plan(i):\n    return preprocess(i)\n")
+        parts.append(f"def preprocess(i):\n{body}\n\nplan = preprocess\n")
     elif kind == "empty plan":
         parts.append("def plan(i):\n    return {'return': 0}\n")
     if draw(st.integers(0, 5)) == 5:
