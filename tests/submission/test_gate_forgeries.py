@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forgeries_of_results import Forgery, results
+from changes import drop
+from forgeries_of_models import file_of, in_tests, of_models
+from forgeries_of_results import Forgery, fit_summary, in_both_settings, results
 from gate_support import trees, verdict  # noqa: F401
 from mlperf_gate.rulebook import Severity
 from round_trees import build_model
 from tree_builder import copy_of
 
-FORGERIES = results()
-NEEDED = 60
+FORGERIES = (*results(), *of_models())
+NEEDED = 80
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,11 @@ def good(trees, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     yield made | {name: trees.folder / name for name in ("open", "closed")}
 
 
+def results_of(root: Path) -> list[str]:
+    """The folders of all results."""
+    return [str(path.relative_to(root)) for path in sorted(root.glob("*/*/results/*/*/*"))]
+
+
 CASES = [(one, tree) for one in FORGERIES for tree in one.trees]
 
 
@@ -32,8 +39,7 @@ def test_a_forged_result_is_refused_by_a_rule_of_its_own_in_every_scenario(
     forgery: Forgery, tree: str, good: dict[str, Path], tmp_path: Path
 ):
     root = copy_of(good[tree], tmp_path / "tree")
-    folders = [str(path.relative_to(root)) for path in sorted(root.glob("*/*/results/*/*/*"))]
-    folders = [one for one in folders if not forgery.only or one.rpartition("/")[2] in forgery.only]
+    folders = [one for one in results_of(root) if not forgery.only or one.rpartition("/")[2] in forgery.only]
     assert folders
     for folder in folders:
         forgery.change(folder)(root)
@@ -49,3 +55,27 @@ def test_a_forged_result_is_refused_by_a_rule_of_its_own_in_every_scenario(
 
 def test_there_are_enough_forgeries_of_results():
     assert len({one.name for one in FORGERIES}) == len(FORGERIES) >= NEEDED
+
+
+@pytest.mark.parametrize("name", ["performance", "performance/run_1/mlperf_log_summary.txt"])
+def test_logs_of_test06_that_a_submitter_may_leave_out_are_a_warning(name: str, good, tmp_path: Path):
+    """Its script copies the accuracy log alone, and no published result has the others."""
+    root = copy_of(good["llama2-70b-99.9"], tmp_path / "tree")
+    for folder in results_of(root):
+        in_tests(file_of(drop, name), "TEST06")(folder)(root)
+    found = verdict(root)
+    assert found.is_accepted
+    assert {(one.rule, one.path.split("/")[5]) for one in found.findings} == {
+        ("TEST-021", scenario) for scenario in ("Offline", "Server", "Interactive")
+    }
+    assert all("TEST06 is believed" in one.found for one in found.findings)
+
+
+def test_max_duration_is_allowed_where_it_ended_nothing(good, tmp_path: Path):
+    """An Offline run is one query, which LoadGen issues before it looks; the others ended before."""
+    root = copy_of(good["yolo-99"], tmp_path / "tree")
+    for folder in results_of(root):
+        run, limit_ms = f"{folder}/performance/run_1", 1000 if folder.endswith("Offline") else 700000
+        in_both_settings(run, max_duration_ms=limit_ms)(root)
+        fit_summary(root / run)
+    assert verdict(root).findings == ()

@@ -10,7 +10,7 @@ from mlperf_results.verdictlines import PASS, missing_lines
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, OLDER, Found, Scope, Severity, rule
 from mlperf_gate.steps import Step
-from mlperf_gate.views import ACCURACY, TestView
+from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, TestView
 
 WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
 """Tests whose performance run both checkers judge."""
@@ -18,6 +18,8 @@ WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
 _NEEDS_ACCURACY = ("TEST01", "TEST06", "TEST07", "TEST08")
 _NEEDS_PERFORMANCE = WITH_RUN
 _NEEDS_LENGTH = ("TEST09",)
+SUBMIT = 'Part IV, "Submit", of compliance/TEST07 and TEST09/README.md (mlcommons/inference b66003e1)'
+_MUST_SUBMIT, _MAY_LEAVE_OUT = ("TEST07", "TEST09"), ("TEST06", "TEST08")
 _SCORES = ("baseline_accuracy.txt", "compliance_accuracy.txt")
 _TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 
@@ -109,6 +111,26 @@ def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
         yield Found(path=join(folder, name), found="missing", allowed=", ".join(sorted(needed)))
     for name in sorted(present - needed):
         yield Found(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
+
+
+@rule("TEST-021", Scope.TEST, "The logs of a test's run are there: its verdict follows from them.", source=SUBMIT,
+      step=Step.COMPLIANCE)  # fmt: skip
+def has_logs_of_run(test: TestView) -> Iterator[Found]:
+    """Refuses where the test's text says that they must be submitted, as of TEST07 and TEST09.
+
+    TEST06's script copies the accuracy log alone, and TEST08's none: all 18 results with TEST06 in the sample of round
+    v5.1 are without the run's logs, so for these two it is a warning.
+    """
+    if test.test not in (*_MUST_SUBMIT, *_MAY_LEAVE_OUT) or not _is_there(test):
+        return
+    is_needed = test.test in _MUST_SUBMIT
+    names = (DETAIL, SUMMARY) if is_needed or not test.run.detail.is_missing else (DETAIL,)
+    paths = [join(test.run.folder, name) for name in names]
+    for path in (*paths, *([test.responses.path] if is_needed else [])):
+        if path not in test.scenario.tree.listing.sizes:
+            found = "missing" if is_needed else f"missing: the verdict of {test.test} is believed"
+            severity = None if is_needed else Severity.WARNING
+            yield Found(path=path, found=found, allowed="the log that LoadGen wrote in the test", severity=severity)
 
 
 @rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER, step=Step.COMPLIANCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mlperf_gate.derivation import (
@@ -59,6 +60,10 @@ _OF_TOKENS = (
     *FIRST_TOKENS.keys(), FIRST_TOKENS.mean, *OUTPUT_TOKENS.keys(), OUTPUT_TOKENS.mean, "result_token_throughput",
     "result_token_throughput_with_loadgen_overhead", "requested_server_ttft_latency", "requested_server_tpot_latency",
 )  # fmt: skip
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+_COUNTS_ERRORS = (5, 0, 16)
+"""The first LoadGen that logs num_errors (mlcommons/inference fd021be1 of April 2025)."""
+
 _LARGEST = 2.0**64
 """LoadGen counts in 64 bits; its seeds are the largest numbers."""
 
@@ -80,8 +85,16 @@ def flags_errors(run: RunView) -> Iterator[Found]:
 
 @log_rule("LOG-004", "The log counts its errors.")
 def counts_errors(run: RunView) -> Iterator[Found]:
+    """The count is the last message of a performance log, so one that was cut has none."""
     for log in readable(run):
         count = log.number("num_errors")
+        version = _VERSION.match(log.text("loadgen_version") or "")
+        is_counted = version is not None and tuple(map(int, version.groups())) >= _COUNTS_ERRORS
+        if count is None and is_counted and not run.is_accuracy:
+            least = ".".join(map(str, _COUNTS_ERRORS))
+            yield contradiction(
+                log, "num_errors", given(log, "num_errors"), f"a number: the last message since {least}"
+            )
         if count is not None and count != log.error_count:
             yield contradiction(log, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
 

@@ -9,6 +9,7 @@ from mlperf_results.textdocuments import Json
 from mlperf_gate.derivation import (
     CLOSE,
     SECOND_NS,
+    STAMPS_S,
     contradiction,
     given,
     has_token_latencies,
@@ -171,17 +172,43 @@ def _stream_queries(log: DetailLog) -> Iterator[Found]:
 
 @log_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
 def limits_were_kept(run: RunView) -> Iterator[Found]:
+    """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
+
+    That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
+    no log of one can show that it did. (IssueQueryThread in issue_query_controller.cc: target_duration is 0.)
+    """
     for log in usable(run):
-        if log.scenario == "Offline":  # its one query is issued before any limit counts
+        if log.scenario == "Offline":
             continue
         found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
         if found is not None and 0 < found[0] < found[1]:
             text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
             yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
+        else:
+            yield from _issued_too_late(log)
         found = numbers(log, "effective_max_query_count", "result_query_count")
         if found is not None and 0 < found[0] <= found[1] and not log.error_count:
             text = given(log, "effective_max_query_count", "result_query_count")
             yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
+
+
+def _issued_too_late(log: DetailLog) -> Iterator[Found]:
+    """LoadGen ends a run with an error at the first query that it issues after max_duration.
+
+    A stream may end naturally at that query, so its last but one counts: two latencies before the end of the run.
+    """
+    found = numbers(log, "effective_max_duration_ms", "result_query_count", "result_max_latency_ns")
+    if found is None or not found[0] > 0 or log.error_count:
+        return
+    limit_s, queries, longest_ns = found[0] / 1000, found[1], found[2]
+    rate = log.number("result_scheduled_samples_per_sec") if log.scenario == "Server" else None
+    issued_s = None if log.elapsed_s is None else log.elapsed_s - 2 * longest_ns / SECOND_NS
+    issued_s = (queries - 1) / rate if rate else issued_s
+    if issued_s is not None and issued_s * (1 - CLOSE) - STAMPS_S > limit_s:
+        text = (
+            f"{given(log, 'effective_max_duration_ms')}, but a query was issued after {issued_s:.3f} s without an error"
+        )
+        yield contradiction(log, "effective_max_duration_ms", text, "0, or a run that it did not end")
 
 
 @rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, step=Step.PERFORMANCE,
@@ -193,6 +220,9 @@ def has_no_test_settings(run: RunView) -> Iterator[Found]:
 @rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, step=Step.PERFORMANCE,
       since=SINCE, severity=Severity.WARNING)  # fmt: skip
 def logs_no_responses(run: RunView) -> Iterator[Found]:
+    """A warning, because it can only cost speed: LoadGen draws the samples to log from a seed of its own, takes each
+    completion time before it copies a response, and issues the same queries at the same times. (SampleComplete in
+    loadgen.cc, LoadGen 6.0.17. A log of TEST01 as the submitted one is what IDENT-008 refuses.)"""
     yield from _off(run, ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "accuracy_log_probability"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from mlperf_results.summarylog import summary_lines
 from mlperf_results.textdocuments import Json
 
-from mlperf_gate.derivation import PERCENTILES, has_token_latencies, readable, usable
+from mlperf_gate.derivation import PERCENTILES, SECOND_NS, has_token_latencies, readable, usable
 from mlperf_gate.detaillog import DetailLog, number_of
 from mlperf_gate.rulebook import Found, log_rule
 from mlperf_gate.views import RunView
@@ -40,6 +40,8 @@ _OF_LATER_LOADGENS = {
     for word in ("Min", "Max", "Mean")
 }
 """Lines that are called otherwise before LoadGen 5.1."""
+
+_WITHOUT_OVERHEAD = "TPS w/o loadgen overhead"
 
 _VERDICT = {
     "Performance constraints satisfied": "result_perf_constraints_met",
@@ -122,6 +124,9 @@ def _with_summary(run: RunView) -> Iterator[DetailLog]:
 @log_rule("SUM-001", "The summary is of the scenario, mode and SUT of the detail log.")
 def is_of_same_run(run: RunView) -> Iterator[Found]:
     """The summary of an accuracy run has none of these lines; one that has them is of another run."""
+    if run.test and run.detail.is_usable and not (run.summary.is_missing or run.summary.text.strip()):
+        found = run.summary.problem or "an empty file"
+        yield Found(path=run.summary.path, found=found, allowed=f"the summary of the run in {run.detail.path}")
     names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
     for _ in readable(run) if run.is_accuracy else _with_summary(run):
         yield from _compare(run, names, is_whole=not run.is_accuracy)
@@ -132,6 +137,19 @@ def has_same_figures(run: RunView) -> Iterator[Found]:
     for log in _with_summary(run):
         yield from _compare(run, _figure_lines(log))
         yield from _compare(run, _OF_LATER_LOADGENS, is_whole=False)
+        yield from _tokens_without_overhead(run, log)
+
+
+def _tokens_without_overhead(run: RunView, log: DetailLog) -> Iterator[Found]:
+    """The one figure that the two logs have in two units: the detail log gives tokens per nanosecond (results.cc)."""
+    key = "result_token_throughput"
+    rate = log.number(key)
+    if log.scenario != "SingleStream" or rate is None:
+        return
+    for written, number in _lines(run).get(_WITHOUT_OVERHEAD, [("no such line", 0)]):
+        if not _agrees(written, rate * SECOND_NS):
+            found, allowed = f"{_WITHOUT_OVERHEAD} : {written[:60]}", f"{rate * SECOND_NS:g}: {key} = {rate:g} per ns"
+            yield Found(path=run.summary.path, found=found, allowed=allowed, line=number or None)
 
 
 def _figure_lines(log: DetailLog) -> dict[str, str]:
