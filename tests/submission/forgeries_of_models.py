@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from changes import DETAIL, SUMMARY, Change, both, drop, edit, line_without, put, replace
-from forgeries_of_results import ANSWER_TESTS, Forgery, fit_summary, in_both_settings, performance
+from changes import DETAIL, JSON_LOG, SUMMARY, Change, both, drop, edit, line_without, put, replace
+from forgeries_of_results import ANSWER_TESTS, Forgery, accuracy, fit_summary, in_both_settings, performance
 
 SUBMITTED_TESTS = ("gpt-oss-120b", "e2e-rag-qna")
 """Models with TEST07 or TEST09, whose text says which logs must be submitted."""
 
 STREAMS, TIMED = ("SingleStream", "MultiStream"), ("Server", "Interactive")
+GAP = "[\n\n\n...\n\n\n]\n"
 
 
 def in_tests(change: Callable[[str], Change], *tests: str) -> Callable[[str], Change]:
@@ -45,10 +47,31 @@ def half_of(name: str) -> Change:
     return lambda root: replace(root / name, (root / name).read_bytes()[: (root / name).stat().st_size // 2])
 
 
+def thinned(name: str, count: int) -> Change:
+    """Keep the first responses of an accuracy log."""
+
+    def change(root: Path) -> None:
+        rows = [line.rstrip(",") for line in (root / name).read_text().split("\n") if "seq_id" in line]
+        replace(root / name, "[\n" + ",\n".join(rows[:count]) + "\n]\n")
+
+    return change
+
+
+def first_twice(name: str) -> Change:
+    """Put the first response of an accuracy log into the place of the second."""
+
+    def change(root: Path) -> None:
+        head, first, _, *rest = (root / name).read_text().split("\n")
+        replace(root / name, "\n".join((head, first, first, *rest)))
+
+    return change
+
+
 def of_left_out_logs() -> Iterator[Forgery]:
     """Tests whose verdict stands, but not what it follows from."""
     run, every = "performance/run_1", ("llama2-70b-99.9", *SUBMITTED_TESTS)
-    detail, summary = f"{run}/{DETAIL}", f"{run}/{SUMMARY}"
+    detail, summary, log = f"{run}/{DETAIL}", f"{run}/{SUMMARY}", f"accuracy/{JSON_LOG}"
+    score = "accuracy/accuracy.txt"
     rows: Sequence[tuple[str, tuple[str, ...], str, Callable[[str], Change]]] = (
         ("no detail log", SUBMITTED_TESTS, "TEST-021", file_of(drop, detail)),
         ("no summary", SUBMITTED_TESTS, "TEST-021", file_of(drop, summary)),
@@ -57,6 +80,8 @@ def of_left_out_logs() -> Iterator[Forgery]:
         ("detail log cut within a line", every, "RUN-003", file_of(half_of, detail)),
         ("detail log without its end", every, "LOG-004", file_of(lambda name: shortened(name, slice(-1)), detail)),
         ("empty summary", every, "SUM-001", file_of(lambda name: put(name, ""), summary)),
+        ("answers that were all cut out", SUBMITTED_TESTS, "TEST-011", file_of(lambda name: put(name, GAP), log)),
+        ("cut answers without a hash", SUBMITTED_TESTS, "TEST-014", file_of(drop, score)),
     )  # fmt: skip
     for name, trees, rule, change in rows:
         yield Forgery(f"logs of an answer test: {name}", trees, rule, in_tests(change))
@@ -69,13 +94,36 @@ def with_max_duration(folder: str) -> Change:
     return both(in_both_settings(run, max_duration_ms=620000), fit)
 
 
+def verified_on_few(folder: str) -> Change:
+    """TEST01 that passed on the ten answers that were left, with their hash."""
+    counts = r"(?<=num_perf_log_entries = )\d+|(?<=num_perf_log_qsl_idx_match = )\d+"
+    log, score = f"{folder}/accuracy/{JSON_LOG}", f"{folder}/accuracy/accuracy.txt"
+
+    def hashed(root: Path) -> None:
+        edit(score, r"^hash=.*$", f"hash={hashlib.sha256((root / log).read_bytes()).hexdigest()}")(root)
+
+    return both(edit(f"{folder}/verify_accuracy.txt", counts, "10"), thinned(log, 10), hashed)
+
+
 def of_other_models() -> Iterator[Forgery]:
     """Alterations of models, scenarios and tests that have few others."""
+    answers, log = f"accuracy/{JSON_LOG}", accuracy(JSON_LOG)
     overhead, late = "TPS w/o loadgen overhead", ("yolo-99", "llama3.1-8b-edge", "deepseek-r1", "stable-diffusion-xl")
+    few, test06 = ("bert-99", "3d-unet-99", "rgat", "yolo-99"), ("deepseek-r1", "llama3.1-8b")
+    scored, numbered = ("bert-99", "qwen3-vl-235b-a22b", "dlrm-v3"), ("wan-2.2-t2v-a14b", "e2e-rag-db", "qwen3.6-27b")
     rows: Sequence[tuple[str, tuple[str, ...], str, tuple[str, ...], Callable[[str], Change]]] = (
         ("rate without overhead in the summary", ("llama3.1-8b-edge",), "SUM-002", STREAMS, lambda folder: edit(
             f"{performance(folder)}/{SUMMARY}", rf"^{re.escape(overhead)}.*$", f"{overhead} : 1337.00")),
         ("a run beyond its max_duration", late, "SET-004", (*STREAMS, *TIMED), with_max_duration),
+        ("TEST06 of three answers", test06, "TEST-022", (), in_tests(
+            file_of(lambda name: thinned(name, 3), answers), "TEST06")),
+        ("TEST06 with an answer in the place of another", test06, "TEST-011", (), in_tests(
+            file_of(first_twice, answers), "TEST06")),
+        ("TEST01 verified on the answers that were left", few, "TEST-022", (), in_tests(verified_on_few, "TEST01")),
+        ("an answer of the accuracy run in the place of another", scored, "ACC-025", (), lambda folder: first_twice(
+            log(folder))),
+        ("an answer of the accuracy run that was not asked for", numbered, "ACC-025", (), lambda folder: edit(
+            log(folder), r'"seq_id" : 2,', '"seq_id" : 900000000,')),
         ("a submitted run without its count of errors", ("rgat", "3d-unet-99", "e2e-rag-db"), "LOG-004", (),
             lambda folder: line_without(f"{performance(folder)}/{DETAIL}", "num_errors")),
     )  # fmt: skip

@@ -18,6 +18,9 @@ from pathlib import Path
 
 import tree_builder
 from mlperf_gate import rules_summary
+from mlperf_gate.detaillog import parse_detail_log
+from mlperf_gate.documents import TextFile
+from mlperf_gate.rules_testlogs import sampled_responses
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
@@ -182,18 +185,25 @@ def score_lines(table: ModelTable, scenario: str) -> str:
     return own or "\n".join(EXAMPLES[metric] for metric in metrics)
 
 
-def answers(count: int) -> bytes:
-    """An accuracy log with known answers: whole where it is short, else its beginning and end."""
+def answers(count: int, samples: int, first: int = 0) -> bytes:
+    """An accuracy log with known answers, from `first` on: whole where it is short, else its beginning and end."""
     is_whole = count <= 2 * SHOWN
     numbers = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
-    rows = [f'{{ "seq_id" : {one}, "qsl_idx" : {one}, "data" : "{_answer(one)}" }}'.encode() for one in numbers]
+    rows = [_row((one + first) % count, samples) for one in numbers]
     if is_whole:
         return b"[\n" + b",\n".join(rows) + b"\n]\n"
     return b"[\n" + b",\n".join(rows[:SHOWN]) + b"," + GAP + b",\n".join(rows[SHOWN:]) + b"\n]\n"
 
 
-def _answer(index: int) -> str:
-    return struct.pack("<i", index * 31 % 100_000 + 1).hex().upper()
+def _row(number: int, samples: int) -> bytes:
+    index = number % samples
+    data = struct.pack("<i", index * 31 % 100_000 + 1).hex().upper()
+    return f'{{ "seq_id" : {number}, "qsl_idx" : {index}, "data" : "{data}" }}'.encode()
+
+
+def digest_of(log: bytes) -> str:
+    """The digest of a log; where only its beginning and end are there, one that no cut log has."""
+    return hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
 
 
 class TreeWriter:
@@ -258,8 +268,9 @@ class TreeWriter:
             detail = of_next_process(detail)
         values = counts(table, scenario, is_accuracy=True)
         detail, summary = retold(detail, values), summary_of(summary, values)
-        log = answers(table.accuracy_samples_in(scenario))
-        digest = hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
+        samples = table.accuracy_samples_in(scenario)
+        log = answers(samples, samples)
+        digest = digest_of(log)
         self.logs(folder, detail, summary)
         self.put(folder / "mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy.txt", f"{score}\nhash={digest}\n")
@@ -286,21 +297,21 @@ class TreeWriter:
             log = {"rng_seed": 720381539243781796, "sampling_target": table.sampling_target}
             values = {f"{kind}_accuracy_log_{key}": one for kind in KINDS for key, one in log.items()}
             detail, summary = retold(detail, values), summary_of(summary, {**values_of(detail), **values})
-            self.responses(folder, scenario)
+            self.responses(folder, scenario, detail)
         self.logs(folder / "performance/run_1", detail, summary)
         scores = [score_of(scenario, one) for one in (submitted, detail)]
         verdict = compare_scores(test, *scores)
         assert verdict.is_passed, verdict.text
         self.put(folder / "verify_performance.txt", verdict.text)
 
-    def responses(self, folder: Path, scenario: str) -> None:
+    def responses(self, folder: Path, scenario: str, detail: bytes) -> None:
         """What TEST01 logged of the answers of the accuracy run, and its verdict."""
-        table = self.table
-        count = SHOWN - list(Scenario).index(Scenario(scenario))  # each scenario logs a choice of its own
-        log, total = answers(count), table.accuracy_samples_in(scenario)
-        digest = hashlib.sha256(log).hexdigest()
+        table, run = self.table, parse_detail_log(TextFile(path="", text=detail.decode()))
+        count, total = round(sampled_responses(run)[0]), table.accuracy_samples_in(scenario)
+        loaded = int(run.values["effective_performance_sample_count"])
+        log = answers(count, min(loaded, total), 1 + list(Scenario).index(Scenario(scenario)))  # each in an order
         self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
-        self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest}\n")
+        self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest_of(log)}\n")
         self.put(folder / "verify_accuracy.txt", test01(total, count))
 
 

@@ -15,7 +15,7 @@ from round_trees import build_model
 from tree_builder import copy_of
 
 FORGERIES = (*results(), *of_models())
-NEEDED = 80
+NEEDED = 85
 
 
 @pytest.fixture(scope="module")

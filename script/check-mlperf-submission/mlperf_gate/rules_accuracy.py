@@ -50,6 +50,22 @@ def shown_samples(text: str) -> list[str]:
     return [index for _, index in {pair if pair[0] else number: pair for number, pair in found}.values()]
 
 
+def shown_numbers(text: str) -> list[int]:
+    """The seq_id of each response that a log shows."""
+    return [int(number) for number, _ in _NUMBERS.findall(text) if number]
+
+
+def repeated_number(text: str) -> str | None:
+    """Return the seq_id of a response that is twice in one part of a log; both parts of a short log have its middle."""
+    for part in text.split(CUT):
+        seen: set[str] = set()
+        for number, _ in _NUMBERS.findall(part):
+            if number in seen:
+                return str(number)
+            seen.update([number] if number else [])
+    return None
+
+
 @rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH, step=Step.ACCURACY)
 def has_files(scenario: ScenarioView) -> Iterator[Found]:
     for name in NEEDED:

@@ -9,8 +9,8 @@ from mlperf_results.scorelines import parse_counts, parse_sample_counts, parse_s
 
 from mlperf_gate.derivation import SEEDS, other_seeds
 from mlperf_gate.detaillog import number_of
-from mlperf_gate.rulebook import OURS, Found, Scope, rule
-from mlperf_gate.rules_accuracy import samples_of, shown_samples
+from mlperf_gate.rulebook import LOADGEN, OURS, SINCE, Found, Scope, rule
+from mlperf_gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView
 
@@ -83,3 +83,22 @@ def responses_differ(scenario: ScenarioView) -> Iterator[Found]:
     if len(answers) >= _ENOUGH and len(set(answers.values())) == 1 and not is_bad_model:
         found = f"{len(answers)} samples with the one response {next(iter(answers.values()))[:40]}"
         yield Found(path=log.path, found=found, allowed="the responses of a model with this score")
+
+
+@rule("ACC-025", Scope.SCENARIO, "The responses of the accuracy log are numbered, each once, up to those of the run.",
+      source=LOADGEN, step=Step.ACCURACY, since=SINCE)  # fmt: skip
+def responses_are_numbered(scenario: ScenarioView) -> Iterator[Found]:
+    """LoadGen numbers the samples that it issues from 0 on; MultiStream fills its last query with samples again."""
+    log, detail = scenario.accuracy_log, scenario.accuracy_detail
+    repeated = repeated_number(log.text)
+    if repeated is not None:
+        yield Found(path=log.path, found=f"seq_id {repeated} twice", allowed="each response once")
+    counted = detail.number("effective_accuracy_sample_count") or detail.number("qsl_reported_total_count")
+    numbers = shown_numbers(log.text)
+    if not detail.is_usable or counted is None or not numbers:
+        return
+    padding = (detail.number("effective_samples_per_query") or 1) - 1
+    issued = max(counted, samples_of(scenario) or 0) + (padding if detail.scenario == "MultiStream" else 0)
+    if max(numbers) >= issued:
+        found = f"seq_id {max(numbers)}"
+        yield Found(path=log.path, found=found, allowed=f"below {issued:g}, the samples of {detail.path}")

@@ -6,6 +6,7 @@ first and last 4,096 bytes are looked at; where the whole ones are known (`--bac
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values, has_second_seeds
 from mlperf_results.names import Scenario
 from mlperf_results.record import Record
+from mlperf_results.scorelines import parse_hashes
 from mlperf_results.verdictlines import printed_counts, printed_scores
 from mlperf_results.verification import (
     SCORE_KEYS,
@@ -25,9 +27,11 @@ from mlperf_results.verification import (
     verify_responses,
 )
 
-from mlperf_gate.derivation import SEEDS, at_key
-from mlperf_gate.rulebook import BOTH, OURS, Found, Scope, rule
-from mlperf_gate.rules_accuracy import CUT, hash_problems, shown_samples, whole_lines
+from mlperf_gate.derivation import SEEDS, at_key, numbers
+from mlperf_gate.detaillog import DetailLog
+from mlperf_gate.documents import TextFile
+from mlperf_gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, rule
+from mlperf_gate.rules_accuracy import CUT, hash_problems, repeated_number, shown_samples, whole_lines
 from mlperf_gate.rules_compliance import passed
 from mlperf_gate.runmarks import task_of
 from mlperf_gate.steps import Step
@@ -40,6 +44,10 @@ _COMPARED_SETTINGS = (
     "performance_issue_same_index", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed",
 )  # fmt: skip
 """Keys of audit.config that make the test what it is; the others only make it shorter."""
+
+_LOGS_RESPONSES = ("TEST01", "TEST06", "TEST07", "TEST09")
+_CUT_BY_TOOL = ("TEST01", "TEST07", "TEST09")
+"""The tests whose logs truncate_accuracy_log.py (mlcommons/inference b66003e1) cuts, with the hash beside them."""
 
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
 _NUMBERS = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),')
@@ -176,10 +184,10 @@ def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[s
         yield f"num_perf_log_entries = {entries}", f"{shown_entries} in {test.responses.path}"
 
 
-@rule("TEST-011", Scope.TEST, "TEST01 and TEST06 logged responses of their run.", source=OURS, step=Step.COMPLIANCE)
+@rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=OURS, step=Step.COMPLIANCE)
 def responses_are_of_run(test: TestView) -> Iterator[Found]:
     source, log = test.responses, test.run.detail
-    if test.test not in ("TEST01", "TEST06") or not source.is_usable:
+    if test.test not in _LOGS_RESPONSES or not source.is_usable:
         return
     found = [(int(number), int(index)) for number, index in _NUMBERS.findall(source.text)]
     if not found:
@@ -189,6 +197,9 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
     if not log.is_usable or not isinstance(loaded, list):
         return
     known = {one for one in loaded if isinstance(one, int)}
+    repeated = repeated_number(source.text)
+    if repeated is not None:
+        yield Found(path=source.path, found=f"seq_id {repeated} twice", allowed="each response once")
     foreign = [index for _, index in found if index not in known]
     if foreign:
         allowed = f"the {len(known)} samples that {log.path} loaded"
@@ -198,6 +209,46 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
     last = max(number for number, _ in found)
     if issued and last >= issued:
         yield Found(path=source.path, found=f"seq_id {last}", allowed=f"below {issued:g}, the samples of {log.path}")
+
+
+@rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target asks for.", source=LOADGEN,
+      step=Step.COMPLIANCE, since=SINCE)  # fmt: skip
+def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
+    """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
+    logged, source = _logged_responses(test)
+    wanted = sampled_responses(test.run.detail)
+    if logged is None or wanted is None:
+        return
+    mean, least = wanted
+    if logged < least:
+        allowed = f"about {mean:.0f}, at least {least:.0f}, by {test.run.detail.path}"
+        yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
+
+
+def _logged_responses(test: TestView) -> tuple[int | None, TextFile]:
+    """How many responses a test logged: TEST06's log is whole, that of TEST01 is cut, and its script counts it."""
+    if test.test == "TEST06" and test.responses.is_usable and CUT not in test.responses.text:
+        return len(shown_samples(test.responses.text)) or None, test.responses  # none at all: TEST-011
+    counts = printed_counts(test.verify_accuracy.text) if test.test == "TEST01" else {}
+    return counts.get("num_perf_log_entries"), test.verify_accuracy
+
+
+def sampled_responses(log: DetailLog) -> tuple[float, float] | None:
+    """Return how many responses LoadGen logs of a performance run, on average and at least; None where it is not known.
+
+    It draws a number from 0 to 1 for each sample and logs those below the share that the target is of the samples that
+    it expects (IssueQueries in loadgen.cc, the same since September 2020): at least six deviations below the mean.
+    """
+    found = numbers(log, "effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms",
+                    "effective_min_sample_count", "effective_samples_per_query", "result_query_count",
+                    "generated_samples_per_query")  # fmt: skip
+    if not log.is_usable or found is None or not found[0] > 0:
+        return None
+    target, rate, duration_ms, least, in_query, queries, in_issued = found
+    expected = max(rate * duration_ms / 1000 * (1 if log.scenario == "Offline" else in_query), least, 1)
+    share = min(target / expected, 1.0)
+    mean = queries * in_issued * share
+    return mean, mean - 6 * math.sqrt(max(mean * (1 - share), 0.0)) - 1
 
 
 @rule(
@@ -253,7 +304,14 @@ def _width(text: str) -> str:
     return _WIDTHS.get(width, "int32")
 
 
-@rule("TEST-014", Scope.TEST, "TEST01's accuracy.txt has the hash of the whole log.", source=OURS, step=Step.TREE)
+@rule("TEST-014", Scope.TEST, "accuracy.txt has the hash of the whole log of a test.", source=OURS, step=Step.TREE)
 def hash_of_test_belongs(test: TestView) -> Iterator[Found]:
-    if test.test == "TEST01" and test.responses_score.is_usable:
-        yield from hash_problems(test.responses_score, test.responses, test.scenario.tree.options)
+    score, log = test.responses_score, test.responses
+    if test.test not in _CUT_BY_TOOL or not log.is_usable:
+        return
+    if score.is_usable:
+        yield from hash_problems(score, log, test.scenario.tree.options)
+    if CUT in log.text and not parse_hashes(score.text):
+        yield Found(
+            path=score.path, found=f"no hash beside {log.path}, which was cut", allowed="hash=SHA256 OF THE WHOLE LOG"
+        )
