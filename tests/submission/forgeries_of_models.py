@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from changes import DETAIL, JSON_LOG, SUMMARY, Change, both, drop, edit, line_without, put, replace
-from forgeries_of_results import ANSWER_TESTS, Forgery, accuracy, fit_summary, in_both_settings, performance
+from forgeries_of_results import ANSWER_TESTS, Forgery, accuracy, fit_summary, in_both_settings, performance, scaled
 
 SUBMITTED_TESTS = ("gpt-oss-120b", "e2e-rag-qna")
 """Models with TEST07 or TEST09, whose text says which logs must be submitted."""
@@ -108,7 +108,9 @@ def verified_on_few(folder: str) -> Change:
 def of_other_models() -> Iterator[Forgery]:
     """Alterations of models, scenarios and tests that have few others."""
     answers, log = f"accuracy/{JSON_LOG}", accuracy(JSON_LOG)
-    overhead, late = "TPS w/o loadgen overhead", ("yolo-99", "llama3.1-8b-edge", "deepseek-r1", "stable-diffusion-xl")
+    overhead, lengths = "TPS w/o loadgen overhead", "verify_output_len.txt"
+    offline, timed = "result_tokens_per_second", r"result_completed_tokens_per_second|result_token_throughput\w*"
+    late, token = ("yolo-99", "llama3.1-8b-edge", "deepseek-r1", "stable-diffusion-xl"), ("llama3.1-8b", "gpt-oss-120b")
     few, test06 = ("bert-99", "3d-unet-99", "rgat", "yolo-99"), ("deepseek-r1", "llama3.1-8b")
     scored, numbered = ("bert-99", "qwen3-vl-235b-a22b", "dlrm-v3"), ("wan-2.2-t2v-a14b", "e2e-rag-db", "qwen3.6-27b")
     rows: Sequence[tuple[str, tuple[str, ...], str, tuple[str, ...], Callable[[str], Change]]] = (
@@ -124,6 +126,14 @@ def of_other_models() -> Iterator[Forgery]:
             log(folder))),
         ("an answer of the accuracy run that was not asked for", numbered, "ACC-025", (), lambda folder: edit(
             log(folder), r'"seq_id" : 2,', '"seq_id" : 900000000,')),
+        ("rate of tokens above the answers of the tests", token, "FIG-016", ("Offline",), lambda folder: scaled(
+            performance(folder), offline, 1.9)),
+        ("all rates of tokens above the answers of the tests", token, "FIG-016", TIMED, lambda folder: scaled(
+            performance(folder), timed, 1.5)),
+        ("TEST09 of more samples than its run had", SUBMITTED_TESTS, "TEST-017", (), in_tests(file_of(
+            lambda name: edit(name, r"(?<=^Total samples: )\d+", "50000"), lengths), "TEST09")),
+        ("TEST09 of longer answers than its run had", ("gpt-oss-120b",), "TEST-017", ("Offline",), in_tests(
+            lambda folder: scaled(f"{folder}/performance/run_1", offline, 0.5), "TEST09")),
         ("a submitted run without its count of errors", ("rgat", "3d-unet-99", "e2e-rag-db"), "LOG-004", (),
             lambda folder: line_without(f"{performance(folder)}/{DETAIL}", "num_errors")),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from round_trees import build_model
 from tree_builder import copy_of
 
 FORGERIES = (*results(), *of_models())
-NEEDED = 85
+NEEDED = 90
 
 
 @pytest.fixture(scope="module")

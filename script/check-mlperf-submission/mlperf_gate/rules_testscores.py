@@ -20,9 +20,11 @@ from mlperf_results.names import counted
 from mlperf_results.verdictlines import PASS, printed_counts
 from mlperf_results.verification import DamagedLog
 
+from mlperf_gate.derivation import sample_count
 from mlperf_gate.documents import TextFile
 from mlperf_gate.rulebook import Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import CUT, lines_of, whole_lines
+from mlperf_gate.rules_tokens import tokens_of_sample
 from mlperf_gate.steps import Step
 from mlperf_gate.views import TestView
 
@@ -34,6 +36,8 @@ _PRINTED = re.compile(
 )
 _SCORE = re.compile(r"'exact_match':\s*(\d{1,15}(?:\.\d{1,20})?)")
 _MISMATCH = re.compile(r"^\s*NE mismatch at ", re.M)
+_AS_LONG = 1.1
+"""The tokens that a run counts may be other ones than those of its answers, such as the last of each."""
 _ROUNDING = 0.0051
 """TEST09 writes two digits of the mean."""
 
@@ -151,7 +155,13 @@ def answers_are_as_long(test: TestView) -> Iterator[Found]:
     yield from _bound(source, "Mean output tokens", printed.get("Mean output tokens"), low, high)
     yield from _bound(source, "Min threshold", printed.get("Min threshold"), low, high)
     yield from _bound(source, "Max threshold", printed.get("Max threshold"), low, high)
-    yield from _bound(source, "Total samples", printed.get("Total samples"), limits["samples"])
+    run = test.run.detail
+    issued = (sample_count(run) if run.is_usable else None) or math.inf
+    yield from _bound(source, "Total samples", printed.get("Total samples"), limits["samples"], issued)
+    mean, length = printed.get("Mean output tokens"), tokens_of_sample(run)
+    if mean and length and not 1 / _AS_LONG <= length / mean <= _AS_LONG:
+        found, line = f"Mean output tokens: {mean:g}", source.line_of("Mean output tokens")
+        yield Found(path=source.path, found=found, allowed=f"about {length:.1f}, by the rates in {run.path}", line=line)
 
 
 @rule("TEST-018", Scope.TEST, "The answers that TEST07 and TEST09 logged are as many, and as long, as they say.",

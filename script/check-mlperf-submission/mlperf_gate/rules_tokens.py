@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+import statistics
 from collections.abc import Iterator
 
 from mlperf_results.scorelines import parse_scores
@@ -26,7 +29,7 @@ from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, log_rule, rule
 from mlperf_gate.rules_accuracy import samples_of
 from mlperf_gate.steps import Step
-from mlperf_gate.views import RunView
+from mlperf_gate.views import RunView, TestView
 
 _LENGTH = "TOKENS_PER_SAMPLE"
 _TOKEN_RATES = {
@@ -35,6 +38,9 @@ _TOKEN_RATES = {
     "SingleStream": ("result_token_throughput_with_loadgen_overhead", "result_qps_with_loadgen_overhead"),
 }
 """By scenario the rate of tokens that has the same time as a rate of samples."""
+
+_COUNTED = re.compile(r'"token_count"\s*:\s*(\d{1,9})')
+_MEAN = re.compile(r"^Mean output tokens: (\d{1,15}(?:\.\d{1,20})?)$", re.M)
 
 _AS_LONG, _OTHER_MEAN = 1.1, 3.0
 """Mean lengths of answers in accuracy and performance runs differ by at most 0.4 % in 16 logs of round v5.1 (samples of
@@ -80,13 +86,9 @@ def answers_have_length(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         scenario = log.scenario or ""
         least = [one.value for one in table.targets_in(scenario) if one.metric == _LENGTH] if table else []
-        found = numbers(log, *_TOKEN_RATES[scenario]) if scenario in _TOKEN_RATES else None
-        if not least or found is None or not found[1] > 0:
-            continue
-        if not least[0] / 2 <= found[0] / found[1] <= least[0] * 3:
-            text = f"{given(log, *_TOKEN_RATES[scenario])}: {found[0] / found[1]:.1f} tokens a sample"
-            allowed = f"half to three times the {least[0]:g} of the accuracy target"
-            yield contradiction(log, _TOKEN_RATES[scenario][0], text, allowed)
+        length = tokens_of_sample(log)
+        if least and length is not None and not least[0] / 2 <= length <= least[0] * 3:
+            yield _of_length(log, length, f"half to three times the {least[0]:g} of the accuracy target")
 
 
 @log_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
@@ -128,13 +130,37 @@ def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Found]:
     is_same_data = table is not None and samples_of(run.scenario) == table.performance_samples
     scored = parse_scores(_LENGTH, source.text)
     for log in usable(run):
-        rates = _TOKEN_RATES.get(log.scenario or "")
-        found = numbers(log, *rates) if rates else None
-        if rates is None or found is None or not is_same_data or not scored:
+        length = tokens_of_sample(log)
+        if length is None or not is_same_data or not scored or not scored[0].value > 0:
             continue
-        if not min(*found, scored[0].value) > 0:
-            continue
-        length = found[0] / found[1]
         if not 1 / _AS_LONG <= length / scored[0].value <= _AS_LONG:
-            text = f"{given(log, *rates)}: {length:.1f} tokens a sample"
-            yield contradiction(log, rates[0], text, f"about {scored[0].value:g}, as {source.path} says")
+            yield _of_length(log, length, f"about {scored[0].value:g}, as {source.path} says")
+
+
+@rule("FIG-016", Scope.TEST, "The answers of the run are as long as those that TEST06 and TEST09 logged.", source=OURS,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def answers_are_those_of_test(test: TestView) -> Iterator[Found]:
+    """All have samples of one data set, TEST06 a hundred of them: six deviations of their mean are allowed."""
+    source, counts = test.responses, list(map(int, _COUNTED.findall(test.responses.text)))
+    mean, slack = 0.0, 0.0
+    if test.test == "TEST06" and source.is_usable and len(counts) > 1:
+        mean, slack = statistics.fmean(counts), 6 * statistics.stdev(counts) / math.sqrt(len(counts))
+    elif test.test == "TEST09" and test.verify_length.is_usable:
+        source = test.verify_length
+        mean = float((_MEAN.search(source.text) or ("", "0"))[1])
+    for log in usable(test.submitted) if mean > 0 else ():
+        length = tokens_of_sample(log)
+        if length is not None and not mean / _AS_LONG - slack <= length <= mean * _AS_LONG + slack:
+            yield _of_length(log, length, f"about {mean:.1f} (+-{slack:.1f}), as {source.path} says")
+
+
+def tokens_of_sample(log: DetailLog) -> float | None:
+    """Return how many tokens a run answered a sample with on average; None where its rates do not say it."""
+    rates = _TOKEN_RATES.get(log.scenario or "")
+    found = numbers(log, *rates) if rates else None
+    return found[0] / found[1] if found is not None and min(found) > 0 else None
+
+
+def _of_length(log: DetailLog, length: float, allowed: str) -> Found:
+    rates = _TOKEN_RATES[log.scenario or ""]
+    return contradiction(log, rates[0], f"{given(log, *rates)}: {length:.1f} tokens a sample", allowed)
