@@ -90,7 +90,7 @@ def counts_errors(run: RunView) -> Iterator[Found]:
         count = log.number("num_errors")
         version = _VERSION.match(log.text("loadgen_version") or "")
         is_counted = version is not None and tuple(map(int, version.groups())) >= _COUNTS_ERRORS
-        if count is None and is_counted and not run.is_accuracy:
+        if count is None and is_counted and any(usable(run)):
             least = ".".join(map(str, _COUNTS_ERRORS))
             yield contradiction(
                 log, "num_errors", given(log, "num_errors"), f"a number: the last message since {least}"
