@@ -11,7 +11,8 @@ c. the first run of a chain of 50 cached recipes whose customize.py does nothing
 
 ``--reference`` is a checkout with another CM engine in ``automation/`` (cm4mlops), ``--reference-cm`` the ``cm`` of an
 environment with the cmind that it wants. It then runs the same recipes, in turns with this engine and with compiled
-files kept, and two more budgets count: never slower than the reference at a., and at least 6 times as fast at b. Each
+files kept, and two more budgets count: never slower than the reference at a., and at least 6 times as fast at b., which
+is what the dependencies cost: of whole calls it cannot be, as a bare ``cm`` takes a fifth of the reference's time. Each
 engine's repository of recipes of its own is left out.
 """
 
@@ -35,7 +36,7 @@ STEPS = 50
 BUDGET_MS = {"a": 30.0, "b": 50.0, "c": 5.0}
 NAMES = {"a": "cached recipe over bare cmind", "b": "50 cached dependencies", "c": "first run, per step"}
 CACHED_VARIANTS = ("one cached", "50 cached")
-LEAST_RATIO = {"one cached": 1.0, "50 cached": 6.0}
+LEAST_RATIO = {"one cached": 1.0, "50 cached dependencies": 6.0}
 """How many times as long the reference may take at least."""
 CUSTOMIZE = """def preprocess(i):
     return {"return": 0}
@@ -167,7 +168,7 @@ def main() -> int:
     median = {name: statistics.median(values) for name, values in times.items()}
     cost = costs_ms({name: value for name, value in median.items() if ": " not in name}, "")
     theirs = costs_ms(median, "reference: ") if options.reference else {}
-    ratio = {name: median[f"reference: {name}"] / median[name] for name in LEAST_RATIO} if options.reference else {}
+    ratio = {name: median[f"reference: {name}"] / median[name] for name in CACHED_VARIANTS} if options.reference else {}
     ratio |= {"50 cached dependencies": theirs["b"] / cost["b"]} if options.reference else {}
     is_met = all(cost[key] <= BUDGET_MS[key] for key in cost)
     is_met &= all(ratio[name] >= least for name, least in LEAST_RATIO.items() if name in ratio)

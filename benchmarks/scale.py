@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -266,9 +267,8 @@ class Bench:
     def plan(self) -> Cost:
         """A plan of PLANNED_STEPS steps; ends the program when it has another number of them."""
         cost, text = self._run(("plan", "script", "--tags=plan,root", "--quiet"))
-        steps = sum(1 for line in text.splitlines() if line.lstrip().startswith("+ "))
-        if steps != PLANNED_STEPS:
-            sys.exit(f"the plan has {steps} steps instead of {PLANNED_STEPS}:\n{text[-2000:]}")
+        if not re.search(rf"^steps: +{PLANNED_STEPS}: {PLANNED_STEPS} to make$", text, re.MULTILINE):
+            sys.exit(f"the plan has not {PLANNED_STEPS} steps:\n{text[:2000]}")
         return cost
 
     def first_index(self) -> Cost:
