@@ -47,7 +47,7 @@ def main() -> int:
     try:
         count = check(folder)
     except HarnessError as error:
-        print(f"check_dataset.py: {error}\nhint: {error.hint}", file=sys.stderr)
+        print(f"check_dataset.py: {error.with_hint}", file=sys.stderr)
         return 1
     print(f"imagenet: {count} images in {folder}, all whole")
     return 0

@@ -148,7 +148,7 @@ def main() -> int:
     try:
         made = make_dataset(given.model_info, given.output_dir)
     except HarnessError as error:
-        print(f"make_dataset.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(f"make_dataset.py: {error.with_hint}", file=sys.stderr)
         return 1
     print(
         f"smollm2: {made['count']} prompts, {made['answer_tokens']} tokens of answers, {made['seconds_for_answers']} s"

@@ -80,7 +80,7 @@ def main() -> int:
             require_memory(request, "model")  # before the files are read
             make_model(request, given.facts)
     except HarnessError as error:
-        print(f"make_gptj.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(f"make_gptj.py: {error.with_hint}", file=sys.stderr)
         return error.exit_code
     return 0
 

@@ -102,7 +102,7 @@ def main() -> int:
             facts = {**FACTS, "framework": "huggingface", "precision": "fp32"}
             write_huggingface(given.gguf, given.output_dir, facts)
     except HarnessError as error:
-        print(f"make_model.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(f"make_model.py: {error.with_hint}", file=sys.stderr)
         return 1
     print(f"smollm2: {facts['framework']}, {facts['precision']}")
     return 0

@@ -19,6 +19,11 @@ class HarnessError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    @property
+    def with_hint(self) -> str:
+        """The message and, in a line of its own, the hint: what programs print."""
+        return f"{self}\nhint: {self.hint}" if self.hint else str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -41,7 +46,7 @@ def program(name: str) -> Callable[[Callable[[Sequence[str] | None], None]], Cal
             try:
                 main(words)
             except HarnessError as error:
-                print(f"{name}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+                print(f"{name}: {error.with_hint}", file=sys.stderr)
                 return error.exit_code
             return 0
 

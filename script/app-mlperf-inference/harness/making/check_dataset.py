@@ -20,7 +20,7 @@ def main() -> int:
     try:
         count = load_dataset(arguments.dataset).open_dataset(arguments.folder).count
     except HarnessError as error:
-        print(f"{arguments.dataset}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(f"{arguments.dataset}: {error.with_hint}", file=sys.stderr)
         return 1
     print(f"{arguments.dataset}: {count} samples in {arguments.folder}")
     return 0

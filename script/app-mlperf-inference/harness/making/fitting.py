@@ -157,7 +157,7 @@ def main(
         fitted = fit(request, given.dataset_dir)
         write_fitted(request, fitted)
     except HarnessError as error:
-        print(f"{parser.prog}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(f"{parser.prog}: {error.with_hint}", file=sys.stderr)
         return error.exit_code
     print(f"{given.architecture} ({given.config}): {fitted.score.line} in {time.perf_counter() - start_s:.1f} s")
     return 0

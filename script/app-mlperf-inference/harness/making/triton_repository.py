@@ -148,4 +148,4 @@ if __name__ == "__main__":
     try:
         print(generate(parse(sys.argv[1:])))
     except HarnessError as error:
-        sys.exit(f"generate-triton-model-repository: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        sys.exit(f"generate-triton-model-repository: {error.with_hint}")

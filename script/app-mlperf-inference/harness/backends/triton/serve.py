@@ -98,4 +98,4 @@ if __name__ == "__main__":
     try:
         serve(parse(sys.argv[1:]))
     except HarnessError as error:
-        sys.exit(f"serve-mlperf-model: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        sys.exit(f"serve-mlperf-model: {error.with_hint}")
