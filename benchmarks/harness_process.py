@@ -71,7 +71,8 @@ def run_harness(folder: Path, request: Mapping[str, Any], cores: Sequence[int] =
 
 def rate_of(result: Mapping[str, Any]) -> float:
     """Return samples per second of a run: LoadGen's figure where it is that, else queries x samples by the time they
-    took (also Offline of a model whose figure is tokens per second)."""
-    if result["metric"]["unit"] == "samples/s":
-        return float(result["metric"]["value"])
+    took (also Offline of a model whose figure is tokens per second, and a stream too short for LoadGen's estimate)."""
+    metric = result["metric"]
+    if metric is not None and metric["unit"] == "samples/s":
+        return float(metric["value"])
     return float(result["query_count"]) * float(result["samples_per_query"]) / float(result["duration_s"])
