@@ -125,7 +125,7 @@ def make_work(fault: Fault, is_ragged: bool, instances: int) -> Work:
     fixed = library.fixed_gather
     library.fixed_gather = lambda count: faulty(fixed(count), fault, "gather")
 
-    def predict(inputs):
+    def predict(networks, inputs):
         fault.at("predict")
         fault.at("exit")
         rows = np.repeat(inputs["x"].reshape(-1, 1), 2, axis=1)
@@ -141,7 +141,8 @@ def make_work(fault: Fault, is_ragged: bool, instances: int) -> Work:
 
     return Work(
         library=library,
-        predicts=[predict] * instances,
+        predict=predict,
+        networks=[{}] * instances,
         response=None if is_ragged else SPEC,
         failures=Failures(grace_s=GRACE_S),
         sink=ResponseSink(SINK.make_response, faulty(SINK.complete, fault, "complete")),

@@ -90,7 +90,8 @@ def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT), instances: i
 def work_on(loadgen: FakeLoadGen, library, answer, spec, instances: int = 1) -> Work:
     return Work(
         library=library,
-        predicts=[answer] * instances,
+        predict=lambda networks, inputs: answer(inputs),
+        networks=[{}] * instances,
         response=spec,
         failures=Failures(grace_s=1000.0),
         sink=loadgen.sink,

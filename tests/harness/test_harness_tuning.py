@@ -49,7 +49,7 @@ class Place:
         self.cost, self.opened, self.closed = cost, [], []
 
     def open(self, layout: Layout) -> Work:
-        def predict(inputs):
+        def predict(networks, inputs):
             time.sleep(self.cost(layout, len(inputs["x"])) / 1000)
             return inputs["x"]
 
@@ -57,7 +57,8 @@ class Place:
         library.load(range(16))
         work = Work(
             library=library,
-            predicts=[predict] * layout.instances,
+            predict=predict,
+            networks=[{}] * layout.instances,
             response=SPEC,
             failures=Failures(),
             sink=ResponseSink(

@@ -145,7 +145,8 @@ def test_loadgen_gets_the_number_of_tokens_beside_the_bytes():
     rows = TokenResponses([np.arange(3, dtype=np.int64), np.zeros(0, np.int64)], [7, 2])
     work = SimpleNamespace(
         response=None,
-        predicts=[lambda inputs: rows],
+        predict=lambda networks, inputs: rows,
+        networks=[{}],
         library=SimpleNamespace(gather=lambda indices: {}),
         sink=ResponseSink(lambda *values: values, made.extend),
         failures=SimpleNamespace(is_set=False, record=pytest.fail),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from mlperf_results.backends import BACKENDS, misfit
@@ -266,7 +265,8 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
     ]
     work = Work(
         library=library,
-        predicts=[partial(parts.model.predict, networks) for networks in calls],
+        predict=parts.model.predict,
+        networks=calls,
         response=parts.model.response,
         failures=Failures(),
         sink=SINK,

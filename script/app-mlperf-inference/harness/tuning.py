@@ -151,7 +151,7 @@ class _Tuner:
         alone = without_loadgen(work)
         shape, samples = single_inline(alone), 1
         if self._search.scenario is Scenario.MULTI_STREAM:
-            shape = multi_inline(alone) if len(work.predicts) == 1 else split(alone)
+            shape = multi_inline(alone) if len(work.networks) == 1 else split(alone)
             samples = MULTI_STREAM_SAMPLES_PER_QUERY
         try:
             return query_latency(shape.issue, samples, list(work.library.single))
@@ -162,7 +162,7 @@ class _Tuner:
         """Return samples per second in batches of `batch_size` on all instances."""
         shape = chunked(without_loadgen(work), batch_size)
         try:
-            return samples_per_second(shape.issue, batch_size * len(work.predicts), list(work.library.single))
+            return samples_per_second(shape.issue, batch_size * len(work.networks), list(work.library.single))
         finally:
             shape.close()
 

@@ -35,7 +35,7 @@ class Latency:
 def without_loadgen(work: Work) -> Work:
     """Return the same work with a sink that discards responses and a counter of its own."""
     return replace(
-        work, sink=ResponseSink(work.sink.make_response, lambda responses: None), counts=Counts(len(work.predicts))
+        work, sink=ResponseSink(work.sink.make_response, lambda responses: None), counts=Counts(len(work.networks))
     )
 
 

@@ -171,7 +171,7 @@ class ProbeRunner:
         settings = self._prepared.settings
         failures = Failures()
         work = replace(
-            self._prepared.found.work, failures=failures, counts=Counts(len(self._prepared.found.work.predicts))
+            self._prepared.found.work, failures=failures, counts=Counts(len(self._prepared.found.work.networks))
         )
         shape = self._prepared.issue_shape(work)
         pace = Pace(min_duration_ms=settings.min_duration_ms.value, min_query_count=settings.min_query_count.value)
@@ -200,7 +200,7 @@ class ProbeRunner:
         halt = _Halt()
         opened = self._prepared.found.work
         late, answered = LateCount(rate, limit_s), Answered()
-        work = replace(opened, failures=halt, counts=Counts(len(opened.predicts)))
+        work = replace(opened, failures=halt, counts=Counts(len(opened.networks)))
         if (self._prepared.found.warm_up.query_latency_ms or 0.0) >= INLINE_SERVER_LIMIT_MS:  # else it costs too much
             work = replace(work, sink=_noting(work.sink, answered))
         shape = self._prepared.issue_shape(work)
