@@ -51,14 +51,20 @@ import signal
 dice = random.Random(os.environ["STORM_DICE"])
 
 
+def die():
+    with open(os.environ["STORM_DEATHS"], "a") as file:  # not by os.open, which is deadly itself
+        file.write(os.environ["STORM_PROCESS"] + "\\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def deadly(function):
     def perhaps(*arguments, **options):
         fate = dice.random()
         if fate < 0.002:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         result = function(*arguments, **options)
         if fate > 0.998:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return result
 
     return perhaps
@@ -114,6 +120,8 @@ class Storm:
         self.ledger = Ledger(self.home.store)
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
+        self.deaths = folder / "deaths"
+        """The marks of the processes that killed themselves, a line each; child runs have the mark of their parent."""
         self.wanted: Sequence[Query] = QUERIES  # by most processes of the round, so that they meet
         write_recipes(self.home)
         (folder / "site").mkdir()
@@ -137,6 +145,7 @@ class Storm:
                 "STORM_CM": cm_command([])[0],
                 "STORM_FAIL": "yes" if action.fails else "",
                 "STORM_DICE": dice,
+                "STORM_DEATHS": str(self.deaths),
                 "PYTHONPATH": str(self.home.folder / "site"),
                 "PYTHONPYCACHEPREFIX": str(self.home.folder / "compiled"),
                 "PYTHONDONTWRITEBYTECODE": "",  # compile the engine once
@@ -262,6 +271,7 @@ class Storm:
     def judge(self, number: int, children: Sequence[Child], killed: set[str]) -> None:
         """Whether each process of the storm gave the right answer, or had a reason to give none."""
         removed = any(child.action.removes for child in children)
+        died = set(self.deaths.read_text().splitlines()) if self.deaths.exists() else set()
         for child in children:
             said = child.err.read_text(errors="replace") + child.out.read_text(errors="replace")
             where = f"round {number}: {' '.join(child.action.words)}"
@@ -273,7 +283,7 @@ class Storm:
                 self.counts["processes that succeeded"] += 1
                 if child.action.query:
                     self.expect(where, child, is_calm=False)
-            elif code == -signal.SIGKILL or child.mark in killed:
+            elif code == -signal.SIGKILL or child.mark in killed | died:
                 self.counts["processes that died or lost a child"] += 1
                 self.counts["kills"] += child.mark not in killed
             elif child.action.fails and code in (1, 2):
