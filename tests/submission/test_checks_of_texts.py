@@ -10,7 +10,8 @@ import pytest
 from generate_support import SCENARIOS  # noqa: F401  (makes the packages of the recipes importable)
 from mlperf_results.names import Mode, parse_scenario
 from mlperf_results.rounds import rules_in
-from submission import checks
+from mlperf_results.tree import ScenarioPlace, SubmissionTree
+from submission import assembly, checks
 
 NAME: Any = SimpleNamespace(
     rules=rules_in("llama3.1-8b", "v6.1"), official="llama3.1-8b", folder="llama3.1-8b", benchmark="llama3.1-8b"
@@ -66,3 +67,17 @@ def test_a_score_with_made_data_is_for_later(is_made: bool) -> None:
     )
     found = list(checks._scores([scored], NAME.rules))
     assert len(found) == 5 and all(problem.is_later == is_made for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("test", "verdict"),
+    [("TEST01", "verify_accuracy.txt"), ("TEST04", "verify_performance.txt"), ("TEST09", "verify_output_len.txt")],
+)
+def test_a_tree_gets_the_file_that_verifies_a_test(test: str, verdict: str, tmp_path: Path) -> None:
+    (tmp_path / verdict).write_text("TEST PASS\n")
+    place = ScenarioPlace(system="sut", model="gpt-oss-120b", scenario="Offline")
+    tree = SubmissionTree(root=Path(), division="closed", submitter="someone", round_name="v6.1")
+    folder = tmp_path / "performance" / "run_1"
+    tested = run("Offline", test, place=place, folder=folder, test_folder=tmp_path, number=1)
+    (piece,) = assembly._logs(SimpleNamespace(division="closed", tree=tree), tested)
+    assert piece.path == tree.compliance_folder(place, test) / verdict

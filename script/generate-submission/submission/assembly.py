@@ -26,7 +26,7 @@ from .request import Request
 _PERFORMANCE_LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 _ACCURACY_LOGS = (*_PERFORMANCE_LOGS, "mlperf_log_accuracy.json", "accuracy.txt")
 _TEST_ACCURACY = ("mlperf_log_accuracy.json", "accuracy.txt", "baseline_accuracy.txt", "compliance_accuracy.txt")
-_VERDICTS = ("verify_accuracy.txt", "verify_performance.txt")
+_VERDICTS = ("verify_accuracy.txt", "verify_performance.txt", "verify_output_len.txt")
 _OLD_CONFIG = "mlperf.conf"
 
 
