@@ -87,13 +87,27 @@ RULES: dict[str, Rule] = {}
 """By identity, in the order of registration."""
 
 
-def rule(identity: str, scope: Scope, text: str, *, source: str, step: Step, **more: Any) -> Callable[[Check], Check]:
+_STEPS = {
+    Scope.SYSTEM: Step.SYSTEM,
+    Scope.SCENARIO: Step.ACCURACY,
+    Scope.RUN: Step.PERFORMANCE,
+    Scope.LOG: Step.PERFORMANCE,
+    Scope.TEST: Step.COMPLIANCE,
+    Scope.ENDPOINTS: Step.ENDPOINTS,
+}
+"""Which step makes what the rules of a scope look at, unless a rule names another one; the tree of the others."""
+
+
+def rule(
+    identity: str, scope: Scope, text: str, *, source: str, step: Step | None = None, **more: Any
+) -> Callable[[Check], Check]:
     """Register the function below as a rule; `more`: severity, divisions, since, until."""
 
     def register(check: Check) -> Check:
         if identity in RULES:
             raise ValueError(f"two rules are called {identity}")
-        row = Rule(identity=identity, scope=scope, text=text, source=source, step=step, check=check, **more)
+        made_by = step or _STEPS.get(scope, Step.TREE)
+        row = Rule(identity=identity, scope=scope, text=text, source=source, step=made_by, check=check, **more)
         RULES[identity] = row
         return check
 
@@ -104,7 +118,7 @@ def log_rule(
     identity: str, text: str, *, source: str = LOADGEN, since: str | None = SINCE, **more: Any
 ) -> Callable[[Check], Check]:
     """Register a rule on every run's log; what it finds is the performance run's, unless the gate knows better."""
-    return rule(identity, Scope.LOG, text, source=source, step=Step.PERFORMANCE, since=since, **more)
+    return rule(identity, Scope.LOG, text, source=source, since=since, **more)
 
 
 def shown(value: object) -> str:

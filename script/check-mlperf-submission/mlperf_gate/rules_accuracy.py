@@ -66,7 +66,7 @@ def repeated_number(text: str) -> str | None:
     return None
 
 
-@rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH, step=Step.ACCURACY)
+@rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH)
 def has_files(scenario: ScenarioView) -> Iterator[Found]:
     for name in NEEDED:
         if join(scenario.accuracy_folder, name) not in scenario.tree.listing.sizes:
@@ -81,17 +81,17 @@ def has_only_files(scenario: ScenarioView) -> Iterator[Found]:
             yield Found(path=path, found="a stray file", allowed=", ".join((*NEEDED, *TOLERATED)))
 
 
-@rule("ACC-003", Scope.SCENARIO, "The detail log can be read to its end.", source=BOTH, step=Step.ACCURACY)
+@rule("ACC-003", Scope.SCENARIO, "The detail log can be read to its end.", source=BOTH)
 def log_is_readable(scenario: ScenarioView) -> Iterator[Found]:
     yield from unreadable(scenario.accuracy_detail)
 
 
-@rule("ACC-004", Scope.SCENARIO, "LoadGen logged no error.", source=BOTH, step=Step.ACCURACY)
+@rule("ACC-004", Scope.SCENARIO, "LoadGen logged no error.", source=BOTH)
 def has_no_errors(scenario: ScenarioView) -> Iterator[Found]:
     yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.errors, "no message with is_error")
 
 
-@rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH, step=Step.ACCURACY)
+@rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH)
 def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
     wanted, log = samples_of(scenario), scenario.accuracy_detail
     if wanted is None or not log.is_usable:
@@ -185,7 +185,7 @@ def is_truncated(scenario: ScenarioView) -> Iterator[Found]:
         yield Found(path=path, found=f"{size} bytes", allowed=f"at most {MAX_LOG_BYTES} bytes")
 
 
-@rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS, step=Step.ACCURACY)
+@rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS)
 def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Found]:
     log, wanted = scenario.accuracy_log, samples_of(scenario)
     if log.is_missing or wanted is None:
@@ -216,8 +216,7 @@ def _whole_log(path: str, text: str, wanted: int) -> Iterator[Found]:
         yield Found(path=path, found=f"responses of {count} samples", allowed=f"those of {wanted} samples")
 
 
-@rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS)
 def counts_agree(scenario: ScenarioView) -> Iterator[Found]:
     wanted, source = samples_of(scenario), scenario.accuracy_text
     for counts in parse_counts(source.text):
@@ -229,8 +228,7 @@ def counts_agree(scenario: ScenarioView) -> Iterator[Found]:
             yield Found(path=source.path, found=found, allowed="a score that is good/total", line=counts.line)
 
 
-@rule("ACC-014", Scope.SCENARIO, "The log is of an accuracy run in the scenario of its folder.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("ACC-014", Scope.SCENARIO, "The log is of an accuracy run in the scenario of its folder.", source=OURS)
 def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
     log = scenario.accuracy_detail
     if not log.is_usable:
@@ -244,8 +242,7 @@ def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
             yield at_key(log, key, wanted)
 
 
-@rule("ACC-015", Scope.SCENARIO, "The pictures or films that a model's rules name are there.", source=NEWER,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("ACC-015", Scope.SCENARIO, "The pictures or films that a model's rules name are there.", source=NEWER)
 def has_extra_files(scenario: ScenarioView) -> Iterator[Found]:
     table = scenario.model.table
     yield from _without(scenario, table.extra_accuracy_files if table else {})
@@ -262,6 +259,6 @@ def _without(scenario: ScenarioView, wanted: Mapping[str, tuple[str, ...]]) -> I
             yield Found(path=path, found=f"without {', '.join(missing)}", allowed=", ".join(names))
 
 
-@rule("ACC-016", Scope.SCENARIO, "No setting is logged twice with two values.", source=OURS, step=Step.ACCURACY)
+@rule("ACC-016", Scope.SCENARIO, "No setting is logged twice with two values.", source=OURS)
 def has_no_conflicts(scenario: ScenarioView) -> Iterator[Found]:
     yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.conflicts, "one value")

@@ -9,7 +9,6 @@ from mlperf_results.verdictlines import PASS, missing_lines
 
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, OLDER, Found, Scope, Severity, rule
-from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, TestView
 
 WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
@@ -37,13 +36,13 @@ def passed(test: TestView) -> bool:
     return PASS in _lines(test.verify_accuracy.text)
 
 
-@rule("TEST-001", Scope.TEST, "The compliance test was made.", source=BOTH, step=Step.COMPLIANCE)
+@rule("TEST-001", Scope.TEST, "The compliance test was made.", source=BOTH)
 def has_folder(test: TestView) -> Iterator[Found]:
     if not _is_there(test):
         yield Found(path=test.folder, found="missing", allowed=f"{test.test} of this model")
 
 
-@rule("TEST-002", Scope.TEST, "The compliance test was verified.", source=BOTH, step=Step.COMPLIANCE)
+@rule("TEST-002", Scope.TEST, "The compliance test was verified.", source=BOTH)
 def has_verification(test: TestView) -> Iterator[Found]:
     files = (
         (_NEEDS_ACCURACY, test.verify_accuracy),
@@ -56,14 +55,14 @@ def has_verification(test: TestView) -> Iterator[Found]:
             yield Found(path=source.path, found=found, allowed="what the verification wrote")
 
 
-@rule("TEST-003", Scope.TEST, "The verification of the speed passed.", source=BOTH, step=Step.COMPLIANCE)
+@rule("TEST-003", Scope.TEST, "The verification of the speed passed.", source=BOTH)
 def performance_passed(test: TestView) -> Iterator[Found]:
     source = test.verify_performance
     if test.test in _NEEDS_PERFORMANCE and source.is_usable and PASS not in source.text:
         yield Found(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
 
 
-@rule("TEST-004", Scope.TEST, "The verification of the responses passed.", source=BOTH, step=Step.COMPLIANCE)
+@rule("TEST-004", Scope.TEST, "The verification of the responses passed.", source=BOTH)
 def responses_passed(test: TestView) -> Iterator[Found]:
     source = test.verify_length if test.test in _NEEDS_LENGTH else test.verify_accuracy
     if not source.is_usable:
@@ -100,7 +99,7 @@ def _scores_agree(test: TestView) -> Iterator[Found]:
 
 
 @rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with what its verdict asks for and no more.",
-      source=OLDER, step=Step.COMPLIANCE)  # fmt: skip
+      source=OLDER)  # fmt: skip
 def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
     if test.test != "TEST01" or not _is_there(test):
         return
@@ -113,8 +112,7 @@ def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
         yield Found(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
 
 
-@rule("TEST-021", Scope.TEST, "The logs of a test's run are there: its verdict follows from them.", source=SUBMIT,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-021", Scope.TEST, "The logs of a test's run are there: its verdict follows from them.", source=SUBMIT)
 def has_logs_of_run(test: TestView) -> Iterator[Found]:
     """Refuses where the test's text says that they must be submitted, as of TEST07 and TEST09.
 
@@ -133,7 +131,7 @@ def has_logs_of_run(test: TestView) -> Iterator[Found]:
             yield Found(path=path, found=found, allowed="the log that LoadGen wrote in the test", severity=severity)
 
 
-@rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER, step=Step.COMPLIANCE)
+@rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER)
 def test06_has_log(test: TestView) -> Iterator[Found]:
     """From v6.1 on the newer checker alone decides, which does not ask for them."""
     path = join(test.folder, f"accuracy/{ACCURACY}")

@@ -19,7 +19,7 @@ _ENOUGH = 20
 """So many responses that are all alike are no chance."""
 
 
-@rule("ACC-017", Scope.SCENARIO, "The accuracy run has the seeds of the round.", source=OURS, step=Step.ACCURACY)
+@rule("ACC-017", Scope.SCENARIO, "The accuracy run has the seeds of the round.", source=OURS)
 def has_seeds(scenario: ScenarioView) -> Iterator[Found]:
     """All zero is LoadGen without its configuration: the order of the samples, which does not change a score."""
     log = scenario.accuracy_detail
@@ -27,7 +27,7 @@ def has_seeds(scenario: ScenarioView) -> Iterator[Found]:
         yield from other_seeds(log, scenario.tree.round)
 
 
-@rule("ACC-018", Scope.SCENARIO, "LoadGen loaded every sample of the accuracy run.", source=OURS, step=Step.ACCURACY)
+@rule("ACC-018", Scope.SCENARIO, "LoadGen loaded every sample of the accuracy run.", source=OURS)
 def loaded_every_sample(scenario: ScenarioView) -> Iterator[Found]:
     log, mark = scenario.accuracy_detail, scenario.tree.register.runs_by_path.get(scenario.accuracy_detail.path)
     if not log.is_usable or mark is None:
@@ -39,8 +39,7 @@ def loaded_every_sample(scenario: ScenarioView) -> Iterator[Found]:
         yield Found(path=log.path, found=f"{mark.loaded_count} samples loaded", allowed=allowed, line=line)
 
 
-@rule("ACC-019", Scope.SCENARIO, "The data set is as large as what was taken from it, in all runs.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("ACC-019", Scope.SCENARIO, "The data set is as large as what was taken from it, in all runs.", source=OURS)
 def data_set_is_large_enough(scenario: ScenarioView) -> Iterator[Found]:
     subject = scenario.subject
     place = (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
@@ -56,7 +55,7 @@ def data_set_is_large_enough(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-020", Scope.SCENARIO, "The figures on a line of accuracy.txt agree, and are of the whole data set.",
-      source=OURS, step=Step.ACCURACY)  # fmt: skip
+      source=OURS)  # fmt: skip
 def figures_agree(scenario: ScenarioView) -> Iterator[Found]:
     wanted, source = samples_of(scenario), scenario.accuracy_text
     for one in parse_statements(source.text):
@@ -68,8 +67,7 @@ def figures_agree(scenario: ScenarioView) -> Iterator[Found]:
             yield Found(path=source.path, found=f"{count.name} {count.count}", allowed=f"{wanted}", line=count.line)
 
 
-@rule("ACC-021", Scope.SCENARIO, "The accuracy log has different samples with different responses.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("ACC-021", Scope.SCENARIO, "The accuracy log has different samples with different responses.", source=OURS)
 def responses_differ(scenario: ScenarioView) -> Iterator[Found]:
     log = scenario.accuracy_log
     indexes = shown_samples(log.text)
@@ -86,7 +84,7 @@ def responses_differ(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-025", Scope.SCENARIO, "The responses of the accuracy log are numbered, each once, up to those of the run.",
-      source=LOADGEN, step=Step.ACCURACY, since=SINCE)  # fmt: skip
+      source=LOADGEN, since=SINCE)  # fmt: skip
 def responses_are_numbered(scenario: ScenarioView) -> Iterator[Found]:
     """LoadGen numbers the samples that it issues from 0 on; MultiStream fills its last query with samples again."""
     log, detail = scenario.accuracy_log, scenario.accuracy_detail

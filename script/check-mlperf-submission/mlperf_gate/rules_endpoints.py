@@ -16,7 +16,6 @@ from mlperf_gate.detaillog import number_of
 from mlperf_gate.documents import JsonFile
 from mlperf_gate.endpoints import AUDITS, EndpointsView, numbers_in
 from mlperf_gate.rulebook import CLOSED, NEWER, OURS, Found, Scope, Severity, rule, shown
-from mlperf_gate.steps import Step
 
 OF_ANY_LAYOUT = (
     "ACC-015", "MEAS-001", "MEAS-002", "MEAS-003", "MEAS-005", "MEAS-007", "MEAS-008", "MEAS-009", "SCEN-004",
@@ -50,7 +49,7 @@ def _of_summary(view: EndpointsView, name: str, found: str, allowed: str) -> Fou
     return Found(path=view.summary.path, found=found, allowed=allowed, line=view.summary.line_of(name.split(".")[0]))
 
 
-@rule("EP-001", Scope.ENDPOINTS, "The round takes this model from an endpoint.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-001", Scope.ENDPOINTS, "The round takes this model from an endpoint.", source=NEWER)
 def model_is_allowed(view: EndpointsView) -> Iterator[Found]:
     table, models = view.table, view.scenario.tree.round.models.values()
     if table is not None and not table.may_be_endpoints:
@@ -59,7 +58,7 @@ def model_is_allowed(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-002", Scope.ENDPOINTS, "The client's three files can be read: the checker ends with an exception otherwise.",
-      source=NEWER, step=Step.ENDPOINTS)  # fmt: skip
+      source=NEWER)  # fmt: skip
 def files_are_readable(view: EndpointsView) -> Iterator[Found]:
     if view.config.source.is_missing or view.config.problem:
         found = view.config.problem or "missing"
@@ -68,7 +67,7 @@ def files_are_readable(view: EndpointsView) -> Iterator[Found]:
     yield from _file(view.scores, "the scores of the accuracy run, a JSON object")
 
 
-@rule("EP-003", Scope.ENDPOINTS, "The run has the seeds of the round.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-003", Scope.ENDPOINTS, "The run has the seeds of the round.", source=NEWER)
 def has_seeds(view: EndpointsView) -> Iterator[Found]:
     """The QSL's seed does not exist there. The client's examples have 42."""
     table = view.scenario.tree.round
@@ -78,7 +77,7 @@ def has_seeds(view: EndpointsView) -> Iterator[Found]:
             yield _of_config(view, name, f"{wanted} (the seeds of {table.name})", *_RUNTIME, name)
 
 
-@rule("EP-004", Scope.ENDPOINTS, "The run was asked to last long enough.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-004", Scope.ENDPOINTS, "The run was asked to last long enough.", source=NEWER)
 def asks_for_duration(view: EndpointsView) -> Iterator[Found]:
     value = number_of(view.setting(*_RUNTIME, "min_duration_ms"))
     if view.config.fields and not (value is not None and value >= FULL_RULES_MIN_DURATION_MS):
@@ -86,8 +85,7 @@ def asks_for_duration(view: EndpointsView) -> Iterator[Found]:
         yield _of_config(view, "min_duration_ms", allowed, *_RUNTIME, "min_duration_ms")
 
 
-@rule("EP-005", Scope.ENDPOINTS, "The configuration is of the scenario of its folder.", source=NEWER,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-005", Scope.ENDPOINTS, "The configuration is of the scenario of its folder.", source=NEWER)
 def type_is_that_of_folder(view: EndpointsView) -> Iterator[Found]:
     """In a folder Interactive the checker does not look at it."""
     kind, types = view.setting("type"), _TYPES.get(view.scenario.scenario or "")
@@ -99,8 +97,7 @@ def type_is_that_of_folder(view: EndpointsView) -> Iterator[Found]:
         yield dataclasses.replace(found, source=OURS if view.scenario.scenario == "Interactive" else "")
 
 
-@rule("EP-006", Scope.ENDPOINTS, "Token latencies are in the bounds of the folder's scenario.", source=NEWER,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-006", Scope.ENDPOINTS, "Token latencies are in the bounds of the folder's scenario.", source=NEWER)
 def token_latencies(view: EndpointsView) -> Iterator[Found]:
     limits = view.table.token_latency_ns.get(view.scenario.scenario or "") if view.table else None
     for metric, limit in (limits or {}).items():
@@ -110,8 +107,7 @@ def token_latencies(view: EndpointsView) -> Iterator[Found]:
             yield _of_summary(view, metric, f"{name} = {value}", f"below {limit:g} ns")
 
 
-@rule("EP-007", Scope.ENDPOINTS, "Latencies are in the bounds of the folder's scenario.", source=NEWER,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-007", Scope.ENDPOINTS, "Latencies are in the bounds of the folder's scenario.", source=NEWER)
 def latencies(view: EndpointsView) -> Iterator[Found]:
     table = view.table
     if table is None or table.needs_token_latencies:
@@ -138,14 +134,14 @@ def published_figure(view: EndpointsView) -> tuple[str, float | None]:
     return "n_samples_issued / duration_ns", rate
 
 
-@rule("EP-008", Scope.ENDPOINTS, "The summary has the scenario's figure.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-008", Scope.ENDPOINTS, "The summary has the scenario's figure.", source=NEWER)
 def has_figure(view: EndpointsView) -> Iterator[Found]:
     name, value = published_figure(view)
     if view.summary.is_usable and not (value is not None and value > 0):
         yield _of_summary(view, name, f"{name} = {value}", "a number above 0")
 
 
-@rule("EP-009", Scope.ENDPOINTS, "The accuracy run covers the whole data set.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-009", Scope.ENDPOINTS, "The accuracy run covers the whole data set.", source=NEWER)
 def covers_data_set(view: EndpointsView) -> Iterator[Found]:
     if view.table is None or not view.scores.is_usable:
         return
@@ -165,13 +161,13 @@ def _samples(entry: object) -> float:
     return number_of(entry.get("total_samples") if entry.get("total_samples") is not None else issued) or 0.0
 
 
-@rule("EP-010", Scope.ENDPOINTS, "There is a score.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-010", Scope.ENDPOINTS, "There is a score.", source=NEWER)
 def has_score(view: EndpointsView) -> Iterator[Found]:
     if view.scores.is_usable and not any(one.get("score") is not None for one in view.entries):
         yield Found(path=view.scores.path, found="no score in accuracy_scores", allowed="a score of each data set")
 
 
-@rule("EP-011", Scope.ENDPOINTS, "The score reaches its target.", source=OURS, step=Step.ENDPOINTS, divisions=CLOSED)
+@rule("EP-011", Scope.ENDPOINTS, "The score reaches its target.", source=OURS, divisions=CLOSED)
 def score_reaches_target(view: EndpointsView) -> Iterator[Found]:
     """The checker compares the score of qwen3-vl only."""
     table = view.table
@@ -213,8 +209,7 @@ def _like(value: float, limit: float) -> float:
     return value * 100 if limit > _PERCENT >= value else value
 
 
-@rule("EP-012", Scope.ENDPOINTS, "The compliance tests that the client can make passed.", source=NEWER,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-012", Scope.ENDPOINTS, "The compliance tests that the client can make passed.", source=NEWER)
 def audits_passed(view: EndpointsView) -> Iterator[Found]:
     for test, audit in view.audits.items():
         if audit.is_missing and test != "TEST04":
@@ -227,7 +222,7 @@ def audits_passed(view: EndpointsView) -> Iterator[Found]:
             yield Found(path=audit.path, found=found, allowed=allowed, line=audit.line_of("passed"))
 
 
-@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER, step=Step.ENDPOINTS)
+@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER)
 def answers_are_as_long(view: EndpointsView) -> Iterator[Found]:
     limits = view.table.test_limits.get("TEST09") if view.table else None
     value = view.figure("output_sequence_lengths", "avg")
@@ -238,7 +233,7 @@ def answers_are_as_long(view: EndpointsView) -> Iterator[Found]:
         yield _of_summary(view, "output_sequence_lengths", f"output_sequence_lengths.avg = {value}", allowed)
 
 
-@rule("EP-014", Scope.ENDPOINTS, "The run did last long enough.", source=OURS, step=Step.ENDPOINTS)
+@rule("EP-014", Scope.ENDPOINTS, "The run did last long enough.", source=OURS)
 def lasted(view: EndpointsView) -> Iterator[Found]:
     duration, needed_s = view.figure("duration_ns"), FULL_RULES_MIN_DURATION_MS / 1000
     if view.summary.is_usable and not (duration is not None and duration >= needed_s * _SECOND_NS):
@@ -246,7 +241,7 @@ def lasted(view: EndpointsView) -> Iterator[Found]:
         yield _of_summary(view, "duration_ns", found, f"at least {needed_s:g} s")
 
 
-@rule("EP-015", Scope.ENDPOINTS, "The run came to its end.", source=OURS, step=Step.ENDPOINTS)
+@rule("EP-015", Scope.ENDPOINTS, "The run came to its end.", source=OURS)
 def came_to_end(view: EndpointsView) -> Iterator[Found]:
     state = view.summary.fields.get("state")
     if view.summary.is_usable and state != "complete":
@@ -255,7 +250,7 @@ def came_to_end(view: EndpointsView) -> Iterator[Found]:
         yield _of_summary(view, "complete", "complete = false: figures of a part of the run", "true")
 
 
-@rule("EP-016", Scope.ENDPOINTS, "No sample failed, and each was answered.", source=OURS, step=Step.ENDPOINTS)
+@rule("EP-016", Scope.ENDPOINTS, "No sample failed, and each was answered.", source=OURS)
 def nothing_failed(view: EndpointsView) -> Iterator[Found]:
     keys = ("n_samples_issued", "n_samples_completed", "n_samples_failed")
     issued, completed, failed = (view.figure(key) for key in keys)
@@ -264,16 +259,14 @@ def nothing_failed(view: EndpointsView) -> Iterator[Found]:
         yield _of_summary(view, "n_samples_failed", found, "as many completed as issued, none failed")
 
 
-@rule("EP-017", Scope.ENDPOINTS, "The run used every sample of the performance set.", source=OURS,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-017", Scope.ENDPOINTS, "The run used every sample of the performance set.", source=OURS)
 def issued_enough(view: EndpointsView) -> Iterator[Found]:
     issued, wanted = view.figure("n_samples_issued"), view.table.performance_samples if view.table else 0
     if view.summary.is_usable and issued is not None and issued < wanted:
         yield _of_summary(view, "n_samples_issued", f"n_samples_issued = {issued:g}", f"at least {wanted}")
 
 
-@rule("EP-018", Scope.ENDPOINTS, "The rates follow from the samples and the duration.", source=OURS,
-      step=Step.ENDPOINTS)  # fmt: skip
+@rule("EP-018", Scope.ENDPOINTS, "The rates follow from the samples and the duration.", source=OURS)
 def rates_follow(view: EndpointsView) -> Iterator[Found]:
     completed, qps = view.figure("n_samples_completed"), view.figure("qps")
     window = view.figure("legacy_loadgen_window_duration_ns")
@@ -290,7 +283,7 @@ def rates_follow(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-019", Scope.ENDPOINTS, "The result says which client made it, and when.", source=OURS,
-      step=Step.ENDPOINTS, severity=Severity.WARNING)  # fmt: skip
+      severity=Severity.WARNING)  # fmt: skip
 def has_provenance(view: EndpointsView) -> Iterator[Found]:
     """A warning: the client of ea332753 writes 0 for the time, and null for the commit of an installed package."""
     if not view.summary.is_usable:
@@ -303,8 +296,8 @@ def has_provenance(view: EndpointsView) -> Iterator[Found]:
         yield _of_summary(view, "test_started_at", found, "when the run began")
 
 
-@rule("EP-020", Scope.ENDPOINTS, "Percentiles are there in both forms, and the estimates are not better.",
-      source=OURS, step=Step.ENDPOINTS, severity=Severity.WARNING)  # fmt: skip
+@rule("EP-020", Scope.ENDPOINTS, "Percentiles are there in both forms, and the estimates are not better.", source=OURS,
+      severity=Severity.WARNING)  # fmt: skip
 def percentiles_are_both_there(view: EndpointsView) -> Iterator[Found]:
     """An early-stopping estimate of p99 is the latency of a later query than p99 itself."""
     for metric in ("latency", "ttft", "tpot"):

@@ -21,7 +21,6 @@ from mlperf_gate.derivation import (
 )
 from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.rulebook import OURS, SINCE, Found, Scope, Severity, log_rule, rule
-from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView
 
 _SUM_OVERFLOWS = 2.0**63
@@ -181,8 +180,7 @@ def offline_fills_run(run: RunView) -> Iterator[Found]:
             yield contradiction(log, "result_max_latency_ns", text, "the same time")
 
 
-@rule("FIG-011", Scope.RUN, "A stream spends its run on queries.", source=OURS, step=Step.PERFORMANCE, since=SINCE,
-      severity=Severity.WARNING)  # fmt: skip
+@rule("FIG-011", Scope.RUN, "A stream spends its run on queries.", source=OURS, since=SINCE, severity=Severity.WARNING)
 def stream_is_busy(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         mean = _STREAM_MEANS.get(log.scenario or "")

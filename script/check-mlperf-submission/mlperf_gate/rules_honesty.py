@@ -75,7 +75,7 @@ def _parts(flags: Mapping[str, object]) -> list[object]:
     return [flags.get("model"), flags.get("dataset"), flags.get("backend", False)]
 
 
-@rule("SYN-001", Scope.SCENARIO, "The result is of real weights and real data.", source=OURS, step=Step.ACCURACY)
+@rule("SYN-001", Scope.SCENARIO, "The result is of real weights and real data.", source=OURS)
 def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
     own = scenario.measurements.fields.get(OWN_KEY)
     flags = own.get("is_synthetic") if isinstance(own, dict) else own
@@ -91,8 +91,7 @@ def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
                 yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
-@rule("SYN-002", Scope.SYSTEM, "The system is not described as one with synthetic results.", source=OURS,
-      step=Step.SYSTEM)  # fmt: skip
+@rule("SYN-002", Scope.SYSTEM, "The system is not described as one with synthetic results.", source=OURS)
 def system_is_not_synthetic(system: SystemView) -> Iterator[Found]:
     source = system.description.source
     for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
@@ -116,8 +115,7 @@ def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Foun
             yield Found(path=source.path, found=label, allowed=allowed, line=source.line_of(label))
 
 
-@rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS)
 def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
     system = scenario.model.system.system
     for source in (scenario.readme, scenario.measurements.source):
@@ -128,8 +126,7 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
         yield Found(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
 
 
-@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS,
-      step=Step.TREE)  # fmt: skip
+@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS)
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
     listing, all_known, places = owner.tree.listing, owner.tree.options.known, 0
     for path in listing.below(owner.folder):

@@ -101,10 +101,8 @@ def runs_are_of_one_sut(scenario: ScenarioView) -> Iterator[Found]:
                 yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
 
 
-@rule(
-    "IDENT-004", Scope.SCENARIO, "The runs of a result were made with one LoadGen.", source=OURS,
-    step=Step.PERFORMANCE, severity=Severity.WARNING,
-)  # fmt: skip
+@rule("IDENT-004", Scope.SCENARIO, "The runs of a result were made with one LoadGen.", source=OURS,
+      step=Step.PERFORMANCE, severity=Severity.WARNING)  # fmt: skip
 def runs_have_one_loadgen(scenario: ScenarioView) -> Iterator[Found]:
     runs = _runs(scenario)
     for key in ("loadgen_version", "loadgen_file_sha1"):
@@ -127,8 +125,7 @@ def build_is_one(scenario: ScenarioView) -> Iterator[Found]:
                 yield _at(mark, found, f"{shown(other.fields.get(key))}, which that build has in {other.path}")
 
 
-@rule("IDENT-006", Scope.SCENARIO, "No run is older than the LoadGen that made it.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
+@rule("IDENT-006", Scope.SCENARIO, "No run is older than the LoadGen that made it.", source=OURS, step=Step.PERFORMANCE)
 def run_is_newer_than_its_loadgen(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
         begin, build = _moment(mark.text("test_datetime")), _moment(mark.text("loadgen_build_date_utc"))
@@ -144,8 +141,7 @@ def _moment(text: str | None) -> datetime | None:
         return None
 
 
-@rule("IDENT-007", Scope.SCENARIO, "The logged responses are of this task, and of this run.", source=OURS,
-      step=Step.ACCURACY)  # fmt: skip
+@rule("IDENT-007", Scope.SCENARIO, "The logged responses are of this task, and of this run.", source=OURS)
 def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
     register = _register(scenario)
     for mark in register.responses_by_folder.get(_folder(scenario), ()):

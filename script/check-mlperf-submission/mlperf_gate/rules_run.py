@@ -35,7 +35,7 @@ def _asks(run: RunView, key: str, minimum: float) -> Iterator[Found]:
         yield at_key(run.detail, key, f"at least {minimum:g}")
 
 
-@rule("RUN-001", Scope.RUN, "A performance run has its two logs.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-001", Scope.RUN, "A performance run has its two logs.", source=BOTH)
 def has_logs(run: RunView) -> Iterator[Found]:
     for name in NEEDED:
         if join(run.folder, name) not in run.scenario.tree.listing.sizes:
@@ -51,18 +51,18 @@ def has_only_logs(run: RunView) -> Iterator[Found]:
             yield Found(path=join(run.folder, name), found="a stray file", allowed=", ".join(sorted(known)))
 
 
-@rule("RUN-003", Scope.RUN, "The detail log can be read to its end.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-003", Scope.RUN, "The detail log can be read to its end.", source=BOTH)
 def log_is_readable(run: RunView) -> Iterator[Found]:
     yield from unreadable(run.detail)
 
 
-@rule("RUN-004", Scope.RUN, "LoadGen calls the run VALID.", source=OLDER, step=Step.PERFORMANCE)
+@rule("RUN-004", Scope.RUN, "LoadGen calls the run VALID.", source=OLDER)
 def is_valid(run: RunView) -> Iterator[Found]:
     if run.detail.is_usable and run.detail.values.get("result_validity") != "VALID":
         yield at_key(run.detail, "result_validity", "VALID")
 
 
-@rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS, step=Step.PERFORMANCE)
+@rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS)
 def summary_agrees(run: RunView) -> Iterator[Found]:
     if run.summary.is_missing:
         return
@@ -73,7 +73,7 @@ def summary_agrees(run: RunView) -> Iterator[Found]:
         yield Found(path=run.summary.path, found=found, allowed="Result is : VALID", line=line)
 
 
-@rule("RUN-006", Scope.RUN, "LoadGen logged no error.", source=OLDER, step=Step.PERFORMANCE)
+@rule("RUN-006", Scope.RUN, "LoadGen logged no error.", source=OLDER)
 def has_no_errors(run: RunView) -> Iterator[Found]:
     yield from messages(run.detail, run.detail.errors, "no message with is_error")
     count = run.detail.number("num_errors")
@@ -81,31 +81,28 @@ def has_no_errors(run: RunView) -> Iterator[Found]:
         yield at_key(run.detail, "num_errors", "0")
 
 
-@rule("RUN-007", Scope.RUN, "The run has the seeds of the round.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-007", Scope.RUN, "The run has the seeds of the round.", source=BOTH)
 def has_seeds(run: RunView) -> Iterator[Found]:
     if not run.detail.is_usable or run.test in _OTHER_SEEDS:
         return
     yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has LoadGen builds of its own")
 
 
-@rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH)
 def has_samples_in_memory(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     if table is not None:
         yield from _asks(run, "effective_performance_sample_count", table.performance_samples)
 
 
-@rule("RUN-009", Scope.RUN, "The run was asked to last long enough.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-009", Scope.RUN, "The run was asked to last long enough.", source=BOTH)
 def asks_for_duration(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     if table is not None and table.min_duration_ms:
         yield from _asks(run, "effective_min_duration_ms", table.min_duration_ms)
 
 
-@rule(
-    "RUN-010", Scope.RUN, "The run did last long enough, from power_begin to power_end.", source=OURS,
-    step=Step.PERFORMANCE,
-)  # fmt: skip
+@rule("RUN-010", Scope.RUN, "The run did last long enough, from power_begin to power_end.", source=OURS)
 def lasted(run: RunView) -> Iterator[Found]:
     table, elapsed = run.scenario.model.table, run.detail.elapsed_s
     if table is None or not table.min_duration_ms or not run.detail.is_usable:
@@ -121,14 +118,13 @@ def lasted(run: RunView) -> Iterator[Found]:
         yield contradiction(run.detail, "power_end", found, f"at least {needed:g} s by the log's own clock")
 
 
-@rule("RUN-011", Scope.RUN, "Early stopping was satisfied.", source=NEWER, step=Step.PERFORMANCE)
+@rule("RUN-011", Scope.RUN, "Early stopping was satisfied.", source=NEWER)
 def early_stopping_was_met(run: RunView) -> Iterator[Found]:
     if run.detail.scenario in _EARLY_STOPPING and run.detail.values.get("early_stopping_met") is not True:
         yield at_key(run.detail, "early_stopping_met", "true")
 
 
-@rule("RUN-012", Scope.RUN, "The latency target is not looser than the benchmark's.", source=BOTH,
-      step=Step.PERFORMANCE)  # fmt: skip
+@rule("RUN-012", Scope.RUN, "The latency target is not looser than the benchmark's.", source=BOTH)
 def latency_target_is_kept(run: RunView) -> Iterator[Found]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     limit = None if table is None or scenario is None else table.latency_ns.get(scenario)
@@ -144,24 +140,22 @@ def latency_target_is_kept(run: RunView) -> Iterator[Found]:
         yield dataclasses.replace(at_key(run.detail, _P99, f"at most {limit:g}"), source=BY_FOLDER)
 
 
-@rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH)
 def offline_has_samples(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     if table is not None and run.detail.scenario == "Offline" and table.offline_min_samples:
         yield from _asks(run, "effective_samples_per_query", table.offline_min_samples)
 
 
-@rule("RUN-014", Scope.RUN, "An Offline run has enough queries.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-014", Scope.RUN, "An Offline run has enough queries.", source=BOTH)
 def has_queries(run: RunView) -> Iterator[Found]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     if table is not None and scenario is not None and table.min_queries.get(scenario):
         yield from _asks(run, "effective_min_query_count", table.min_queries[scenario])
 
 
-@rule(
-    "RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is asked for and legal.",
-    source=RULES_TEXT, step=Step.PERFORMANCE,
-)  # fmt: skip
+@rule("RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is asked for and legal.",
+      source=RULES_TEXT)  # fmt: skip
 def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
     folder, logged = run.scenario.scenario, run.detail.scenario
     if not run.detail.is_usable or folder is None or logged == folder:
@@ -180,14 +174,14 @@ def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
         yield at_key(run.detail, "early_stopping_latency_ms", "an estimate (662 queries at least)")
 
 
-@rule("RUN-016", Scope.RUN, "The log is of a performance run.", source=OURS, step=Step.PERFORMANCE)
+@rule("RUN-016", Scope.RUN, "The log is of a performance run.", source=OURS)
 def mode_is_performance(run: RunView) -> Iterator[Found]:
     mode = run.detail.values.get("effective_test_mode")
     if run.detail.is_usable and mode not in ("PerformanceOnly", "SubmissionRun"):
         yield at_key(run.detail, "effective_test_mode", "PerformanceOnly")
 
 
-@rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH)
 def has_figure(run: RunView) -> Iterator[Found]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     if table is None or not run.detail.is_usable:
@@ -201,8 +195,7 @@ def has_figure(run: RunView) -> Iterator[Found]:
         yield at_key(run.detail, key, "a number above 0")
 
 
-@rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER,
-      step=Step.PERFORMANCE)  # fmt: skip
+@rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER)
 def issues_equally(run: RunView) -> Iterator[Found]:
     table, key = run.scenario.model.table, "effective_sample_concatenate_permutation"
     is_needed = table is not None and table.needs_equal_issue and run.detail.is_usable
@@ -210,8 +203,7 @@ def issues_equally(run: RunView) -> Iterator[Found]:
         yield at_key(run.detail, key, "true")
 
 
-@rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH,
-      step=Step.PERFORMANCE)  # fmt: skip
+@rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH)
 def token_latencies(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     if table is None or not table.needs_token_latencies or not run.detail.is_usable:
@@ -234,7 +226,7 @@ def token_latencies(run: RunView) -> Iterator[Found]:
             yield dataclasses.replace(found, source=BY_FOLDER if scenario == "Interactive" else "")
 
 
-@rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH, step=Step.PERFORMANCE)
+@rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH)
 def network_sut_is_named(run: RunView) -> Iterator[Found]:
     value = run.scenario.model.system.description.fields.get("is_network")
     is_networked = isinstance(value, str) and value.lower() == "true" and run.detail.is_usable
@@ -242,15 +234,12 @@ def network_sut_is_named(run: RunView) -> Iterator[Found]:
         yield at_key(run.detail, "sut_name", 'a name with "Network SUT"')
 
 
-@rule("RUN-021", Scope.RUN, "No setting or result is logged twice with two values.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
+@rule("RUN-021", Scope.RUN, "No setting or result is logged twice with two values.", source=OURS)
 def has_no_conflicts(run: RunView) -> Iterator[Found]:
     yield from messages(run.detail, run.detail.conflicts, "one value")
 
 
-@rule(
-    "RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK,
-)  # fmt: skip
+@rule("RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK)
 def power_is_not_checked(run: RunView) -> Iterator[Found]:
     folder = join(run.scenario.folder, "performance/power")
     if not run.test and folder in run.scenario.tree.listing.folders:

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from mlperf_results.scorelines import EXAMPLES, parse_scores, unplain_scores
 
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
-from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView
 
 _NUMPY = "the number alone, as print(float(score)) writes it"
 
 
-@rule("ACC-006", Scope.SCENARIO, "accuracy.txt has a line for every metric.", source=OLDER, step=Step.ACCURACY)
+@rule("ACC-006", Scope.SCENARIO, "accuracy.txt has a line for every metric.", source=OLDER)
 def has_scores(scenario: ScenarioView) -> Iterator[Found]:
     table, source = scenario.model.table, scenario.accuracy_text
     if source.problem:
@@ -32,9 +31,7 @@ def has_scores(scenario: ScenarioView) -> Iterator[Found]:
             yield Found(path=source.path, found=f"no line for {limit.metric}", allowed=f"for example: {allowed}")
 
 
-@rule(
-    "ACC-007", Scope.SCENARIO, "Every score reaches its target.", source=BOTH, step=Step.ACCURACY, divisions=CLOSED
-)  # fmt: skip
+@rule("ACC-007", Scope.SCENARIO, "Every score reaches its target.", source=BOTH, divisions=CLOSED)
 def reaches_targets(scenario: ScenarioView) -> Iterator[Found]:
     table, source = scenario.model.table, scenario.accuracy_text
     for limit in table.targets_in(scenario.scenario or "") if table else ():
@@ -44,9 +41,7 @@ def reaches_targets(scenario: ScenarioView) -> Iterator[Found]:
                 yield Found(path=source.path, found=found, allowed=f"at least {limit.value:g}", line=score.line)
 
 
-@rule(
-    "ACC-008", Scope.SCENARIO, "No score is above its upper limit.", source=BOTH, step=Step.ACCURACY, divisions=CLOSED
-)  # fmt: skip
+@rule("ACC-008", Scope.SCENARIO, "No score is above its upper limit.", source=BOTH, divisions=CLOSED)
 def keeps_upper_limits(scenario: ScenarioView) -> Iterator[Found]:
     table, source = scenario.model.table, scenario.accuracy_text
     for limit in table.upper_limits if table else ():
@@ -66,7 +61,7 @@ def _metrics(scenario: ScenarioView) -> tuple[str, ...]:
 
 
 @rule("ACC-022", Scope.SCENARIO, "Each score is a plain number: the checker reads others in part, or not at all.",
-      source=NEWER, step=Step.ACCURACY)  # fmt: skip
+      source=NEWER)  # fmt: skip
 def scores_are_plain(scenario: ScenarioView) -> Iterator[Found]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):
@@ -76,7 +71,7 @@ def scores_are_plain(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-023", Scope.SCENARIO, "accuracy.txt has one score of each metric: which of two counts is luck.",
-      source=NEWER, step=Step.ACCURACY, since="v6.1", divisions=CLOSED)  # fmt: skip
+      source=NEWER, since="v6.1", divisions=CLOSED)  # fmt: skip
 def has_one_score(scenario: ScenarioView) -> Iterator[Found]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):
@@ -88,7 +83,7 @@ def has_one_score(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-024", Scope.SCENARIO, "Every score reaches what the rules ask where the checker asks another thing.",
-      source=OURS, step=Step.ACCURACY, divisions=CLOSED)  # fmt: skip
+      source=OURS, divisions=CLOSED)  # fmt: skip
 def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Found]:
     table, source = scenario.model.table, scenario.accuracy_text
     asked = {limit.metric for limit in table.targets_in(scenario.scenario or "")} if table else set()

@@ -32,7 +32,6 @@ from mlperf_gate.rulebook import (
     rule,
     shown,
 )
-from mlperf_gate.steps import Step
 from mlperf_gate.userconf import Asked, asked_for
 from mlperf_gate.views import RunView
 
@@ -211,14 +210,13 @@ def _issued_too_late(log: DetailLog) -> Iterator[Found]:
         yield contradiction(log, "effective_max_duration_ms", text, "0, or a run that it did not end")
 
 
-@rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, since=SINCE)
 def has_no_test_settings(run: RunView) -> Iterator[Found]:
     yield from _off(run, ("performance_issue_same", "performance_issue_unique", "performance_issue_same_index"))
 
 
-@rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, step=Step.PERFORMANCE,
-      since=SINCE, severity=Severity.WARNING)  # fmt: skip
+@rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, since=SINCE,
+      severity=Severity.WARNING)  # fmt: skip
 def logs_no_responses(run: RunView) -> Iterator[Found]:
     """A warning, because it can only cost speed: LoadGen draws the samples to log from a seed of its own, takes each
     completion time before it copies a response, and issues the same queries at the same times. (SampleComplete in
@@ -235,7 +233,7 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
 
 
 @rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
-      step=Step.PERFORMANCE, since="v5.0", divisions=CLOSED)  # fmt: skip
+      since="v5.0", divisions=CLOSED)  # fmt: skip
 def has_round_settings(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     for log in usable(run):
@@ -251,8 +249,8 @@ def has_round_settings(run: RunView) -> Iterator[Found]:
                 )
 
 
-@rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH,
-      step=Step.PERFORMANCE, since="v5.0", divisions=CLOSED)  # fmt: skip
+@rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH, since="v5.0",
+      divisions=CLOSED)  # fmt: skip
 def token_targets_are_kept(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     limits = {} if table is None else table.token_latency_ns.get(run.scenario.scenario or "", {})
@@ -265,7 +263,7 @@ def token_targets_are_kept(run: RunView) -> Iterator[Found]:
 
 
 @rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
-      step=Step.PERFORMANCE, since="v5.0")  # fmt: skip
+      since="v5.0")  # fmt: skip
 def user_conf_is_legal(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for one in _asked(run):
@@ -275,8 +273,8 @@ def user_conf_is_legal(run: RunView) -> Iterator[Found]:
                 yield Found(path=run.scenario.user_conf.path, found=one.text, allowed=allowed, line=one.line)
 
 
-@rule("SET-012", Scope.RUN, "The log was made with the settings of user.conf.", source=LOADGEN,
-      step=Step.PERFORMANCE, since="v5.0", severity=Severity.WARNING)  # fmt: skip
+@rule("SET-012", Scope.RUN, "The log was made with the settings of user.conf.", source=LOADGEN, since="v5.0",
+      severity=Severity.WARNING)  # fmt: skip
 def user_conf_was_used(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for one in _asked(run):

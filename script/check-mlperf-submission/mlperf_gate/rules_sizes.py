@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from mlperf_gate.documents import READ_LIMIT_BYTES, limit_of
 from mlperf_gate.rulebook import OURS, Found, Scope, rule
-from mlperf_gate.steps import Step
 from mlperf_gate.views import TreeView, divisions_of
 
 _PARSED = ("results", "measurements", "compliance", "systems")
 
 
-@rule("SIZE-001", Scope.TREE, "No log or description is larger than such files are.", source=OURS, step=Step.TREE)
+@rule("SIZE-001", Scope.TREE, "No log or description is larger than such files are.", source=OURS)
 def sizes_are_of_kind(tree: TreeView) -> Iterator[Found]:
     divisions = divisions_of(tree)
     for path, size in tree.listing.sizes.items():

@@ -50,13 +50,13 @@ def _at(document: JsonFile, field: str, allowed: str) -> Found:
     )
 
 
-@rule("SYS-001", Scope.SYSTEM, "Each system with results is described.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-001", Scope.SYSTEM, "Each system with results is described.", source=BOTH)
 def is_described(system: SystemView) -> Iterator[Found]:
     if system.description.is_missing:
         yield Found(path=system.description.path, found="missing", allowed="a description of the system")
 
 
-@rule("SYS-002", Scope.SYSTEM, "The description is a JSON object.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-002", Scope.SYSTEM, "The description is a JSON object.", source=BOTH)
 def is_json(system: SystemView) -> Iterator[Found]:
     if system.description.problem:
         yield Found(path=system.description.path, found=system.description.problem, allowed="a JSON object")
@@ -67,7 +67,7 @@ def _required(system: SystemView) -> tuple[str, ...]:
     return (*KEYS, *(NETWORK_FIELDS if is_networked else ()))
 
 
-@rule("SYS-003", Scope.SYSTEM, "The description has every field.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-003", Scope.SYSTEM, "The description has every field.", source=BOTH)
 def has_fields(system: SystemView) -> Iterator[Found]:
     document = system.description
     for field in _required(system) if document.is_usable else ():
@@ -75,7 +75,7 @@ def has_fields(system: SystemView) -> Iterator[Found]:
             yield Found(path=document.path, found=f"no field {field}", allowed="all fields, some may be empty")
 
 
-@rule("SYS-004", Scope.SYSTEM, "The fields that matter say something.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-004", Scope.SYSTEM, "The fields that matter say something.", source=BOTH)
 def fields_say_something(system: SystemView) -> Iterator[Found]:
     for field in MEANINGFUL:
         if field in system.description.fields and not system.description.fields[field]:
@@ -84,33 +84,33 @@ def fields_say_something(system: SystemView) -> Iterator[Found]:
             yield found
 
 
-@rule("SYS-005", Scope.SYSTEM, "The status is one of three.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-005", Scope.SYSTEM, "The status is one of three.", source=BOTH)
 def status_is_known(system: SystemView) -> Iterator[Found]:
     if system.description.is_usable and _lower(system.description.fields.get("status")) not in STATUS:
         yield _at(system.description, "status", ", ".join(STATUS))
 
 
-@rule("SYS-006", Scope.SYSTEM, "The category is one of the known ones.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-006", Scope.SYSTEM, "The category is one of the known ones.", source=BOTH)
 def category_is_known(system: SystemView) -> Iterator[Found]:
     if system.description.is_usable and system.description.fields.get("system_type") not in CATEGORIES:
         yield _at(system.description, "system_type", " | ".join(CATEGORIES))
 
 
-@rule("SYS-007", Scope.SYSTEM, "The description names the submitter of its folder.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-007", Scope.SYSTEM, "The description names the submitter of its folder.", source=BOTH)
 def submitter_agrees(system: SystemView) -> Iterator[Found]:
     document, owner = system.description, system.owner.submitter
     if document.is_usable and _lower(document.fields.get("submitter")) != owner.lower():
         yield _at(document, "submitter", owner)
 
 
-@rule("SYS-008", Scope.SYSTEM, "The description names the division of its folder.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-008", Scope.SYSTEM, "The description names the division of its folder.", source=BOTH)
 def division_agrees(system: SystemView) -> Iterator[Found]:
     document, division = system.description, system.owner.division
     if document.is_usable and document.fields.get("division") != division:
         yield _at(document, "division", division)
 
 
-@rule("SYS-009", Scope.SYSTEM, "is_network is a text that fits the division.", source=BOTH, step=Step.SYSTEM)
+@rule("SYS-009", Scope.SYSTEM, "is_network is a text that fits the division.", source=BOTH)
 def network_agrees(system: SystemView) -> Iterator[Found]:
     document, division = system.description, system.owner.division
     value = document.fields.get("is_network")
@@ -124,7 +124,7 @@ def network_agrees(system: SystemView) -> Iterator[Found]:
         yield _at(document, "is_network", '"True" in the network division, absent in the closed one')
 
 
-@rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER, step=Step.SYSTEM)
+@rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER)
 def counts_are_numbers(system: SystemView) -> Iterator[Found]:
     for field in _COUNTS:
         value = system.description.fields.get(field)
@@ -133,7 +133,7 @@ def counts_are_numbers(system: SystemView) -> Iterator[Found]:
             yield _at(system.description, field, "a whole number, or a text of one")
 
 
-@rule("SYS-011", Scope.SYSTEM, "Names and notes are texts.", source=OLDER, step=Step.SYSTEM)
+@rule("SYS-011", Scope.SYSTEM, "Names and notes are texts.", source=OLDER)
 def texts_are_texts(system: SystemView) -> Iterator[Found]:
     fields = system.description.fields
     for field in (*_TEXTS, *_NOTES):
@@ -141,7 +141,7 @@ def texts_are_texts(system: SystemView) -> Iterator[Found]:
             yield _at(system.description, field, "a text")
 
 
-@rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER, step=Step.TREE)
+@rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER)
 def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
     folder = as_text(owner.paths.systems_folder)
     for name in owner.tree.listing.files_in(folder):
@@ -149,8 +149,7 @@ def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
             yield Found(path=join(folder, name), found="no results of this system", allowed="a folder in results/")
 
 
-@rule("SYS-013", Scope.SYSTEM, "The capacity of the power supplies is a number of watts.", source=NEWER,
-      step=Step.SYSTEM, since="v6.1")  # fmt: skip
+@rule("SYS-013", Scope.SYSTEM, "The capacity of the power supplies is a number of watts.", source=NEWER, since="v6.1")
 def power_capacity_is_number(system: SystemView) -> Iterator[Found]:
     """Optional: system_power_capacity, or SYSTEM_power.yaml, on which the checker stumbles where it is no YAML."""
     value = system.description.fields.get("system_power_capacity")
@@ -207,10 +206,9 @@ def has_readme(scenario: ScenarioView) -> Iterator[Found]:
     yield from _not_empty(scenario, "README.md")
 
 
-@rule(
-    "MEAS-006", Scope.SCENARIO, "LoadGen's own settings lie beside the result.",
-    source="tools/submission/submission_checker.py of mlcommons/inference, tag v4.0", step=Step.TREE, until="v4.0",
-)  # fmt: skip
+@rule("MEAS-006", Scope.SCENARIO, "LoadGen's own settings lie beside the result.",
+      source="tools/submission/submission_checker.py of mlcommons/inference, tag v4.0", step=Step.TREE,
+      until="v4.0")  # fmt: skip
 def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
     yield from _not_empty(scenario, "mlperf.conf")
 

@@ -58,8 +58,7 @@ _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_d
 """Those that the script writes in each of its two ways."""
 
 
-@rule("TEST-007", Scope.TEST, "The run of a compliance test was made with the settings of its test.", source=_AUDIT,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-007", Scope.TEST, "The run of a compliance test was made with the settings of its test.", source=_AUDIT)
 def has_settings_of_test(test: TestView) -> Iterator[Found]:
     log = test.run.detail
     if not log.is_usable or test.test not in (*_COMPARED, "TEST06"):
@@ -121,8 +120,7 @@ def _score_of(run: RunView) -> RunScore | None:
     )
 
 
-@rule("TEST-008", Scope.TEST, "The test's run is as fast as its rules allow, by the logs of both runs.", source=BOTH,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-008", Scope.TEST, "The test's run is as fast as its rules allow, by the logs of both runs.", source=BOTH)
 def speed_is_allowed(test: TestView) -> Iterator[Found]:
     scores = _score_of(test.submitted), _score_of(test.run)
     if test.test in _COMPARED and scores[0] and scores[1]:
@@ -132,8 +130,7 @@ def speed_is_allowed(test: TestView) -> Iterator[Found]:
             yield Found(path=test.run.detail.path, found="; ".join(verdict.lines), allowed=allowed)
 
 
-@rule("TEST-009", Scope.TEST, "verify_performance.txt has the figures of the two logs.", source=OURS,
-      step=Step.COMPLIANCE, since="v5.0")  # fmt: skip
+@rule("TEST-009", Scope.TEST, "verify_performance.txt has the figures of the two logs.", source=OURS, since="v5.0")
 def figures_are_of_logs(test: TestView) -> Iterator[Found]:
     source, scores = test.verify_performance, (_score_of(test.submitted), _score_of(test.run))
     if test.test not in _COMPARED or not source.is_usable or not (scores[0] and scores[1]):
@@ -149,7 +146,7 @@ def figures_are_of_logs(test: TestView) -> Iterator[Found]:
 
 
 @rule("TEST-010", Scope.TEST, "The counts in verify_accuracy.txt give its verdict, and are those of the logs.",
-      source=OURS, step=Step.COMPLIANCE)  # fmt: skip
+      source=OURS)  # fmt: skip
 def counts_give_verdict(test: TestView) -> Iterator[Found]:
     source = test.verify_accuracy
     if test.test != "TEST01" or not source.is_usable:
@@ -184,7 +181,7 @@ def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[s
         yield f"num_perf_log_entries = {entries}", f"{shown_entries} in {test.responses.path}"
 
 
-@rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=OURS, step=Step.COMPLIANCE)
+@rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=OURS)
 def responses_are_of_run(test: TestView) -> Iterator[Found]:
     source, log = test.responses, test.run.detail
     if test.test not in _LOGS_RESPONSES or not source.is_usable:
@@ -212,7 +209,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
 
 
 @rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target asks for.", source=LOADGEN,
-      step=Step.COMPLIANCE, since=SINCE)  # fmt: skip
+      since=SINCE)  # fmt: skip
 def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
     """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
     logged, source = _logged_responses(test)
@@ -251,9 +248,7 @@ def sampled_responses(log: DetailLog) -> tuple[float, float] | None:
     return mean, mean - 6 * math.sqrt(max(mean * (1 - share), 0.0)) - 1
 
 
-@rule(
-    "TEST-012", Scope.TEST, "What TEST01 logged is what the accuracy run answered.", source=BOTH, step=Step.COMPLIANCE
-)
+@rule("TEST-012", Scope.TEST, "What TEST01 logged is what the accuracy run answered.", source=BOTH)
 def responses_agree(test: TestView) -> Iterator[Found]:
     reference, tested = test.scenario.accuracy_log, test.responses
     if test.test != "TEST01" or not passed(test) or not (reference.is_usable and tested.is_usable):
@@ -280,8 +275,7 @@ def _shown_responses_agree(test: TestView) -> Iterator[Found]:
             return
 
 
-@rule("TEST-013", Scope.TEST, "TEST06's verdict follows from the answers that it logged.", source=BOTH,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-013", Scope.TEST, "TEST06's verdict follows from the answers that it logged.", source=BOTH)
 def answers_are_whole(test: TestView) -> Iterator[Found]:
     source = test.responses
     if test.test != "TEST06" or not _NUMBERS.search(source.text):

@@ -25,7 +25,6 @@ from mlperf_gate.documents import TextFile
 from mlperf_gate.rulebook import Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import CUT, lines_of, whole_lines
 from mlperf_gate.rules_tokens import tokens_of_sample
-from mlperf_gate.steps import Step
 from mlperf_gate.views import TestView
 
 SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"
@@ -67,8 +66,7 @@ def _bound(source: TextFile, name: str, value: float | None, least: float, most:
         yield Found(path=source.path, found=f"{name} {value:g}", allowed=allowed, line=source.line_of(name))
 
 
-@rule("TEST-015", Scope.TEST, "TEST07's verdict follows from its score, and the score from its script.", source=SCRIPTS,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-015", Scope.TEST, "TEST07's verdict follows from its score, and the score from its script.", source=SCRIPTS)
 def score_in_performance_run_is_enough(test: TestView) -> Iterator[Found]:
     limits, source = _limits(test, "TEST07"), test.verify_accuracy
     if not limits or not source.is_usable or PASS not in source.text:
@@ -83,8 +81,7 @@ def score_in_performance_run_is_enough(test: TestView) -> Iterator[Found]:
         yield Found(path=source.path, found=found, allowed=f"{scored[1]}, by 'exact_match' above it", line=line)
 
 
-@rule("TEST-016", Scope.TEST, "TEST08's verdict follows from its counts and the tolerance of the test.", source=SCRIPTS,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-016", Scope.TEST, "TEST08's verdict follows from its counts and the tolerance of the test.", source=SCRIPTS)
 def entropies_agree(test: TestView) -> Iterator[Found]:
     limits, source = _limits(test, "TEST08"), test.verify_accuracy
     if not limits or not source.is_usable or PASS not in source.text:
@@ -116,7 +113,7 @@ def _tested_lines(test: TestView) -> Iterator[str] | None:
 
 
 @rule("TEST-020", Scope.TEST, "TEST08's entropies, computed again from the logs, are those of the accuracy run.",
-      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+      source=SCRIPTS)  # fmt: skip
 def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
     limits, source, scenario = _limits(test, "TEST08"), test.verify_accuracy, test.scenario
     log = scenario.accuracy_log
@@ -143,8 +140,7 @@ def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
             yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of(name))
 
 
-@rule("TEST-017", Scope.TEST, "TEST09's verdict follows from the mean length of its answers.", source=SCRIPTS,
-      step=Step.COMPLIANCE)  # fmt: skip
+@rule("TEST-017", Scope.TEST, "TEST09's verdict follows from the mean length of its answers.", source=SCRIPTS)
 def answers_are_as_long(test: TestView) -> Iterator[Found]:
     limits, source = _limits(test, "TEST09"), test.verify_length
     if not limits or not source.is_usable or PASS not in source.text:
@@ -165,7 +161,7 @@ def answers_are_as_long(test: TestView) -> Iterator[Found]:
 
 
 @rule("TEST-018", Scope.TEST, "The answers that TEST07 and TEST09 logged are as many, and as long, as they say.",
-      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+      source=SCRIPTS)  # fmt: skip
 def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
     limits, log = _limits(test, test.test), test.responses
     if "samples" not in limits or not log.is_usable:
@@ -190,7 +186,7 @@ def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
 
 
 @rule("TEST-019", Scope.TEST, "The run of TEST07 and TEST09 issued every sample and logged every answer.",
-      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+      source=SCRIPTS)  # fmt: skip
 def run_has_settings_of_test(test: TestView) -> Iterator[Found]:
     limits, log = _limits(test, test.test), test.run.detail
     if "samples" not in limits or not log.is_usable:

@@ -79,8 +79,8 @@ def _other_token_rate(log: DetailLog, tokens: float) -> Iterator[Found]:
         yield contradiction(log, keys[0], text, "the end of the run within a latency of its last query")
 
 
-@rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, step=Step.PERFORMANCE,
-      since="v5.0", divisions=CLOSED)  # fmt: skip
+@rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, since="v5.0",
+      divisions=CLOSED)  # fmt: skip
 def answers_have_length(run: RunView) -> Iterator[Found]:
     table = run.scenario.model.table
     for log in usable(run):
@@ -122,8 +122,7 @@ def _time_of_tokens(log: DetailLog) -> Iterator[Found]:
         yield contradiction(log, OUTPUT_TOKENS.mean, text, f"{low:.0f} to {high:.0f} ns")
 
 
-@rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, step=Step.PERFORMANCE,
-      since=SINCE)  # fmt: skip
+@rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, since=SINCE)
 def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Found]:
     """Where both runs take all samples of one data set."""
     table, source = run.scenario.model.table, run.scenario.accuracy_text

@@ -48,73 +48,71 @@ def _all_names(tree: TreeView) -> Iterator[str]:
     return _in_divisions(tree, sorted(set(paths) - {""}))
 
 
-@rule("TREE-003", Scope.TREE, "The root holds text for readers and divisions only.", source=OLDER, step=Step.TREE)
+@rule("TREE-003", Scope.TREE, "The root holds text for readers and divisions only.", source=OLDER)
 def files_in_root(tree: TreeView) -> Iterator[Found]:
     for name in tree.listing.files_in(""):
         if not name.endswith(_ROOT_ENDINGS):
             yield Found(path=name, found="a file in the root", allowed="*.md and *.pdf there")
 
 
-@rule(
-    "TREE-004", Scope.TREE, "The root holds the folders of divisions only; the checkers overlook anything else.",
-    source=BOTH, step=Step.TREE, severity=Severity.WARNING,
-)  # fmt: skip
+@rule("TREE-004", Scope.TREE, "The root holds the folders of divisions only; the checkers overlook anything else.",
+      source=BOTH, severity=Severity.WARNING)  # fmt: skip
 def folders_in_root(tree: TreeView) -> Iterator[Found]:
     for name in tree.listing.folders_in(""):
         if name not in _ROOT_FOLDERS:
             yield Found(path=name, found="a folder that no checker looks at", allowed="closed, open, network")
 
 
-@rule("TREE-005", Scope.TREE, "A division holds submitters' folders, no files.", source=OLDER, step=Step.TREE)
+@rule("TREE-005", Scope.TREE, "A division holds submitters' folders, no files.", source=OLDER)
 def files_in_division(tree: TreeView) -> Iterator[Found]:
     for division in divisions_of(tree):
         for name in tree.listing.files_in(division):
             yield Found(path=join(division, name), found="a file beside the submitters", allowed="folders only")
 
 
-@rule("TREE-006", Scope.SUBMITTER, "A submitter's folder has results.", source=NEWER, step=Step.TREE)
+@rule("TREE-006", Scope.SUBMITTER, "A submitter's folder has results.", source=NEWER)
 def submitter_has_results(owner: SubmitterView) -> Iterator[Found]:
     path = as_text(owner.paths.results_folder)
     if not owner.systems:
         yield Found(path=path, found="no system with results", allowed="results/SYSTEM/MODEL/SCENARIO")
 
 
-@rule("NAME-001", Scope.TREE, "No name holds a space.", source=OLDER, step=Step.TREE)
+@rule("NAME-001", Scope.TREE, "No name holds a space.", source=OLDER)
 def no_spaces(tree: TreeView) -> Iterator[Found]:
     for path in _all_names(tree):
         if " " in _last(path):
             yield Found(path=path, found=shown(_last(path)), allowed="names without spaces")
 
 
-@rule("NAME-002", Scope.TREE, "No name begins with a dot.", source=OLDER, step=Step.TREE)
+@rule("NAME-002", Scope.TREE, "No name begins with a dot.", source=OLDER)
 def no_hidden_names(tree: TreeView) -> Iterator[Found]:
     for path in _all_names(tree):
         if _last(path).startswith("."):
             yield Found(path=path, found=shown(_last(path)), allowed="names that git and people see")
 
 
-@rule("NAME-003", Scope.TREE, "Every name can be written as UTF-8 on one line.", source=OURS, step=Step.TREE)
+@rule("NAME-003", Scope.TREE, "Every name can be written as UTF-8 on one line.", source=OURS)
 def plain_names(tree: TreeView) -> Iterator[Found]:
     for path in _all_names(tree):
         if not _last(path).isprintable():
             yield Found(path=path, found=ascii(_last(path)), allowed="printable characters")
 
 
-@rule("NAME-004", Scope.TREE, "Python's caches do not belong to a submission.", source=OLDER, step=Step.TREE)
+@rule("NAME-004", Scope.TREE, "Python's caches do not belong to a submission.", source=OLDER)
 def no_caches(tree: TreeView) -> Iterator[Found]:
     for path in _in_divisions(tree, sorted(tree.listing.folders)):
         if path.endswith("__pycache__"):
             yield Found(path=path, found="__pycache__", allowed="no such folder")
 
 
-@rule("FILE-001", Scope.TREE, "No folder is empty (git would lose it).", source=OLDER, step=Step.TREE)
+@rule("FILE-001", Scope.TREE, "No folder is empty (git would lose it).", source=OLDER)
 def no_empty_folders(tree: TreeView) -> Iterator[Found]:
     for path in _in_divisions(tree, sorted(tree.listing.folders)):
         if not tree.listing.folders[path]:
             yield Found(path=path, found="an empty folder", allowed="folders with files")
 
 
-@rule("FILE-002", Scope.TREE, "No file is larger than 50 MB.", source=OLDER, step=Step.TREE)
+@rule("FILE-002", Scope.TREE, "No file is larger than 50 MB.", source=OLDER)
 def no_large_files(tree: TreeView) -> Iterator[Found]:
     for path in _in_divisions(tree, tree.listing.sizes):
         size = tree.listing.sizes[path]
@@ -122,10 +120,7 @@ def no_large_files(tree: TreeView) -> Iterator[Found]:
             yield Found(path=path, found=f"{size} bytes", allowed=f"at most {_SIZE_LIMIT_BYTES} bytes")
 
 
-@rule(
-    "FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.",
-    source=OLDER, step=Step.TREE,
-)  # fmt: skip
+@rule("FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.", source=OLDER)
 def no_links(tree: TreeView) -> Iterator[Found]:
     top_links = (path for path in tree.listing.links if "/" not in path)
     for path in (*top_links, *_in_divisions(tree, sorted(tree.listing.links))):
@@ -133,7 +128,7 @@ def no_links(tree: TreeView) -> Iterator[Found]:
         yield Found(path=path, found=f"a link to {shown(target)}", allowed="plain files and folders")
 
 
-@rule("FILE-004", Scope.TREE, "Everything in the tree can be read.", source=OURS, step=Step.TREE)
+@rule("FILE-004", Scope.TREE, "Everything in the tree can be read.", source=OURS)
 def readable(tree: TreeView) -> Iterator[Found]:
     kinds = {oddity.path: oddity.kind for oddity in tree.listing.oddities}
     for path in _in_divisions(tree, kinds):
@@ -150,44 +145,36 @@ def no_audit_settings(owner: SubmitterView) -> Iterator[Found]:
             yield Found(path=path, found=_AUDIT_SETTINGS, allowed="no such file among results")
 
 
-@rule("FILE-006", Scope.TREE, "Every file that the tree's step made is there.", source=OURS, step=Step.TREE)
+@rule("FILE-006", Scope.TREE, "Every file that the tree's step made is there.", source=OURS)
 def nothing_is_lost(tree: TreeView) -> Iterator[Found]:
     for path in tree.options.made_files:
         if path not in tree.listing.sizes:
             yield Found(path=path, found="missing", allowed="the file that the tree's step made")
 
 
-@rule(
-    "FILE-007", Scope.TREE, "No file changed since the tree's step made it.", source=OURS, step=Step.TREE,
-    severity=Severity.WARNING,
-)  # fmt: skip
+@rule("FILE-007", Scope.TREE, "No file changed since the tree's step made it.", source=OURS, severity=Severity.WARNING)
 def nothing_is_changed(tree: TreeView) -> Iterator[Found]:
     for path, digests in tree.options.made_files.items():
         if path in tree.listing.sizes and sha256_of(tree.listing, path) not in digests:
             yield Found(path=path, found="another content", allowed="the content that the tree's step wrote")
 
 
-@rule("CODE-001", Scope.SUBMITTER, "The source code of the benchmark is there.", source=BOTH, step=Step.TREE)
+@rule("CODE-001", Scope.SUBMITTER, "The source code of the benchmark is there.", source=BOTH)
 def has_code(owner: SubmitterView) -> Iterator[Found]:
     folder = as_text(owner.paths.code_folder)
     if not any(True for _ in owner.tree.listing.below(folder)):
         yield Found(path=folder, found="no file", allowed=f"{folder}/MODEL/ with the code that ran")
 
 
-@rule(
-    "CODE-002", Scope.MODEL, "Each model has a folder in the source code.", source=OLDER, step=Step.TREE,
-    severity=Severity.WARNING,
-)  # fmt: skip
+@rule("CODE-002", Scope.MODEL, "Each model has a folder in the source code.", source=OLDER, severity=Severity.WARNING)
 def has_code_of_model(model: ModelView) -> Iterator[Found]:
     folder = join(as_text(model.system.owner.paths.code_folder), model.model)
     if folder not in model.system.owner.tree.listing.folders:
         yield Found(path=folder, found="no such folder", allowed="a folder with the model's code")
 
 
-@rule(
-    "DOC-001", Scope.SUBMITTER, "The submitter says how weights were calibrated.", source=OLDER, step=Step.TREE,
-    divisions=CLOSED, since="v5.1",
-)  # fmt: skip
+@rule("DOC-001", Scope.SUBMITTER, "The submitter says how weights were calibrated.", source=OLDER, divisions=CLOSED,
+      since="v5.1")  # fmt: skip
 def has_calibration_text(owner: SubmitterView) -> Iterator[Found]:
     path = as_text(owner.paths.calibration_text)
     sizes = owner.tree.listing.sizes
@@ -195,10 +182,7 @@ def has_calibration_text(owner: SubmitterView) -> Iterator[Found]:
         yield Found(path=path, found="no text", allowed="calibration.md, here or in the submitter's folder")
 
 
-@rule(
-    "MAP-001", Scope.SUBMITTER, "model_mapping.json is an object of texts.", source=BOTH, step=Step.TREE,
-    divisions=("open",),
-)  # fmt: skip
+@rule("MAP-001", Scope.SUBMITTER, "model_mapping.json is an object of texts.", source=BOTH, divisions=("open",))
 def mapping_is_readable(owner: SubmitterView) -> Iterator[Found]:
     mapping = owner.mapping
     if mapping.problem:
@@ -209,10 +193,7 @@ def mapping_is_readable(owner: SubmitterView) -> Iterator[Found]:
             yield Found(path=mapping.path, found=shown(value), allowed="a canonical name", line=line)
 
 
-@rule(
-    "MAP-002", Scope.SUBMITTER, "model_mapping.json maps to names of the round.", source=BOTH, step=Step.TREE,
-    divisions=("open",),
-)  # fmt: skip
+@rule("MAP-002", Scope.SUBMITTER, "model_mapping.json maps to names of the round.", source=BOTH, divisions=("open",))
 def mapping_is_canonical(owner: SubmitterView) -> Iterator[Found]:
     known = owner.tree.round.models
     for name, value in owner.own_names.items():
@@ -221,7 +202,7 @@ def mapping_is_canonical(owner: SubmitterView) -> Iterator[Found]:
             yield Found(path=owner.mapping.path, found=shown(value), allowed=allowed, line=line)
 
 
-@rule("MODEL-001", Scope.MODEL, "The round has the model.", source=BOTH, step=Step.TREE)
+@rule("MODEL-001", Scope.MODEL, "The round has the model.", source=BOTH)
 def model_is_known(model: ModelView) -> Iterator[Found]:
     if model.table is None:
         known = ", ".join(model.system.owner.tree.round.models)
@@ -239,7 +220,7 @@ def model_fits_category(model: ModelView) -> Iterator[Found]:
         yield Found(path=model.folder, found=f"a system of category {category}", allowed=allowed)
 
 
-@rule("SCEN-001", Scope.MODEL, "Each folder of a model is a scenario.", source=BOTH, step=Step.TREE)
+@rule("SCEN-001", Scope.MODEL, "Each folder of a model is a scenario.", source=BOTH)
 def scenarios_are_known(model: ModelView) -> Iterator[Found]:
     seen: dict[str, str] = {}
     for name in model.scenarios:
@@ -254,10 +235,8 @@ def scenarios_are_known(model: ModelView) -> Iterator[Found]:
             yield Found(path=join(model.folder, name), found="a file", allowed="a folder with the scenario's logs")
 
 
-@rule(
-    "SCEN-002", Scope.MODEL, "A model has every scenario that its category requires.", source=BOTH,
-    step=Step.PERFORMANCE, divisions=CLOSED,
-)  # fmt: skip
+@rule("SCEN-002", Scope.MODEL, "A model has every scenario that its category requires.", source=BOTH,
+      step=Step.PERFORMANCE, divisions=CLOSED)  # fmt: skip
 def scenarios_are_complete(model: ModelView) -> Iterator[Found]:
     sets = _scenario_sets(model)
     if sets is None:
@@ -271,10 +250,8 @@ def scenarios_are_complete(model: ModelView) -> Iterator[Found]:
         yield Found(path=model.folder, found="neither Server nor Interactive", allowed="one of the two")
 
 
-@rule(
-    "SCEN-003", Scope.MODEL, "A model has no scenario that its category does not know.", source=BOTH, step=Step.TREE,
-    divisions=CLOSED,
-)  # fmt: skip
+@rule("SCEN-003", Scope.MODEL, "A model has no scenario that its category does not know.", source=BOTH,
+      divisions=CLOSED)  # fmt: skip
 def scenarios_are_allowed(model: ModelView) -> Iterator[Found]:
     sets = _scenario_sets(model)
     if sets is None:
