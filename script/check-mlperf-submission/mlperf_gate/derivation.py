@@ -8,14 +8,14 @@ power_end in whole milliseconds. So figures that it derived from each other agre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mlperf_results.roundtables import RoundTable
 
 from mlperf_gate.detaillog import DetailLog, Message
-from mlperf_gate.rulebook import Found, shown
+from mlperf_gate.rulebook import Check, Found, log_rule, shown
 from mlperf_gate.views import RunView
 
 CLOSE = 1.1e-5
@@ -182,3 +182,12 @@ def readable(run: RunView) -> Iterator[DetailLog]:
 def usable(run: RunView) -> Iterator[DetailLog]:
     """Yield the log where it could be read to its end and is of a performance run."""
     yield from (log for log in readable(run) if log.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"))
+
+
+def performance_rule(identity: str, text: str) -> Callable[[Callable[[DetailLog], Iterator[Found]]], Check]:
+    """Register a rule on the log of every performance run; its function takes the log, read to its end."""
+
+    def register(check: Callable[[DetailLog], Iterator[Found]]) -> Check:
+        return log_rule(identity, text)(lambda run: (found for log in usable(run) for found in check(log)))
+
+    return register

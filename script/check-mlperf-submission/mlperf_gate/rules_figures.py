@@ -16,11 +16,12 @@ from mlperf_gate.derivation import (
     is_close,
     mean_bounds,
     numbers,
+    performance_rule,
     ranked,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import OURS, SINCE, Found, Scope, Severity, log_rule, rule
+from mlperf_gate.rulebook import OURS, SINCE, Found, Scope, Severity, rule
 from mlperf_gate.views import RunView
 
 _SUM_OVERFLOWS = 2.0**63
@@ -32,45 +33,40 @@ _STREAM_MEANS = {"SingleStream": "result_mean_latency_ns", "MultiStream": "resul
 _BUSY = 0.5
 
 
-@log_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
-def offline_rate_follows(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
+def offline_rate_follows(log: DetailLog) -> Iterator[Found]:
     keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
-    for log in usable(run):
-        found = numbers(log, *keys)
-        if log.scenario != "Offline" or found is None:
-            continue
-        rate, latency_ns, queries, samples = found
-        if not is_close(rate * latency_ns / SECOND_NS, queries * samples):
-            allowed = (
-                f"{queries * samples / latency_ns * SECOND_NS:g} samples per second" if latency_ns else "a latency"
-            )
-            yield contradiction(log, keys[0], given(log, *keys), allowed)
+    found = numbers(log, *keys)
+    if log.scenario != "Offline" or found is None:
+        return
+    rate, latency_ns, queries, samples = found
+    if not is_close(rate * latency_ns / SECOND_NS, queries * samples):
+        allowed = f"{queries * samples / latency_ns * SECOND_NS:g} samples per second" if latency_ns else "a latency"
+        yield contradiction(log, keys[0], given(log, *keys), allowed)
 
 
-@log_rule("FIG-002", "The rate without LoadGen's overhead is one query in each mean latency.")
-def stream_rate_follows(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-002", "The rate without LoadGen's overhead is one query in each mean latency.")
+def stream_rate_follows(log: DetailLog) -> Iterator[Found]:
     keys = ("result_qps_without_loadgen_overhead", "result_mean_latency_ns")
-    for log in usable(run):
-        found = numbers(log, *keys)
-        if log.scenario == "SingleStream" and found is not None and found[1] > 0:
-            rate, mean_ns = found
-            if not is_close(rate * mean_ns, SECOND_NS, absolute=rate):  # the mean is cut to whole nanoseconds
-                yield contradiction(log, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
+    found = numbers(log, *keys)
+    if log.scenario == "SingleStream" and found is not None and found[1] > 0:
+        rate, mean_ns = found
+        if not is_close(rate * mean_ns, SECOND_NS, absolute=rate):  # the mean is cut to whole nanoseconds
+            yield contradiction(log, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
 
 
-@log_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
-def stream_fills_run(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        scenario, elapsed_s = log.scenario, log.elapsed_s
-        mean = _STREAM_MEANS.get(scenario or "")
-        if mean is None or elapsed_s is None:
-            continue
-        found = numbers(log, "result_query_count", mean)
-        if found is not None and found[0] * found[1] / SECOND_NS > elapsed_s + STAMPS_S:
-            text = f"{given(log, 'result_query_count', mean)}, from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(log, mean, text, "the queries together last no longer than the run")
-        if scenario == "SingleStream":
-            yield from _last_query_ends_run(log, elapsed_s)
+@performance_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
+def stream_fills_run(log: DetailLog) -> Iterator[Found]:
+    scenario, elapsed_s = log.scenario, log.elapsed_s
+    mean = _STREAM_MEANS.get(scenario or "")
+    if mean is None or elapsed_s is None:
+        return
+    found = numbers(log, "result_query_count", mean)
+    if found is not None and found[0] * found[1] / SECOND_NS > elapsed_s + STAMPS_S:
+        text = f"{given(log, 'result_query_count', mean)}, from power_begin to power_end {elapsed_s:.3f} s"
+        yield contradiction(log, mean, text, "the queries together last no longer than the run")
+    if scenario == "SingleStream":
+        yield from _last_query_ends_run(log, elapsed_s)
 
 
 def _last_query_ends_run(log: DetailLog, elapsed_s: float) -> Iterator[Found]:
@@ -86,98 +82,88 @@ def _last_query_ends_run(log: DetailLog, elapsed_s: float) -> Iterator[Found]:
         yield contradiction(log, keys[0], text, "the run ends when the last query is answered")
 
 
-@log_rule("FIG-004", "A Server run ends when the queries that it completed are done.")
-def server_rates_follow(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-004", "A Server run ends when the queries that it completed are done.")
+def server_rates_follow(log: DetailLog) -> Iterator[Found]:
     keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
             "result_min_latency_ns", "result_max_latency_ns")  # fmt: skip
-    for log in usable(run):
-        found, elapsed_s = numbers(log, *keys), log.elapsed_s
-        if log.scenario != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
-            continue
-        completed, scheduled, queries, least_ns, greatest_ns = found
-        done_s, last_s = (queries - 1) / completed, (queries - 1) / scheduled
-        slack_s = 2 * CLOSE * done_s + STAMPS_S
-        text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s, done after {done_s:.3f} s"
-        if not least_ns / SECOND_NS - slack_s <= done_s - last_s <= greatest_ns / SECOND_NS + slack_s:
-            yield contradiction(log, keys[0], text, "the last query done within the latencies of the run")
-        elif elapsed_s is not None and not done_s - slack_s <= elapsed_s <= last_s + greatest_ns / SECOND_NS + slack_s:
-            text += f"; from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(log, keys[0], text, "a run as long as its queries")
+    found, elapsed_s = numbers(log, *keys), log.elapsed_s
+    if log.scenario != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
+        return
+    completed, scheduled, queries, least_ns, greatest_ns = found
+    done_s, last_s = (queries - 1) / completed, (queries - 1) / scheduled
+    slack_s = 2 * CLOSE * done_s + STAMPS_S
+    text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s, done after {done_s:.3f} s"
+    if not least_ns / SECOND_NS - slack_s <= done_s - last_s <= greatest_ns / SECOND_NS + slack_s:
+        yield contradiction(log, keys[0], text, "the last query done within the latencies of the run")
+    elif elapsed_s is not None and not done_s - slack_s <= elapsed_s <= last_s + greatest_ns / SECOND_NS + slack_s:
+        text += f"; from power_begin to power_end {elapsed_s:.3f} s"
+        yield contradiction(log, keys[0], text, "a run as long as its queries")
 
 
-@log_rule("FIG-005", "Server queries were scheduled as they were generated, at about the target rate.")
-def server_schedule_follows(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-005", "Server queries were scheduled as they were generated, at about the target rate.")
+def server_schedule_follows(log: DetailLog) -> Iterator[Found]:
     keys = ("result_scheduled_samples_per_sec", "effective_target_qps", "result_query_count", "generated_query_count",
             "generated_query_duration")  # fmt: skip
-    for log in usable(run):
-        found = numbers(log, *keys)
-        if log.scenario != "Server" or found is None or not min(found[:4]) > 0:
+    found = numbers(log, *keys)
+    if log.scenario != "Server" or found is None or not min(found[:4]) > 0:
+        return
+    rate, target, queries, generated, generated_ns = found
+    last_s, generated_s = (queries - 1) / rate, generated_ns / SECOND_NS
+    # Intervals are exponential: the sum of n deviates by sqrt(n) of them, and one of 50 never occurs. Each is cut
+    # to whole nanoseconds, which counts at 650,000 queries a second.
+    deviation = 6 * math.sqrt(generated) + 50 + generated * (CLOSE + target / SECOND_NS)
+    if abs(generated_s * target - generated) > deviation:
+        yield contradiction(log, keys[4], given(log, *keys), f"{generated:g} queries at {target:g} a second")
+    elif queries == generated and not -CLOSE * last_s <= generated_s - last_s <= 50 / target + CLOSE * last_s:
+        text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s"
+        yield contradiction(log, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
+
+
+@performance_rule("FIG-006", "Latencies rise from the least over the percentiles to the greatest.")
+def percentiles_rise(log: DetailLog) -> Iterator[Found]:
+    for family in FAMILIES:
+        known = ranked(log, family)
+        for before, after in pairwise(known):
+            is_same = before.rank == after.rank and before.value != after.value
+            if before.value > after.value or is_same or before.value < 0:
+                allowed = "no less than the one before" if not is_same else f"both of the sample of rank {after.rank}"
+                yield contradiction(log, after.key, given(log, before.key, after.key), allowed)
+                break
+
+
+@performance_rule("FIG-007", "A mean is one that latencies with these percentiles can have.")
+def mean_is_possible(log: DetailLog) -> Iterator[Found]:
+    for family in FAMILIES:
+        known, mean = ranked(log, family), log.number(family.mean)
+        if not known or mean is None or any(a.value > b.value for a, b in pairwise(known)):
             continue
-        rate, target, queries, generated, generated_ns = found
-        last_s, generated_s = (queries - 1) / rate, generated_ns / SECOND_NS
-        # Intervals are exponential: the sum of n deviates by sqrt(n) of them, and one of 50 never occurs. Each is cut
-        # to whole nanoseconds, which counts at 650,000 queries a second.
-        deviation = 6 * math.sqrt(generated) + 50 + generated * (CLOSE + target / SECOND_NS)
-        if abs(generated_s * target - generated) > deviation:
-            yield contradiction(log, keys[4], given(log, *keys), f"{generated:g} queries at {target:g} a second")
-        elif queries == generated and not -CLOSE * last_s <= generated_s - last_s <= 50 / target + CLOSE * last_s:
-            text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s"
-            yield contradiction(log, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
+        low, high = mean_bounds(known)
+        if high * (known[-1].rank + 1) >= _SUM_OVERFLOWS:
+            continue
+        if not low * (1 - CLOSE) - 1 <= mean <= high * (1 + CLOSE) + 1:
+            text = given(log, family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
+            yield contradiction(log, family.mean, text, f"{low:.0f} to {high:.0f}")
 
 
-@log_rule("FIG-006", "Latencies rise from the least over the percentiles to the greatest.")
-def percentiles_rise(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        for family in FAMILIES:
-            known = ranked(log, family)
-            for before, after in pairwise(known):
-                is_same = before.rank == after.rank and before.value != after.value
-                if before.value > after.value or is_same or before.value < 0:
-                    allowed = (
-                        "no less than the one before" if not is_same else f"both of the sample of rank {after.rank}"
-                    )
-                    yield contradiction(log, after.key, given(log, before.key, after.key), allowed)
-                    break
-
-
-@log_rule("FIG-007", "A mean is one that latencies with these percentiles can have.")
-def mean_is_possible(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        for family in FAMILIES:
-            known, mean = ranked(log, family), log.number(family.mean)
-            if not known or mean is None or any(a.value > b.value for a, b in pairwise(known)):
-                continue
-            low, high = mean_bounds(known)
-            if high * (known[-1].rank + 1) >= _SUM_OVERFLOWS:
-                continue
-            if not low * (1 - CLOSE) - 1 <= mean <= high * (1 + CLOSE) + 1:
-                text = given(log, family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
-                yield contradiction(log, family.mean, text, f"{low:.0f} to {high:.0f}")
-
-
-@log_rule("FIG-009", "No more queries were issued than generated, in Server and Offline all.")
-def counts_follow(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-009", "No more queries were issued than generated, in Server and Offline all.")
+def counts_follow(log: DetailLog) -> Iterator[Found]:
     keys = ("result_query_count", "generated_query_count")
-    for log in usable(run):
-        found = numbers(log, *keys)
-        if found is None:
-            continue
-        is_all = log.scenario in ("Server", "Offline")
-        if not 1 <= found[0] <= found[1] or (is_all and found[0] != found[1]):
-            yield contradiction(
-                log, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated"
-            )
+    found = numbers(log, *keys)
+    if found is None:
+        return
+    is_all = log.scenario in ("Server", "Offline")
+    if not 1 <= found[0] <= found[1] or (is_all and found[0] != found[1]):
+        yield contradiction(log, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated")
 
 
-@log_rule("FIG-010", "An Offline run ends with its last sample.")
-def offline_fills_run(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        longest_ns, elapsed_s = log.number("result_max_latency_ns"), log.elapsed_s
-        if log.scenario != "Offline" or longest_ns is None or elapsed_s is None:
-            continue
-        if not is_close(elapsed_s, longest_ns / SECOND_NS, relative=0.0, absolute=STAMPS_S):
-            text = f"{given(log, 'result_max_latency_ns')}, from power_begin to power_end {elapsed_s:.3f} s"
-            yield contradiction(log, "result_max_latency_ns", text, "the same time")
+@performance_rule("FIG-010", "An Offline run ends with its last sample.")
+def offline_fills_run(log: DetailLog) -> Iterator[Found]:
+    longest_ns, elapsed_s = log.number("result_max_latency_ns"), log.elapsed_s
+    if log.scenario != "Offline" or longest_ns is None or elapsed_s is None:
+        return
+    if not is_close(elapsed_s, longest_ns / SECOND_NS, relative=0.0, absolute=STAMPS_S):
+        text = f"{given(log, 'result_max_latency_ns')}, from power_begin to power_end {elapsed_s:.3f} s"
+        yield contradiction(log, "result_max_latency_ns", text, "the same time")
 
 
 @rule("FIG-011", Scope.RUN, "A stream spends its run on queries.", source=OURS, since=SINCE, severity=Severity.WARNING)
@@ -194,12 +180,11 @@ def stream_is_busy(run: RunView) -> Iterator[Found]:
             yield contradiction(log, mean, text, allowed)
 
 
-@log_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample.")
-def query_ends_with_sample(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample.")
+def query_ends_with_sample(log: DetailLog) -> Iterator[Found]:
     keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",
             "result_mean_latency_ns")  # fmt: skip
-    for log in usable(run):
-        found = numbers(log, *keys)
-        if log.scenario == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
-            allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
-            yield contradiction(log, keys[0], given(log, *keys), allowed)
+    found = numbers(log, *keys)
+    if log.scenario == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
+        allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
+        yield contradiction(log, keys[0], given(log, *keys), allowed)

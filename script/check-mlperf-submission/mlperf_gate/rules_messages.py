@@ -14,6 +14,7 @@ from mlperf_gate.derivation import (
     given,
     has_token_latencies,
     messages,
+    performance_rule,
     readable,
     usable,
 )
@@ -123,16 +124,15 @@ def _expected(log: DetailLog) -> Iterator[tuple[str, type | tuple[type, ...], st
     yield "loaded_qsl_set", list, "a list of samples"
 
 
-@log_rule("LOG-006", "The log has every message of a performance run, with a value of its type.")
-def is_whole(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        for key, kind, name in _expected(log):
-            value = log.values.get(key)
-            is_number = kind == (int, float)
-            if not isinstance(value, kind) or (is_number and (isinstance(value, bool) or log.number(key) is None)):
-                found = f"{key} = {shown(value)}" if key in log.values else f"no {key}"
-                allowed = f"{key} with {name}, as LoadGen writes it in {log.scenario}"
-                yield contradiction(log, key, found, allowed)
+@performance_rule("LOG-006", "The log has every message of a performance run, with a value of its type.")
+def is_whole(log: DetailLog) -> Iterator[Found]:
+    for key, kind, name in _expected(log):
+        value = log.values.get(key)
+        is_number = kind == (int, float)
+        if not isinstance(value, kind) or (is_number and (isinstance(value, bool) or log.number(key) is None)):
+            found = f"{key} = {shown(value)}" if key in log.values else f"no {key}"
+            allowed = f"{key} with {name}, as LoadGen writes it in {log.scenario}"
+            yield contradiction(log, key, found, allowed)
 
 
 @log_rule("LOG-007", "No number is larger than LoadGen counts.")

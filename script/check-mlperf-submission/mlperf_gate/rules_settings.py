@@ -15,6 +15,7 @@ from mlperf_gate.derivation import (
     has_token_latencies,
     is_close,
     numbers,
+    performance_rule,
     readable,
     usable,
 )
@@ -92,36 +93,34 @@ def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
             yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
 
 
-@log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
-def target_rate_follows(run: RunView) -> Iterator[Found]:
+@performance_rule("SET-002", "The target rate is that of the latency or rate asked for.")
+def target_rate_follows(log: DetailLog) -> Iterator[Found]:
     asked = {"Offline": "requested_offline_expected_qps",
              "SingleStream": "requested_single_stream_expected_latency_ns",
              "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
-    for log in usable(run):
-        key = asked.get(log.scenario or "")
-        found = numbers(log, "effective_target_qps", key) if key else None
-        if key is None or found is None or not found[1] > 0:
-            continue
-        wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
-        if not is_close(found[0], wanted, relative=2 * CLOSE):
-            yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+    key = asked.get(log.scenario or "")
+    found = numbers(log, "effective_target_qps", key) if key else None
+    if key is None or found is None or not found[1] > 0:
+        return
+    wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
+    if not is_close(found[0], wanted, relative=2 * CLOSE):
+        yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
 
 
-@log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
-def generated_follows(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        scenario = log.scenario
-        yield from _least_samples(log)
-        if scenario == "Offline":
-            yield from _offline_samples(log)
-        elif scenario in ("SingleStream", "MultiStream"):
-            yield from _stream_queries(log)
-        elif scenario == "Server":
-            keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
-                    "effective_min_query_count")  # fmt: skip
-            found = numbers(log, *keys)
-            if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
-                yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
+@performance_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
+def generated_follows(log: DetailLog) -> Iterator[Found]:
+    scenario = log.scenario
+    yield from _least_samples(log)
+    if scenario == "Offline":
+        yield from _offline_samples(log)
+    elif scenario in ("SingleStream", "MultiStream"):
+        yield from _stream_queries(log)
+    elif scenario == "Server":
+        keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
+                "effective_min_query_count")  # fmt: skip
+        found = numbers(log, *keys)
+        if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
+            yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
 
 
 def _least_samples(log: DetailLog) -> Iterator[Found]:
@@ -169,26 +168,25 @@ def _stream_queries(log: DetailLog) -> Iterator[Found]:
         yield contradiction(log, keys[0], text, "at least twice the duration asked for")
 
 
-@log_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
-def limits_were_kept(run: RunView) -> Iterator[Found]:
+@performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
+def limits_were_kept(log: DetailLog) -> Iterator[Found]:
     """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
 
     That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
     no log of one can show that it did. (IssueQueryThread in issue_query_controller.cc: target_duration is 0.)
     """
-    for log in usable(run):
-        if log.scenario == "Offline":
-            continue
-        found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
-        if found is not None and 0 < found[0] < found[1]:
-            text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
-            yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
-        else:
-            yield from _issued_too_late(log)
-        found = numbers(log, "effective_max_query_count", "result_query_count")
-        if found is not None and 0 < found[0] <= found[1] and not log.error_count:
-            text = given(log, "effective_max_query_count", "result_query_count")
-            yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
+    if log.scenario == "Offline":
+        return
+    found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
+    if found is not None and 0 < found[0] < found[1]:
+        text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
+        yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
+    else:
+        yield from _issued_too_late(log)
+    found = numbers(log, "effective_max_query_count", "result_query_count")
+    if found is not None and 0 < found[0] <= found[1] and not log.error_count:
+        text = given(log, "effective_max_query_count", "result_query_count")
+        yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
 
 
 def _issued_too_late(log: DetailLog) -> Iterator[Found]:
@@ -290,17 +288,16 @@ def _asked(run: RunView) -> Iterator[Asked]:
         yield from asked_for(run.scenario.user_conf.text, run.scenario.model, run.detail.scenario or "")
 
 
-@log_rule("SET-010", "As many different samples were loaded as the setting says.")
-def loaded_follows(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
-        loaded = log.values.get("loaded_qsl_set")
-        if found is None or not isinstance(loaded, list):
-            continue
-        samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
-        wanted = min(found)  # MultiStream repeats some to fill its last query
-        if len(samples) != wanted or (len(loaded) != wanted and log.scenario != "MultiStream"):
-            text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"
-            yield contradiction(
-                log, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
-            )
+@performance_rule("SET-010", "As many different samples were loaded as the setting says.")
+def loaded_follows(log: DetailLog) -> Iterator[Found]:
+    found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
+    loaded = log.values.get("loaded_qsl_set")
+    if found is None or not isinstance(loaded, list):
+        return
+    samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
+    wanted = min(found)  # MultiStream repeats some to fill its last query
+    if len(samples) != wanted or (len(loaded) != wanted and log.scenario != "MultiStream"):
+        text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"
+        yield contradiction(
+            log, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
+        )

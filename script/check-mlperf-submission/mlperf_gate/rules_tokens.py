@@ -21,12 +21,13 @@ from mlperf_gate.derivation import (
     has_token_latencies,
     is_close,
     numbers,
+    performance_rule,
     ranked,
     token_count,
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, log_rule, rule
+from mlperf_gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, rule
 from mlperf_gate.rules_accuracy import samples_of
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView, TestView
@@ -47,20 +48,19 @@ _AS_LONG, _OTHER_MEAN = 1.1, 3.0
 a tree in mlcommons/inference b66003e1), the mean over tokens from the mean over answers by 4 %."""
 
 
-@log_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
-def token_rates_follow(run: RunView) -> Iterator[Found]:
+@performance_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
+def token_rates_follow(log: DetailLog) -> Iterator[Found]:
     base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
-    for log in usable(run):
-        rates = _TOKEN_RATES.get(log.scenario or "", ())
-        keys = (*base, *rates)
-        found, tokens = numbers(log, *keys), token_count(log)
-        if tokens is None or found is None or len(found) < len(base) + 2 or not found[4] > 0:
-            continue
-        others = found[3] * (found[2] - 1) / found[4]
-        if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(found[1], 1.0)):
-            text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
-            yield contradiction(log, keys[3], text, "as many tokens")
-        yield from _other_token_rate(log, tokens)
+    rates = _TOKEN_RATES.get(log.scenario or "", ())
+    keys = (*base, *rates)
+    found, tokens = numbers(log, *keys), token_count(log)
+    if tokens is None or found is None or len(found) < len(base) + 2 or not found[4] > 0:
+        return
+    others = found[3] * (found[2] - 1) / found[4]
+    if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(found[1], 1.0)):
+        text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
+        yield contradiction(log, keys[3], text, "as many tokens")
+    yield from _other_token_rate(log, tokens)
 
 
 def _other_token_rate(log: DetailLog, tokens: float) -> Iterator[Found]:
@@ -91,17 +91,16 @@ def answers_have_length(run: RunView) -> Iterator[Found]:
             yield _of_length(log, length, f"half to three times the {least[0]:g} of the accuracy target")
 
 
-@log_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
-def tokens_fill_latencies(run: RunView) -> Iterator[Found]:
-    for log in usable(run):
-        if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
-            continue
-        for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
-            if first.value > last.value:
-                text = given(log, first.key, last.key)
-                yield contradiction(log, first.key, text, "a first token no later than the whole answer")
-                break
-        yield from _time_of_tokens(log)
+@performance_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
+def tokens_fill_latencies(log: DetailLog) -> Iterator[Found]:
+    if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
+        return
+    for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
+        if first.value > last.value:
+            text = given(log, first.key, last.key)
+            yield contradiction(log, first.key, text, "a first token no later than the whole answer")
+            break
+    yield from _time_of_tokens(log)
 
 
 def _time_of_tokens(log: DetailLog) -> Iterator[Found]:
