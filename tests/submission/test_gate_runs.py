@@ -48,8 +48,7 @@ def test_a_task_has_models_of_several_levels_of_accuracy(model: str, task: str):
 def test_the_register_reads_what_tells_a_run_from_others(trees):  # noqa: F811
     register = RunRegister(read_listing(trees.folder / "open"), None)
     assert len(register.runs) == 6
-    accuracy = register.runs_by_path[f"{O_MODEL}/Offline/accuracy/{DETAIL}"]
-    assert accuracy.loaded_count == 50000
+    (accuracy,) = register.runs_with("path", f"{O_MODEL}/Offline/accuracy/{DETAIL}")
     assert accuracy.start == ("2026-07-24T17:39:47.375453", "2026-11-21T13:33:29Z", 2622)
     assert re.fullmatch("[0-9a-f]{64}", accuracy.text("loadgen_file_sha1"))
     assert RunRegister(read_listing(trees.folder / "open"), "Other").runs == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from mlperf_results.names import printable
 from mlperf_results.textdocuments import Json
@@ -33,18 +34,8 @@ def as_json(verdict: Verdict, root: str) -> dict[str, Json]:
 
 
 def _finding(finding: Finding) -> dict[str, Json]:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "file": finding.path,
-        "line": finding.line,
-        "text": finding.text,
-        "found": finding.found,
-        "allowed": finding.allowed,
-        "source": finding.source,
-        "step": finding.step,
-        "fix": finding.fix,
-    }
+    row = {"file" if name == "path" else name: value for name, value in asdict(finding).items()}
+    return {**row, "severity": finding.severity.value}
 
 
 def as_text(verdict: Verdict, root: str) -> str:

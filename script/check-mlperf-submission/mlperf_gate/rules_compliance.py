@@ -9,6 +9,7 @@ from mlperf_results.verdictlines import PASS, missing_lines
 
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, OLDER, Found, Scope, Severity, rule
+from mlperf_gate.rules_accuracy import TOLERATED
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, TestView
 
 WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
@@ -20,7 +21,6 @@ _NEEDS_LENGTH = ("TEST09",)
 SUBMIT = 'Part IV, "Submit", of compliance/TEST07 and TEST09/README.md (mlcommons/inference b66003e1)'
 _MUST_SUBMIT, _MAY_LEAVE_OUT = ("TEST07", "TEST09"), ("TEST06", "TEST08")
 _SCORES = ("baseline_accuracy.txt", "compliance_accuracy.txt")
-_TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 
 
 def _lines(text: str) -> set[str]:
@@ -105,7 +105,7 @@ def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
         return
     folder = join(test.folder, "accuracy")
     needed = {ACCURACY, "accuracy.txt"} | (set() if passed(test) else set(_SCORES))
-    present = set(test.scenario.tree.listing.files_in(folder)) - set(_TOLERATED)
+    present = set(test.scenario.tree.listing.files_in(folder)) - set(TOLERATED)
     for name in sorted(needed - present):
         yield Found(path=join(folder, name), found="missing", allowed=", ".join(sorted(needed)))
     for name in sorted(present - needed):

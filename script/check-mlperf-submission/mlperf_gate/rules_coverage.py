@@ -29,21 +29,19 @@ def has_seeds(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("ACC-018", Scope.SCENARIO, "LoadGen loaded every sample of the accuracy run.", source=OURS)
 def loaded_every_sample(scenario: ScenarioView) -> Iterator[Found]:
-    log, mark = scenario.accuracy_detail, scenario.tree.register.runs_by_path.get(scenario.accuracy_detail.path)
-    if not log.is_usable or mark is None:
-        return
+    log = scenario.accuracy_detail
     key = "effective_accuracy_sample_count"
     wanted = log.number(key if key in log.values else "qsl_reported_total_count")
-    if wanted is not None and mark.loaded_count < wanted:
+    if log.is_usable and wanted is not None and log.loaded_count < wanted:
         line, allowed = log.lines.get("loaded_qsl_set"), f"{wanted:g}, every sample once"
-        yield Found(path=log.path, found=f"{mark.loaded_count} samples loaded", allowed=allowed, line=line)
+        yield Found(path=log.path, found=f"{log.loaded_count} samples loaded", allowed=allowed, line=line)
 
 
 @rule("ACC-019", Scope.SCENARIO, "The data set is as large as what was taken from it, in all runs.", source=OURS)
 def data_set_is_large_enough(scenario: ScenarioView) -> Iterator[Found]:
     subject = scenario.subject
     place = (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
-    for mark in scenario.tree.register.runs_by_folder.get(place, ()):
+    for mark in scenario.tree.register.runs_with("folder", place):
         total = number_of(mark.fields.get("qsl_reported_total_count"))
         kind = "accuracy" if mark.place.kind == "accuracy" else "performance"
         key = f"effective_{kind}_sample_count"

@@ -32,7 +32,7 @@ def _folder(scenario: ScenarioView) -> tuple[str, ...]:
 
 def _runs(scenario: ScenarioView) -> tuple[RunMark, ...]:
     """The runs of a result, the one that is timed first; those of its tests only where the division asks for tests."""
-    found = _register(scenario).runs_by_folder.get(_folder(scenario), ())
+    found = _register(scenario).runs_with("folder", _folder(scenario))
     kept = (mark for mark in found if not mark.place.test or scenario.division != "open")
     return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
 
@@ -69,7 +69,7 @@ def _is_one_result(scenario: ScenarioView, one: Place, other: Place) -> bool:
       step=Step.PERFORMANCE)  # fmt: skip
 def log_is_of_one_result(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
-        for other in _register(scenario).runs_by_digest[mark.digest]:
+        for other in _register(scenario).runs_with("digest", mark.digest):
             if not _is_misplaced_in_a_test(mark.place, other.place) and not _is_one_result(
                 scenario, mark.place, other.place
             ):
@@ -81,7 +81,7 @@ def log_is_of_one_result(scenario: ScenarioView) -> Iterator[Found]:
 @rule("IDENT-002", Scope.SCENARIO, "No two different logs are of one process.", source=OURS, step=Step.PERFORMANCE)
 def process_made_one_log(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
-        for other in _register(scenario).runs_by_start.get(mark.start, ()) if mark.start else ():
+        for other in _register(scenario).runs_with("start", mark.start):
             is_near = mark.place.folder[:3] == other.place.folder[:3]
             begins = mark.text("power_begin"), other.text("power_begin")
             if other.digest != mark.digest and (is_near or begins[0] == begins[1]):
@@ -90,38 +90,37 @@ def process_made_one_log(scenario: ScenarioView) -> Iterator[Found]:
                 break
 
 
-@rule("IDENT-003", Scope.SCENARIO, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
-def runs_are_of_one_sut(scenario: ScenarioView) -> Iterator[Found]:
+def _others(scenario: ScenarioView, keys: tuple[str, ...]) -> Iterator[Found]:
+    """Yield what later runs of a result have other values of than the first."""
     runs = _runs(scenario)
-    for key in ("sut_name", "qsl_name"):
+    for key in keys:
         for mark in runs[1:]:
             if mark.fields.get(key) != runs[0].fields.get(key):
                 allowed = f"{shown(runs[0].fields.get(key))}, as in {runs[0].path}"
                 yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
+
+
+@rule("IDENT-003", Scope.SCENARIO, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def runs_are_of_one_sut(scenario: ScenarioView) -> Iterator[Found]:
+    yield from _others(scenario, ("sut_name", "qsl_name"))
 
 
 @rule("IDENT-004", Scope.SCENARIO, "The runs of a result were made with one LoadGen.", source=OURS,
       step=Step.PERFORMANCE, severity=Severity.WARNING)  # fmt: skip
 def runs_have_one_loadgen(scenario: ScenarioView) -> Iterator[Found]:
-    runs = _runs(scenario)
-    for key in ("loadgen_version", "loadgen_file_sha1"):
-        for mark in runs[1:]:
-            if mark.fields.get(key) != runs[0].fields.get(key):
-                allowed = f"{shown(runs[0].fields.get(key))}, as in {runs[0].path}"
-                yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
+    yield from _others(scenario, ("loadgen_version", "loadgen_file_sha1"))
 
 
 @rule("IDENT-005", Scope.SCENARIO, "One build of LoadGen has one version and one set of sources.", source=OURS,
       step=Step.PERFORMANCE)  # fmt: skip
 def build_is_one(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
-        build = mark.text("loadgen_build_date_utc")
-        others = _register(scenario).runs_by_build.get(build, ())
+        others = _register(scenario).runs_with("build", mark.build)
         for key in ("loadgen_version", "loadgen_file_sha1"):
             other = next((one for one in others if one.fields.get(key) != mark.fields.get(key)), None)
             if other is not None:
-                found = f"{key} = {shown(mark.fields.get(key))} in the build of {build}"
+                found = f"{key} = {shown(mark.fields.get(key))} in the build of {mark.build}"
                 yield _at(mark, found, f"{shown(other.fields.get(key))}, which that build has in {other.path}")
 
 
@@ -144,10 +143,10 @@ def _moment(text: str | None) -> datetime | None:
 @rule("IDENT-007", Scope.SCENARIO, "The logged responses are of this task, and of this run.", source=OURS)
 def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
     register = _register(scenario)
-    for mark in register.responses_by_folder.get(_folder(scenario), ()):
+    for mark in register.responses_with("folder", _folder(scenario)):
         if mark.place.test and scenario.division == "open":
             continue
-        for other in register.responses_by_digest[mark.digest]:
+        for other in register.responses_with("digest", mark.digest):
             if not _is_misplaced_in_a_test(mark.place, other.place) and not _may_have_same_responses(
                 scenario, mark, other
             ):
@@ -179,15 +178,14 @@ def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: 
 
 def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
     path = mark.path.removesuffix("accuracy/mlperf_log_accuracy.json") + "performance/run_1/mlperf_log_detail.txt"
-    run = register.runs_by_path.get(path)
-    return run.digest if run else path
+    return next((run.digest for run in register.runs_with("path", path)), path)
 
 
 @rule("IDENT-008", Scope.SCENARIO, "No two different logs have the same latencies, to the nanosecond.", source=OURS,
       step=Step.PERFORMANCE)  # fmt: skip
 def run_has_figures_of_its_own(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
-        for other in _register(scenario).runs_by_figures.get(mark.figures, ()) if mark.figures else ():
+        for other in _register(scenario).runs_with("figures", mark.figures):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
                 shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
                 yield _at(mark, f"{shown_figures} here and in {other.path}", "the figures of a run of its own")

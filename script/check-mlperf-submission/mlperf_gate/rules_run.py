@@ -10,6 +10,7 @@ from mlperf_results.logs import parse_summary_verdict
 from mlperf_gate.derivation import at_key, contradiction, messages, other_seeds, unreadable
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule
+from mlperf_gate.rules_accuracy import TOLERATED
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
 
@@ -17,7 +18,6 @@ OF_EVERY_TEST = ("RUN-003", "RUN-007", "RUN-015", "RUN-016", "RUN-021")
 """What also counts for a test whose figures do not: a log that can be read, of the round's seeds, scenario and mode."""
 
 NEEDED = (SUMMARY, DETAIL)
-TOLERATED = (ACCURACY, "mlperf_log_trace.json", "results.json", ".gitkeep")
 POWER = ("spl.txt",)
 BY_FOLDER = (
     "MLPerf inference rules (inference_policies ac93e89, inference_rules.adoc, table of benchmarks): the limits of the "
@@ -45,7 +45,7 @@ def has_logs(run: RunView) -> Iterator[Found]:
 @rule("RUN-002", Scope.RUN, "Nothing else lies beside the logs.", source=OLDER, step=Step.TREE)
 def has_only_logs(run: RunView) -> Iterator[Found]:
     has_power = join(run.scenario.folder, "performance/power") in run.scenario.tree.listing.folders
-    known = {*NEEDED, *TOLERATED, *(POWER if has_power else ())}
+    known = {*NEEDED, ACCURACY, *TOLERATED, *(POWER if has_power else ())}
     for name in run.scenario.tree.listing.files_in(run.folder):
         if name not in known:
             yield Found(path=join(run.folder, name), found="a stray file", allowed=", ".join(sorted(known)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from mlperf_results.roundtables import ScenarioSets
 from mlperf_results.tree import ScenarioPlace
 
-from mlperf_gate.documents import sha256_of
+from mlperf_gate.documents import READ_LIMIT_BYTES, sha256_of
 from mlperf_gate.endpoints import endpoints_of
 from mlperf_gate.listing import as_text, join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
@@ -24,7 +24,6 @@ from mlperf_gate.views import (
 
 _ROOT_ENDINGS = (".md", ".pdf")
 _ROOT_FOLDERS = ("closed", "open", "network", ".git", ".github", "assets")
-_SIZE_LIMIT_BYTES = 50 * 1024 * 1024
 _AUDIT_SETTINGS = "audit.config"
 _TESTS = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05", "TEST06", "TEST07", "TEST08", "TEST09")
 """Every compliance test since v0.7 (compliance/ of mlcommons/inference, tags v0.7 to v5.1 and b66003e1)."""
@@ -116,8 +115,8 @@ def no_empty_folders(tree: TreeView) -> Iterator[Found]:
 def no_large_files(tree: TreeView) -> Iterator[Found]:
     for path in _in_divisions(tree, tree.listing.sizes):
         size = tree.listing.sizes[path]
-        if size > _SIZE_LIMIT_BYTES:
-            yield Found(path=path, found=f"{size} bytes", allowed=f"at most {_SIZE_LIMIT_BYTES} bytes")
+        if size > READ_LIMIT_BYTES:
+            yield Found(path=path, found=f"{size} bytes", allowed=f"at most {READ_LIMIT_BYTES} bytes")
 
 
 @rule("FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.", source=OLDER)

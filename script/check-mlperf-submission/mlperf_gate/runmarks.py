@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -73,12 +73,21 @@ class RunMark:
     digest: str
     process: int | None
     fields: Mapping[str, Json]
-    loaded_count: int
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """What it has in common with the other logs of its result."""
+        return self.place.folder
+
+    @property
+    def build(self) -> str | None:
+        """When its LoadGen was built: with microseconds, so that one build has one moment."""
+        return self.text("loadgen_build_date_utc")
 
     @property
     def start(self) -> tuple[str, str, int] | None:
         """LoadGen's build, the second of the start and the process, None where one is not there."""
-        build, second = self.text("loadgen_build_date_utc"), self.text("test_datetime")
+        build, second = self.build, self.text("test_datetime")
         return (build, second, self.process) if build and second and self.process is not None else None
 
     @property
@@ -100,6 +109,11 @@ class ResponsesMark:
     path: str
     place: Place
     digest: str
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """What it has in common with the other logs of its result."""
+        return self.place.folder
 
 
 def task_of(model: str) -> str:
@@ -123,6 +137,8 @@ class RunRegister:
     def __init__(self, listing: Listing, submitter: str | None) -> None:
         self._listing = listing
         self._submitter = submitter
+        self._runs: dict[str, _Groups[RunMark]] = {}
+        self._responses: dict[str, _Groups[ResponsesMark]] = {}
 
     def _contents(self, name: str) -> Iterator[tuple[str, Place, bytes]]:
         for path in self._listing.sizes:
@@ -147,55 +163,28 @@ class RunRegister:
             if place.kind.endswith("accuracy") and _ENTRY in content
         )
 
-    @cached_property
-    def runs_by_path(self) -> Mapping[str, RunMark]:
-        """The runs by the path of their log."""
-        return {mark.path: mark for mark in self.runs}
+    def runs_with(self, name: str, value: object) -> tuple[RunMark, ...]:
+        """Return the runs whose attribute `name` has a value; none for None, which stands for what is not known."""
+        if name not in self._runs:
+            self._runs[name] = _grouped(self.runs, name)
+        return self._runs[name].get(value, ())
 
-    @cached_property
-    def runs_by_digest(self) -> Mapping[object, tuple[RunMark, ...]]:
-        """The runs by the digest of their log."""
-        return _grouped(self.runs, lambda mark: mark.digest)
-
-    @cached_property
-    def runs_by_build(self) -> Mapping[object, tuple[RunMark, ...]]:
-        """The runs by the moment when their LoadGen was built, which has microseconds: one build has one moment."""
-        return _grouped(self.runs, lambda mark: mark.text("loadgen_build_date_utc"))
-
-    @cached_property
-    def runs_by_start(self) -> Mapping[object, tuple[RunMark, ...]]:
-        """The runs by LoadGen's build, the second of the start and the process; only those that have all three."""
-        return _grouped(self.runs, lambda mark: mark.start)
-
-    @cached_property
-    def runs_by_figures(self) -> Mapping[object, tuple[RunMark, ...]]:
-        """The performance runs by how many queries they had and how long these took."""
-        return _grouped(self.runs, lambda mark: mark.figures)
-
-    @cached_property
-    def responses_by_digest(self) -> Mapping[object, tuple[ResponsesMark, ...]]:
-        """The accuracy logs by their digest."""
-        return _grouped(self.responses, lambda mark: mark.digest)
-
-    @cached_property
-    def runs_by_folder(self) -> Mapping[object, tuple[RunMark, ...]]:
-        """The runs by division, submitter, system, model and scenario, the result's own and those of its tests."""
-        return _grouped(self.runs, lambda mark: mark.place.folder)
-
-    @cached_property
-    def responses_by_folder(self) -> Mapping[object, tuple[ResponsesMark, ...]]:
-        """The accuracy logs by the same parts."""
-        return _grouped(self.responses, lambda mark: mark.place.folder)
+    def responses_with(self, name: str, value: object) -> tuple[ResponsesMark, ...]:
+        """Return the accuracy logs whose attribute `name` has a value."""
+        if name not in self._responses:
+            self._responses[name] = _grouped(self.responses, name)
+        return self._responses[name].get(value, ())
 
 
 _Mark = TypeVar("_Mark", RunMark, ResponsesMark)
+_Groups = Mapping[object, tuple[_Mark, ...]]
 
 
-def _grouped(marks: tuple[_Mark, ...], key: Callable[[_Mark], object]) -> Mapping[object, tuple[_Mark, ...]]:
+def _grouped(marks: tuple[_Mark, ...], name: str) -> _Groups[_Mark]:
     found: dict[object, list[_Mark]] = {}
     for mark in marks:
-        if key(mark) is not None:
-            found.setdefault(key(mark), []).append(mark)
+        if (value := getattr(mark, name)) is not None:
+            found.setdefault(value, []).append(mark)
     return {value: tuple(group) for value, group in found.items()}
 
 
@@ -210,5 +199,4 @@ def _run_mark(path: str, place: Place, content: bytes) -> RunMark:
         digest=hashlib.sha256(content).hexdigest(),
         process=log.processes[0] if log.processes else None,
         fields=fields,
-        loaded_count=log.loaded_count,
     )

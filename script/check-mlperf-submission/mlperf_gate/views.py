@@ -6,7 +6,7 @@ Everything is read here, before the rules, so that a rule is a pure function of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS
@@ -236,12 +236,8 @@ def models(system: SystemView) -> Iterator[ModelView]:
             table=table.models.get(canonical),
             scenarios=listing.folders_in(join(folder, model)),
             folder=join(folder, model),
-            subject=Subject(**{**_fields(system.subject), "model": model, "benchmark": benchmark}),
+            subject=replace(system.subject, model=model, benchmark=benchmark),
         )
-
-
-def _fields(subject: Subject) -> dict[str, str]:
-    return {name: getattr(subject, name) for name in Subject.__slots__}
 
 
 def canonical_scenario(name: str) -> str | None:
@@ -270,7 +266,7 @@ def scenarios(model: ModelView) -> Iterator[ScenarioView]:
             accuracy_log=read_text(listing, as_text(accuracy.accuracy_log)),
             accuracy_detail=parse_detail_log(read_text(listing, as_text(accuracy.detail_log))),
             accuracy_summary=read_text(listing, as_text(accuracy.summary_log)),
-            subject=Subject(**{**_fields(model.subject), "scenario": name}),
+            subject=replace(model.subject, scenario=name),
         )
 
 
@@ -298,7 +294,7 @@ def _run(scenario: ScenarioView, test: str, folder: str) -> RunView:
         folder=folder,
         detail=parse_detail_log(read_text(listing, join(folder, DETAIL))),
         summary=read_text(listing, join(folder, SUMMARY)),
-        subject=Subject(**{**_fields(scenario.subject), "test": test}),
+        subject=replace(scenario.subject, test=test),
     )
 
 
@@ -337,5 +333,5 @@ def tests(scenario: ScenarioView) -> Iterator[TestView]:
             verify_performance=read_text(listing, join(folder, "verify_performance.txt")),
             verify_length=read_text(listing, join(folder, "verify_output_len.txt")),
             scores={name: read_text(listing, join(folder, f"accuracy/{name}")) for name in scores},
-            subject=Subject(**{**_fields(scenario.subject), "test": test}),
+            subject=replace(scenario.subject, test=test),
         )
