@@ -21,12 +21,12 @@ from mlperf_gate import rules_summary
 from mlperf_gate.detaillog import parse_detail_log
 from mlperf_gate.documents import TextFile
 from mlperf_gate.rules_testlogs import sampled_responses
-from mlperf_results.names import Mode, Scenario
+from mlperf_results.names import FIGURE_KEYS, Mode, Scenario
 from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
 from mlperf_results.seeds import SEEDS
 from mlperf_results.tree import ScenarioPlace, SubmissionTree
-from mlperf_results.verification import SCORE_KEYS, RunScore, compare_scores
+from mlperf_results.verification import RunScore, compare_scores
 from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 ROUND = "v6.1"
@@ -319,7 +319,7 @@ def score_of(scenario: str, detail: bytes) -> RunScore:
     """What a test compares of a run."""
     kind, values = Scenario(scenario), values_of(detail)
     limit = float(values["effective_target_latency_ns"])
-    return RunScore(scenario=kind, score=float(values[SCORE_KEYS[kind]]), target_latency_ns=limit)
+    return RunScore(scenario=kind, score=float(values[FIGURE_KEYS[kind]]), target_latency_ns=limit)
 
 
 def test01(total: int, count: int) -> str:

@@ -14,12 +14,11 @@ from types import MappingProxyType
 from mlperf_results.answerchecks import verify_answers
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values, has_second_seeds
-from mlperf_results.names import Scenario
+from mlperf_results.names import FIGURE_KEYS, Scenario
 from mlperf_results.record import Record
 from mlperf_results.scorelines import parse_hashes
 from mlperf_results.verdictlines import printed_counts, printed_scores
 from mlperf_results.verification import (
-    SCORE_KEYS,
     RunScore,
     compare_scores,
     first_element,
@@ -114,7 +113,7 @@ def _score_of(run: RunView) -> RunScore | None:
     is_valid = log.values.get("result_validity") == "VALID"
     return RunScore(
         scenario=scenario,
-        score=log.number(SCORE_KEYS[scenario]),
+        score=log.number(FIGURE_KEYS[scenario]),
         target_latency_ns=log.number("effective_target_latency_ns"),
         problem="" if is_valid else "is not VALID",
     )

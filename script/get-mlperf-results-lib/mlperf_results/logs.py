@@ -19,6 +19,7 @@ from mlperf_results.loglines import LogEvent as LogEvent
 from mlperf_results.loglines import Values
 from mlperf_results.loglines import parse_events as parse_events
 from mlperf_results.names import (
+    FIGURE_KEYS,
     METRIC_OF_SCENARIO,
     PLAIN_LATENCY_METRIC,
     TOKEN_KEYS,
@@ -179,10 +180,11 @@ def _spread(values: Values, bound: str, percentile: str) -> Latencies:
     )
 
 
-def _latencies(values: Values, scenario: Scenario) -> Latencies:
+def latency_keys(scenario: Scenario) -> tuple[str, str]:
+    """Return the keys of a scenario's latencies, with a gap for min, mean or max, and with one for "99.00"."""
     if scenario is Scenario.MULTI_STREAM:
-        return _spread(values, "result_{}_query_latency_ns", "result_{}_percentile_per_query_latency_ns")
-    return _spread(values, "result_{}_latency_ns", "result_{}_percentile_latency_ns")
+        return "result_{}_query_latency_ns", "result_{}_percentile_per_query_latency_ns"
+    return "result_{}_latency_ns", "result_{}_percentile_latency_ns"
 
 
 def _tokens(values: Values, scenario: Scenario) -> TokenFigures | None:
@@ -226,14 +228,10 @@ def _metric(values: Values, scenario: Scenario) -> MetricValue | None:
     if scenario is Scenario.SINGLE_STREAM and values.has("requested_use_token_latencies"):
         key = "result_90.00_percentile_latency_ns"
         return MetricValue(metric=PLAIN_LATENCY_METRIC, value=values.number(key) / 1e6, key=key)
-    key, divisor = {
-        Scenario.SINGLE_STREAM: ("early_stopping_latency_ss", 1e6),
-        Scenario.MULTI_STREAM: ("early_stopping_latency_ms", 1e6),
-        Scenario.OFFLINE: ("result_samples_per_second", 1.0),
-        Scenario.SERVER: ("result_completed_samples_per_sec", 1.0),
-    }[scenario]
+    key = FIGURE_KEYS[scenario]
     if scenario.is_stream and not (values.has(key) and values.integer(key) > 0):
         return None
+    divisor = 1e6 if scenario.is_stream else 1.0
     return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor, key=key)
 
 
@@ -292,7 +290,7 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
         metric=_metric(values, scenario) if is_performance else None,
         published=_published(values, scenario) if is_performance else None,
         tokens=_tokens(values, scenario) if is_performance else None,
-        latencies=_latencies(values, scenario) if is_performance else None,
+        latencies=_spread(values, *latency_keys(scenario)) if is_performance else None,
         early_stopping=_early_stopping(values) if is_performance else None,
         is_min_duration_met=values.truth("result_min_duration_met") if is_performance else None,
         is_min_query_count_met=values.truth("result_min_queries_met") if is_performance else None,

@@ -112,6 +112,18 @@ METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
     }
 )
 
+FIGURE_KEYS: Mapping[Scenario, str] = MappingProxyType(
+    {
+        Scenario.SINGLE_STREAM: "early_stopping_latency_ss",
+        Scenario.MULTI_STREAM: "early_stopping_latency_ms",
+        Scenario.OFFLINE: "result_samples_per_second",
+        Scenario.SERVER: "result_completed_samples_per_sec",
+        Scenario.INTERACTIVE: "result_completed_samples_per_sec",
+    }
+)
+"""The key of the detail log with the figure of each scenario, which the checkers read and TEST01 compares (RESULT_FIELD
+of its verify_performance.py); latencies are in nanoseconds there."""
+
 PLAIN_LATENCY_METRIC = Metric(name="90th percentile latency", unit="ms", higher_is_better=False)
 """Of SingleStream runs that LoadGen measures by tokens."""
 

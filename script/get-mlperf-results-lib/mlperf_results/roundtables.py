@@ -15,7 +15,7 @@ from pathlib import Path
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import tests_needed
 from mlperf_results.logs import Seeds
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Scenario
+from mlperf_results.names import FIGURE_KEYS, FULL_RULES_MIN_DURATION_MS, Scenario
 from mlperf_results.officialnames import aliases_in, checker_name
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.seeds import SEEDS
@@ -24,13 +24,7 @@ _FOLDER = Path(__file__).parent / "rounddata"
 _NO_MIN_DURATION = ("e2e-rag-qna", "e2e-rag-db")
 """One pass over the data set instead of a time (the newer checker's exemption)."""
 
-_METRIC_KEYS = {
-    "SingleStream": "early_stopping_latency_ss",
-    "MultiStream": "early_stopping_latency_ms",
-    "Offline": "result_samples_per_second",
-    "Server": "result_completed_samples_per_sec",
-    "Interactive": "result_completed_samples_per_sec",
-}
+_METRIC_KEYS = {scenario.value: key for scenario, key in FIGURE_KEYS.items()}
 
 ANY_SCENARIO = "*"
 
@@ -89,23 +83,23 @@ class ModelTable:
     name: str
     scenarios: Mapping[str, ScenarioSets]
     targets: Mapping[str, tuple[Limit, ...]]
-    upper_limits: tuple[Limit, ...]
-    delta_percent: Mapping[str, float]
     performance_samples: int
     accuracy_samples: Mapping[str, int]
-    offline_min_samples: int
-    min_queries: Mapping[str, int]
-    latency_ns: Mapping[str, float]
-    token_latency_ns: Mapping[str, Mapping[str, float]]
-    needs_token_latencies: bool
-    needs_equal_issue: bool
-    tests: tuple[str, ...]
-    metric_keys: Mapping[str, str]
-    extra_accuracy_files: Mapping[str, tuple[str, ...]]
     min_duration_ms: int
-    latency_percentile: Mapping[str, float]
-    samples_per_query: Mapping[str, int]
-    sampling_target: int
+    upper_limits: tuple[Limit, ...] = ()
+    delta_percent: Mapping[str, float] = field(default_factory=dict)
+    offline_min_samples: int = 0
+    min_queries: Mapping[str, int] = field(default_factory=dict)
+    latency_ns: Mapping[str, float] = field(default_factory=dict)
+    token_latency_ns: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    needs_token_latencies: bool = False
+    needs_equal_issue: bool = False
+    tests: tuple[str, ...] = ()
+    metric_keys: Mapping[str, str] = field(default_factory=dict)
+    extra_accuracy_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    latency_percentile: Mapping[str, float] = field(default_factory=dict)
+    samples_per_query: Mapping[str, int] = field(default_factory=dict)
+    sampling_target: int = 0
     conf: ConfLimits = ConfLimits()
     rules_targets: tuple[RulesTarget, ...] = ()
     test_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -160,6 +154,14 @@ def _files(row: dict, key: str) -> dict[str, tuple[str, ...]]:  # type: ignore[t
     return {folder: tuple(names) for folder, names in row.get(key, {}).items()}
 
 
+_AS_THEY_ARE = (
+    "performance_samples", "accuracy_samples", "delta_percent", "offline_min_samples", "min_queries", "latency_ns",
+    "token_latency_ns", "needs_token_latencies", "needs_equal_issue", "metric_keys", "sampling_target", "test_limits",
+    "may_be_endpoints",
+)  # fmt: skip
+"""Fields of ModelTable that a round's file has by the same names and in the same form."""
+
+
 def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ignore[type-arg]
     sets = {
         category: ScenarioSets(frozenset(one["required"]), frozenset(one["optional"]))
@@ -167,31 +169,19 @@ def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ign
     }
     rules = row.get("rules", [])
     return ModelTable(
+        **{key: row[key] for key in _AS_THEY_ARE if key in row},
         name=name,
         scenarios=sets,
         targets={scenario: _limits(rows) for scenario, rows in row["targets"].items()},
         upper_limits=_limits(row.get("upper_limits", [])),
-        delta_percent=row.get("delta_percent", {}),
-        performance_samples=row["performance_samples"],
-        accuracy_samples=row["accuracy_samples"],
-        offline_min_samples=row.get("offline_min_samples", 0),
-        min_queries=row.get("min_queries", {}),
-        latency_ns=row.get("latency_ns", {}),
-        token_latency_ns=row.get("token_latency_ns", {}),
-        needs_token_latencies=row.get("needs_token_latencies", False),
-        needs_equal_issue=row.get("needs_equal_issue", False),
         tests=tuple(row.get("tests", ())),
-        metric_keys=row.get("metric_keys", {}),
         extra_accuracy_files=_files(row, "extra_accuracy_files"),
         min_duration_ms=0 if name in _NO_MIN_DURATION else FULL_RULES_MIN_DURATION_MS,
         latency_percentile=settings["latency_percentile"] | row.get("latency_percentile", {}),
         samples_per_query=settings["samples_per_query"],
-        sampling_target=row.get("sampling_target", 0),
         conf=ConfLimits(**row.get("conf", {})),
         rules_targets=tuple(RulesTarget(name, how == "least", value, source) for name, how, value, source in rules),
-        test_limits=row.get("test_limits", {}),
         expected_files=_files(row, "expected_files"),
-        may_be_endpoints=row.get("may_be_endpoints", False),
         notes=tuple(row.get("notes", ())),
     )
 
@@ -211,22 +201,13 @@ def _from_rules(benchmark: str, round_name: str) -> ModelTable:
         scenarios=sets,
         targets={ANY_SCENARIO: tuple(Limit(one.metric, one.target) for one in rules.targets)},
         upper_limits=upper,
-        delta_percent={},
         performance_samples=rules.performance_sample_count or rules.dataset_count,
         accuracy_samples={ANY_SCENARIO: rules.dataset_count},
         offline_min_samples=rules.offline_min_sample_count,
         min_queries={"Offline": 1},
         latency_ns={} if latency is None else {Scenario.SERVER.value: latency * 1e6},
-        token_latency_ns={},
-        needs_token_latencies=False,
-        needs_equal_issue=False,
         tests=tests_needed(benchmark, round_name, "closed"),
-        metric_keys={},
-        extra_accuracy_files={},
         min_duration_ms=rules.min_duration_ms,
-        latency_percentile={},
-        samples_per_query={},
-        sampling_target=0,
     )
 
 

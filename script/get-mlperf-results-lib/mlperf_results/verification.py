@@ -21,7 +21,6 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from mlperf_results.logs import LoadGenLog
 from mlperf_results.names import Mode, Scenario
@@ -59,17 +58,6 @@ class ResponsesVerdict(Verdict):
 
 def _failed(reason: str) -> Verdict:
     return Verdict(is_passed=False, lines=(f"{FAIL}: {reason}",))
-
-
-SCORE_KEYS: Mapping[Scenario, str] = MappingProxyType(
-    {
-        Scenario.SINGLE_STREAM: "early_stopping_latency_ss",
-        Scenario.MULTI_STREAM: "early_stopping_latency_ms",
-        Scenario.OFFLINE: "result_samples_per_second",
-        Scenario.SERVER: "result_completed_samples_per_sec",
-    }
-)
-"""The key of the detail log whose value TEST01 compares (RESULT_FIELD of its verify_performance.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
