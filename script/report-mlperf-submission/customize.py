@@ -14,8 +14,7 @@ from mlperf_results.names import counted, printable
 from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
-from mlperf_results.runfacts import file_sha256
-from mlperf_results.wholefile import read_object, write_whole
+from mlperf_results.wholefile import file_sha256, read_object, write_whole
 
 from . import report
 

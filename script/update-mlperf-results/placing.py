@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.runfacts import file_sha256
-from mlperf_results.wholefile import read_object
+from mlperf_results.wholefile import file_sha256, read_object
 
 from .metadata import Digests
 

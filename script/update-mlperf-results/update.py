@@ -11,9 +11,9 @@ from mlperf_results.foundruns import FoundRun, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of, read_measurements
-from mlperf_results.runfacts import RunFacts, file_sha256, read_run
+from mlperf_results.runfacts import RunFacts, read_run
 from mlperf_results.systemnames import system_name
-from mlperf_results.wholefile import read_object
+from mlperf_results.wholefile import file_sha256, read_object
 
 from . import choosing, metadata, placing, rules
 

@@ -68,8 +68,6 @@ def test_each_figure_stands_in_the_line_that_it_names(tmp_path, name) -> None:
         value = figure.value * 1e6 if figure.unit == "ms" else figure.value
         stated = float(lines[figure.evidence.line - 1].split('"value": ')[1].split(",")[0])
         assert stated == pytest.approx(value)
-    assert facts.verdict_evidence is not None
-    assert '"VALID"' in lines[facts.verdict_evidence.line - 1]
     assert facts.started.startswith("2026-")
     assert facts.round_name == "v6.1"
 

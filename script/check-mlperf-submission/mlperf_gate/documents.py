@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlperf_results.textdocuments import Json, json_object, yaml_mapping
+from mlperf_results.wholefile import file_sha256
 
 from mlperf_gate.listing import Listing
 
@@ -16,7 +17,6 @@ READ_LIMIT_BYTES = 50 * 1024 * 1024
 """No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
 
 _MEGABYTE = 1024 * 1024
-_BLOCK_BYTES = _MEGABYTE
 _LIMITS_BYTES = {
     "mlperf_log_detail.txt": 16 * _MEGABYTE,
     "mlperf_log_summary.txt": _MEGABYTE,
@@ -167,11 +167,7 @@ def sha256_of(listing: Listing, path: str) -> str | None:
 
 def digest_of_file(path: Path) -> str | None:
     """Return the SHA-256 digest of a file outside of the tree, of any size; None where it cannot be read."""
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK_BYTES):
-                digest.update(block)
+        return file_sha256(path)
     except OSError:
         return None
-    return digest.hexdigest()

@@ -6,6 +6,7 @@ The only module of the package that changes the disk beside `placing`, which it 
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 from mlperf_results import privacy
 from mlperf_results.names import Mode, counted
 from mlperf_results.truncation import LOG_NAME, truncate_tree, truncated_bytes
-from mlperf_results.wholefile import read_object
+from mlperf_results.wholefile import read_object, write_whole
 
 from . import checks, found, placing, rehearsal, story
 from .assembly import Material, Piece, pieces, source_folder
@@ -279,7 +280,7 @@ def _write_facts(request: Request, systems: Mapping[str, Mapping[str, Any]]) -> 
     path = request.facts_folder / FACTS_NAME
     before = (read_object(path) or {}).get("systems") or {}
     rows = {name: {"facts": row["facts"], "is_this_machine": row["is_this_machine"]} for name, row in systems.items()}
-    placing.write_json(path, {"format": 1, "systems": {**before, **rows}})
+    write_whole(path, json.dumps({"format": 1, "systems": {**before, **rows}}, indent=2) + "\n")
 
 
 def _pack(folder: Path, tell: Callable[[str], None]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -20,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from mlperf_results.wholefile import file_sha256, write_whole
 
 FORMAT = 1
 MANIFEST_NAME, LOCK_NAME = "manifest.json", "lock"
@@ -87,21 +88,8 @@ def read_manifest(place: Place) -> dict[str, tuple[str, ...]]:
 
 def write_manifest(place: Place, files: Mapping[str, Iterable[str]]) -> None:
     """Write the manifest, whole at any instant."""
-    place.facts_folder.mkdir(parents=True, exist_ok=True)
     content = {"format": FORMAT, "files": {path: sorted(set(files[path])) for path in sorted(files)}}
-    write_json(place.manifest, content)
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write a JSON file in one step."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)
-
-
-def digest_of(path: Path) -> str:
-    """Return the digest of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    write_whole(place.manifest, json.dumps(content, indent=2) + "\n")
 
 
 def files_below(folder: Path) -> dict[str, Path]:
@@ -122,7 +110,7 @@ def not_ours(place: Place) -> tuple[str, ...]:
     for name, path in files_below(place.folder).items():
         if name not in manifest:
             found.append(f"{name} (not made by this recipe)")
-        elif path.is_symlink() or digest_of(path) not in manifest[name]:
+        elif path.is_symlink() or file_sha256(path) not in manifest[name]:
             found.append(f"{name} (changed since)")
     return tuple(found)
 
@@ -153,7 +141,7 @@ def drop_former(place: Place, folders: Iterable[Path]) -> None:
     for folder in folders:
         for name, path in files_below(place.new / folder).items():
             whole = (folder / name).as_posix()
-            if whole in manifest and not path.is_symlink() and digest_of(path) in manifest[whole]:
+            if whole in manifest and not path.is_symlink() and file_sha256(path) in manifest[whole]:
                 path.unlink()
 
 
@@ -167,7 +155,7 @@ def without_empty_folders(folder: Path) -> None:
 def exchange(place: Place, made: Iterable[str]) -> None:
     """Put the tree that was built into place and note what we made; `made` are its paths."""
     before = read_manifest(place)
-    now = {name: (digest_of(place.new / name),) for name in made}
+    now = {name: (file_sha256(place.new / name),) for name in made}
     kept = {name: digests for name, digests in before.items() if name not in now and (place.new / name).is_file()}
     write_manifest(place, {name: (*before.get(name, ()), *now.get(name, ())) for name in {*before, *now}})
     if not place.folder.exists():

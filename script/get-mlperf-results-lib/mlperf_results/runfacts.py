@@ -10,13 +10,12 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.foundruns import FoundRun, RunFiles, files_of
-from mlperf_results.logs import LoadGenLog, LogError, checked_by_summary, parse_detail_log
-from mlperf_results.names import METRIC_OF_SCENARIO, Mode, Scenario
+from mlperf_results.logs import LoadGenLog, LogError, checked_by_summary, latency_keys, parse_detail_log
+from mlperf_results.names import METRIC_OF_SCENARIO, Mode
 from mlperf_results.officialnames import benchmark_of, canonical_name
 from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
 from mlperf_results.scorelines import parse_scores
@@ -24,7 +23,6 @@ from mlperf_results.seeds import SEEDS
 from mlperf_results.summarylog import SummaryLog, parse_summary
 from mlperf_results.textfigures import with_recorded_problems
 
-_BLOCK_BYTES = 1 << 20
 _NANOSECONDS_PER_MS = 1e6
 _KEY = re.compile(r'^:::MLLOG \{"key": "([^"]+)"')
 _STARTED = re.compile(r'^:::MLLOG \{"key": "power_begin", "value": "(\d\d)-(\d\d)-(\d{4}) (\d\d:\d\d:\d\d)')
@@ -82,22 +80,12 @@ class RunFacts:
     is_valid: bool | None
     reasons: tuple[str, ...]
     figure: Figure | None
-    verdict_evidence: Evidence | None
     latencies: tuple[Figure, ...]
     scores: tuple[Score, ...]
     detail_sha256: str
     started: str
     result: Mapping[str, Any] | None
     load: Mapping[str, Any] | None
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, read in blocks."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _key_lines(text: str) -> tuple[dict[str, int], str]:
@@ -125,17 +113,6 @@ class _Source:
         return Evidence(self.file, line, self.sha256)
 
 
-def _latency_keys(scenario: Scenario) -> tuple[tuple[str, float], ...]:
-    kind = "_query" if scenario is Scenario.MULTI_STREAM else ""
-    per_kind = "_per_query" if scenario is Scenario.MULTI_STREAM else ""
-    return tuple(
-        (f"result_{words}{kind}_latency_ns", percent)
-        if words in ("min", "max")
-        else (f"result_{words}_percentile{per_kind}_latency_ns", percent)
-        for words, percent in PERCENTS
-    )
-
-
 def _detail_figures(
     run: FoundRun, log: LoadGenLog, source: _Source, lines: Mapping[str, int]
 ) -> tuple[Figure | None, tuple[Figure, ...]]:
@@ -146,17 +123,14 @@ def _detail_figures(
         figure = Figure(name=metric.name, value=published.value, unit=metric.unit, evidence=at)
     if log.latencies is None:
         return figure, ()
+    bound, percentile = latency_keys(run.scenario)
+    keys = ((bound if words in ("min", "max") else percentile).format(words) for words, _ in PERCENTS)
     found = log.latencies
     values = (found.min_ns, found.p50_ns, found.p90_ns, found.p95_ns, found.p97_ns, found.p99_ns, found.p99_9_ns,
               found.max_ns)  # fmt: skip
     return figure, tuple(
-        Figure(
-            name=f"{percent:g}",
-            value=value / _NANOSECONDS_PER_MS,
-            unit="ms",
-            evidence=source.at(lines.get(key, 0)),
-        )
-        for (key, percent), value in zip(_latency_keys(run.scenario), values, strict=True)
+        Figure(name=f"{percent:g}", value=value / _NANOSECONDS_PER_MS, unit="ms", evidence=source.at(lines.get(key, 0)))
+        for (_, percent), key, value in zip(PERCENTS, keys, values, strict=True)
     )
 
 
@@ -293,13 +267,10 @@ def facts_of(run: FoundRun, contents: RunFiles, log: LoadGenLog | None = None) -
         lines, started = _key_lines(contents[paths.detail_log.name].decode("utf-8"))
         figure, latencies = _detail_figures(run, log, detail, lines)
         is_valid, reasons = log.is_valid, log.invalid_reasons
-        verdict = detail.at(lines["result_validity"]) if "result_validity" in lines else None
     else:
         source = _Source(run, paths.summary_log.name, contents)
         figure, latencies = _summary_figures(run, summary, source)
         is_valid = summary.is_valid
-        place = next((line.number for line in summary.lines if line.name == "Result is"), 0)
-        verdict = source.at(place) if place else None
     round_name = round_of(log, summary)
     return RunFacts(
         run=run,
@@ -310,7 +281,6 @@ def facts_of(run: FoundRun, contents: RunFiles, log: LoadGenLog | None = None) -
         is_valid=is_valid,
         reasons=reasons,
         figure=figure,
-        verdict_evidence=verdict,
         latencies=latencies,
         scores=_scores(run, contents, round_name) if run.mode is Mode.ACCURACY else (),
         detail_sha256=detail.sha256,

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.wholefile import write_bytes_whole
+
 LOG_NAME, SCORE_NAME = "mlperf_log_accuracy.json", "accuracy.txt"
 LARGEST_TRUNCATED_BYTES = 10 * 1024
 """The checkers accept no longer log; one below this that has its hash is taken for truncated."""
@@ -97,8 +99,8 @@ def truncate_log(log: Path, backup: Path, relative: Path, is_verdict_only: bool 
     before = score.read_bytes() if score.is_file() and not is_verdict_only else b""
     line = f"hash={digest}\n".encode()
     if hash_in(before) != digest:
-        _replace(score, line if is_verdict_only else before + b"\n" + line)
-    _replace(log, truncated_bytes(content))
+        write_bytes_whole(score, line if is_verdict_only else before + b"\n" + line)
+    write_bytes_whole(log, truncated_bytes(content))
     return Truncated(relative, digest, kept)
 
 
@@ -112,9 +114,3 @@ def _keep(log: Path, backup: Path, digest: str) -> Path:
         shutil.copyfile(log, beside)
         os.replace(beside, backup)
     return backup
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(content)
-    os.replace(beside, path)

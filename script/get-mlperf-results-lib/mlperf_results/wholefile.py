@@ -1,13 +1,16 @@
-"""Files put in place whole or not at all, so that nobody ever reads half of one; JSON objects read back."""
+"""Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects read back."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
 from pathlib import Path
 from typing import Any
+
+_BLOCK_BYTES = 1 << 20
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -57,6 +60,15 @@ def link_or_copy(source: Path, target: Path) -> None:
         raise
     except OSError:
         shutil.copy2(source, target)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file of any size, in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mlperf_results.foundruns import find_runs
-from mlperf_results.runfacts import file_sha256
+from mlperf_results.wholefile import file_sha256
 
 from results_store.curvebundles import NoCurve, is_allowed, members_of, started_of
 from results_store.masking import (

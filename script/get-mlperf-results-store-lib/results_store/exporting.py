@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.textdocuments import json_object
+from mlperf_results.wholefile import write_bytes_whole
 
 from results_store.model import NewResult, Signer, Source
 from results_store.objects import WrongObject, result_object, result_of
@@ -77,10 +78,7 @@ def _files_of(store: Store, output: Path, result_id: str) -> dict[str, str]:
         digests[str(name)] = str(sha256)
         path = output / FILES / str(sha256)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_suffix(".part")
-            unfinished.write_bytes(body)
-            os.replace(unfinished, path)
+            write_bytes_whole(path, body)
     return digests
 
 

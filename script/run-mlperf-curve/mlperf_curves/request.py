@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.names import unknown_text
-from mlperf_results.runfacts import file_sha256
 from mlperf_results.textdocuments import Json
+from mlperf_results.wholefile import file_sha256
 
 from mlperf_curves.choice import automatic_points, missing
 from mlperf_curves.client import ClientSettings, DatasetSettings

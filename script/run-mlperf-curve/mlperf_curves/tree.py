@@ -20,8 +20,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
-from mlperf_results.runfacts import file_sha256
 from mlperf_results.textdocuments import Json, yaml_mapping
+from mlperf_results.wholefile import file_sha256
 
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
 from mlperf_curves.edition import SeedSet, read_edition
