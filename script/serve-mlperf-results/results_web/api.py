@@ -15,7 +15,7 @@ from mlperf_results.csvcells import guarded
 from results_store.listing import Filter, Row
 from results_store.model import Result
 from results_store.objects import result_object
-from results_store.store import NoSuchResult, Store, Withdrawn
+from results_store.store import Store, Withdrawn
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -170,19 +170,10 @@ async def results_csv(request: Request) -> Response:
 async def result_json(request: Request) -> Response:
     """A whole result as JSON; 410 for one that is not shown any more."""
     result_id = request.path_params["id"]
-
-    def made(store: Store) -> Result | None:
-        try:
-            return store.result(result_id)
-        except NoSuchResult:
-            return None
-
     try:
-        one = await _collector(request).database.read(made)
+        one = await _collector(request).database.find(lambda store: store.result(result_id), "there is no such result")
     except Withdrawn as gone:
         raise HTTPException(410, f"withdrawn by its sender on {gone.time_utc}") from None
-    if one is None:
-        raise HTTPException(404, "there is no such result")
     if one.state != "shown":
         raise HTTPException(410, "hidden by a moderator")
     return tagged(request, json_text(result_with_place(one, LINK)), "application/json")
@@ -191,9 +182,8 @@ async def result_json(request: Request) -> Response:
 async def configuration_json(request: Request) -> Response:
     """A configuration with its results as JSON."""
     key = request.path_params["key"]
-    found = await _collector(request).database.read(lambda store: configuration_object(store, key, LINK))
-    if found is None:
-        raise HTTPException(404, "there is no such configuration")
+    words = "there is no such configuration"
+    found = await _collector(request).database.find(lambda store: configuration_object(store, key, LINK), words)
     return tagged(request, json_text(found), "application/json")
 
 

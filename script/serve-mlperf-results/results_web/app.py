@@ -87,11 +87,9 @@ async def result(request: Request) -> Response:
     """A result; 410 with the reason for one that was withdrawn or hidden."""
     collector, result_id = collector_of(request), request.path_params["id"]
 
-    def made(store: Store) -> tuple[str, int] | None:
+    def made(store: Store) -> tuple[str, int]:
         try:
             one = store.result(result_id)
-        except NoSuchResult:
-            return None
         except Withdrawn as gone:
             return gone_page(collector.link, result_id, WITHDRAWN, gone.reason), 410
         if one.state != "shown":
@@ -99,10 +97,7 @@ async def result(request: Request) -> Response:
             return gone_page(collector.link, result_id, HIDDEN, *hidden[:1]), 410
         return result_page(store, collector.link, one), 200
 
-    found = await collector.database.read(made)
-    if found is None:
-        raise HTTPException(404)
-    return html(request, *found)
+    return html(request, *await collector.database.find(made))
 
 
 HIDDEN = "This result is hidden: a moderator hid it, or blocked the key that signed it."
@@ -124,10 +119,7 @@ async def result_file(request: Request) -> Response:
     def body(store: Store) -> bytes | None:
         return store.file(result_id, name) if shown_results(store, [result_id]) else None
 
-    found = await collector.database.read(body)
-    if found is None:
-        raise HTTPException(404)
-    answer = tagged(request, found, "application/octet-stream")
+    answer = tagged(request, await collector.database.find(body), "application/octet-stream")
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name)
     answer.headers["Content-Disposition"] = f'attachment; filename="{safe[-120:]}"'
     return answer
@@ -138,10 +130,7 @@ def keyed(function: Callable[[Store, Links, str], str | None]) -> Callable[..., 
 
     async def endpoint(request: Request) -> Response:
         collector, key = collector_of(request), request.path_params["key"]
-        found = await collector.database.read(lambda store: function(store, collector.link, key))
-        if found is None:
-            raise HTTPException(404)
-        return html(request, found)
+        return html(request, await collector.database.find(lambda store: function(store, collector.link, key)))
 
     return endpoint
 
@@ -165,10 +154,7 @@ async def curve(request: Request) -> Response:
         is_there = bool(results) and results[0].id == ids[0]
         return pages.curve_page(store, collector.link, results) if is_there else None
 
-    found = await collector.database.read(made)
-    if found is None:
-        raise HTTPException(404)
-    return html(request, found)
+    return html(request, await collector.database.find(made))
 
 
 async def compare(request: Request) -> Response:

@@ -7,13 +7,15 @@ nothing waits for SQLite's lock.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from results_store.store import Store
+from results_store.store import NoSuchResult, Store
+from starlette.exceptions import HTTPException
 
 Answer = TypeVar("Answer")
 READERS: Final = 4
@@ -41,6 +43,13 @@ class Database:
         """What `function` says of the store; it must not write."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: function(self._store(read_only=True)))
+
+    async def find(self, function: Callable[[Store], Answer | None], words: str | None = None) -> Answer:
+        """What `function` says of the store. Raises HTTPException, 404 with these words, where it finds nothing."""
+        with contextlib.suppress(NoSuchResult):
+            if (found := await self.read(function)) is not None:
+                return found
+        raise HTTPException(404, words)
 
     async def write(self, function: Callable[[Store], Answer]) -> Answer:
         """What `function` says after it has written; one at a time."""
