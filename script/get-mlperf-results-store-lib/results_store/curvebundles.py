@@ -163,7 +163,8 @@ def result_of_members(members: Mapping[str, bytes]) -> NewResult:
         organization="",
         submission="",
         files=own,
-        provenance=files.get(PROVENANCE),
+        points=curve.points,
+        provenance=curve.provenance,
         point=_AS_JSON[POINT],
         is_echo=any(point.is_echo for point in curve.points),
     )

@@ -14,18 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_curves.clientfiles import SCORES, SUMMARY, Accuracy, Summary, read_accuracy, read_summary
+from mlperf_curves.clientfiles import SCORES, SUMMARY, read_accuracy, read_summary
 from mlperf_curves.fields import ClientFileError, Source, read_fields
-from mlperf_curves.pointfiles import (
-    POINT,
-    PROVENANCE,
-    SYSTEM,
-    DeclaredPoint,
-    Offline,
-    Provenance,
-    read_point,
-    read_provenance,
-)
+from mlperf_curves.findings import PointFigures
+from mlperf_curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance
 
 from results_store import model
 from results_store.curveresults import CurveFacts, result_of_curve
@@ -38,44 +30,23 @@ _KEPT = (SUMMARY, SCORES)
 
 @dataclass(frozen=True, slots=True)
 class CurveFiles:
-    """The files of a model's folder by their place in it (r4/point.yaml). point: point.yaml, or .json in a bundle.
+    """The files of a model's folder by their place in it (r4/point.yaml), and its points as they were read.
 
-    organization, submission: "" where they are not known. is_echo: by what comes beside the files, answers are
-    their prompts.
+    organization, submission: "" where they are not known. point: point.yaml, or .json in a bundle. is_echo: by what
+    comes beside the files, answers are their prompts.
     """
 
     name: str
     organization: str
     submission: str
     files: Mapping[str, Source]
-    provenance: Source | None
+    points: tuple[PointFigures, ...]
+    provenance: Provenance | None
     point: str = POINT
     is_echo: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A point of a tree, as its files have it. precision: as point.yaml says it."""
-
-    name: str
-    declared: DeclaredPoint
-    precision: str
-    summary: Summary
-    accuracy: Accuracy | None
-
-
-def _read_point(curve: CurveFiles, name: str) -> _Point:
-    scores, path = curve.files.get(f"{name}/{SCORES}"), curve.files[f"{name}/{curve.point}"]
-    return _Point(
-        name=name,
-        declared=read_point(path),
-        precision=read_fields(path).text("model_precision"),
-        summary=read_summary(curve.files[f"{name}/{SUMMARY}"]),
-        accuracy=read_accuracy(scores) if scores is not None else None,
-    )
-
-
-def _curve_points(points: Sequence[_Point], notes: list[str]) -> Iterator[CurvePoint]:
+def _curve_points(points: Sequence[PointFigures], notes: list[str]) -> Iterator[CurvePoint]:
     for point in points:
         tps, per_user, ttft = point.summary.system_tps, point.summary.tps_per_user, point.summary.ttft_p90_ms
         if tps is None or per_user is None or ttft is None:
@@ -85,7 +56,7 @@ def _curve_points(points: Sequence[_Point], notes: list[str]) -> Iterator[CurveP
             notes.append(f"{point.name}: {point.summary.failed} of {point.summary.issued} samples failed")
         yield CurvePoint(
             concurrency=point.declared.concurrency,
-            region="offline" if point.declared.offline == Offline.DEDICATED.value else point.declared.region,
+            region="offline" if point.is_dedicated_offline else point.declared.region,
             system_tps=tps,
             tps_per_user=per_user,
             ttft_p90_ms=ttft,
@@ -93,7 +64,7 @@ def _curve_points(points: Sequence[_Point], notes: list[str]) -> Iterator[CurveP
         )
 
 
-def _accuracy(points: Sequence[_Point]) -> Iterator[model.Accuracy]:
+def _accuracy(points: Sequence[PointFigures]) -> Iterator[model.Accuracy]:
     for point in points:
         for score in point.accuracy.runs if point.accuracy is not None else ():
             for name, value in score.values.items():
@@ -101,7 +72,7 @@ def _accuracy(points: Sequence[_Point]) -> Iterator[model.Accuracy]:
                 yield model.Accuracy(name=words, value=value, target=None, passed=None, basis="claimed")
 
 
-def _files(curve: CurveFiles, points: Sequence[_Point]) -> Iterator[File]:
+def _files(curve: CurveFiles, points: Sequence[PointFigures]) -> Iterator[File]:
     for point in points:
         for name in (curve.point, *_KEPT):
             place = f"{point.name}/{name}"
@@ -111,7 +82,7 @@ def _files(curve: CurveFiles, points: Sequence[_Point]) -> Iterator[File]:
                 yield File(name=place, sha256=hashlib.sha256(content).hexdigest(), size_bytes=len(content), body=None)
 
 
-def _system(curve: CurveFiles, points: Sequence[_Point]) -> Mapping[str, Any]:
+def _system(curve: CurveFiles, points: Sequence[PointFigures]) -> Mapping[str, Any]:
     for point in points:
         if (system := curve.files.get(f"{point.name}/{SYSTEM}")) is not None:
             return read_fields(system).values
@@ -120,9 +91,7 @@ def _system(curve: CurveFiles, points: Sequence[_Point]) -> Mapping[str, Any]:
 
 def result_of_files(curve: CurveFiles) -> NewResult | str:
     """Return the result of a curve, or why it has none. Raises ClientFileError, OSError."""
-    names = [place.rpartition("/")[0] for place in curve.files if place.rpartition("/")[2] == curve.point]
-    points = sorted((_read_point(curve, name) for name in names), key=lambda point: point.declared.concurrency)
-    provenance: Provenance | None = read_provenance(curve.provenance) if curve.provenance is not None else None
+    points, provenance = sorted(curve.points, key=lambda point: point.declared.concurrency), curve.provenance
     notes: list[str] = []
     shown = tuple(_curve_points(points, notes))
     if not shown:
@@ -130,7 +99,7 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
     files, first = tuple(_files(curve, points)), points[0]
     known = provenance.points if provenance is not None else {}
     echoes = [one for one in points if one.name in known and 2 * known[one.name].echoed >= one.summary.issued > 0]
-    timed = [point for point in points if point.declared.offline != Offline.DEDICATED.value]
+    timed = [point for point in points if not point.is_dedicated_offline]
     return result_of_curve(
         CurveFacts(
             name=curve.name,
@@ -138,7 +107,7 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
             organization=curve.organization,
             submission=curve.submission,
             division=first.declared.division,
-            precision=first.precision,
+            precision=first.declared.precision,
             system=_system(curve, points),
             label=provenance.label if provenance is not None else "",
             is_echo=curve.is_echo or bool(echoes),
@@ -152,18 +121,28 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
     )
 
 
+def _figures(folder: Path) -> PointFigures:
+    scores = folder / SCORES
+    return PointFigures(
+        path=folder.name,
+        declared=read_point(folder / POINT),
+        summary=read_summary(folder / SUMMARY),
+        accuracy=read_accuracy(scores) if scores.is_file() else None,
+    )
+
+
 def _curve_files(root: Path, folder: Path, points: Sequence[Path]) -> CurveFiles:
     parts = (root.name, *folder.relative_to(root).parts)
     place = max((number for number, part in enumerate(parts) if part == "results"), default=0)
     provenance = folder.parents[2] / PROVENANCE
-    files: dict[str, Source] = {f"{one.name}/{name}": one / name for one in points for name in (POINT, SUMMARY)}
-    paths = [one / name for one in points for name in (SCORES, SYSTEM)]
+    paths = [one / name for one in points for name in (POINT, SUMMARY, SCORES, SYSTEM)]
     return CurveFiles(
         name=folder.name,
         organization=parts[place - 2] if place > 1 else "",
         submission=parts[place - 1] if place else "",
-        files=files | {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()},
-        provenance=provenance if provenance.is_file() else None,
+        files={path.relative_to(folder).as_posix(): path for path in paths if path.is_file()},
+        points=tuple(map(_figures, points)),
+        provenance=read_provenance(provenance) if provenance.is_file() else None,
     )
 
 

@@ -43,22 +43,33 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointView:
-    """One r<N> of a tree. path: relative; number: N. derived: from events that were given beside the tree."""
+class PointFigures:
+    """What one r<N> says of itself. path: relative."""
 
     path: str
-    number: int
-    config: ClientConfig
+    declared: DeclaredPoint
     summary: Summary
     accuracy: Accuracy | None
-    declared: DeclaredPoint
-    provenance: PointProvenance | None
-    derived: Derived | None
+
+    @property
+    def name(self) -> str:
+        """The point in a few letters: r12."""
+        return self.path.rpartition("/")[2]
 
     @property
     def is_dedicated_offline(self) -> bool:
         """True for an Offline run of its own, to which no concurrency and no latency applies."""
         return self.declared.offline == Offline.DEDICATED.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointView(PointFigures):
+    """One r<N> of a tree. number: N. derived: from events that were given beside the tree."""
+
+    number: int
+    config: ClientConfig
+    provenance: PointProvenance | None
+    derived: Derived | None
 
     @property
     def issue_span_s(self) -> float | None:

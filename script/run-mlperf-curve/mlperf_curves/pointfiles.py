@@ -34,6 +34,7 @@ class DeclaredPoint:
     region: str
     dataset: str
     model: str
+    precision: str
     division: str
     c_max: int | None
     offline: str
@@ -112,6 +113,7 @@ def read_point(path: Source) -> DeclaredPoint:
         region=fields.text("region"),
         dataset=fields.text("dataset"),
         model=fields.text("model_name"),
+        precision=fields.text("model_precision"),
         division=fields.text("division"),
         c_max=fields.whole("max_supported_concurrency"),
         offline=fields.text("offline", Offline.NONE.value),
