@@ -13,7 +13,7 @@ import pytest
 from mlperf_results.foundruns import RunFiles
 from results_store.bundle import BundleFile, Manifest, ReadBundle
 from results_store.consistency import results_of_bundle
-from results_store.derivations import GROUPS, check_run
+from results_store.derivations import check_run
 from results_store.model import Problem, Signer
 from results_store.refusal import BundleRefused
 from shared_results import MULTI_STREAM, OFFLINE, SERVER, SINGLE_STREAM, recorded
@@ -191,7 +191,7 @@ def test_a_full_run_has_as_many_samples_as_the_benchmark_asks_for() -> None:
 
 
 def test_every_group_has_a_forgery() -> None:
-    assert {group for group, _, _ in FORGERIES} == set(GROUPS)
+    assert {group for group, _, _ in FORGERIES} == {f"V{number}" for number in range(1, 14)}
     assert len(FORGERIES) >= 40
 
 

@@ -28,11 +28,6 @@ COLUMNS = (
     "AppVersion", "OperatingSystemPlatform", "PlatformArchitecture", "SeverityLevel", "OperationId",
     "OperationParentId", "Metadata", "Metadata_Host", "ToolResults", "Tags",
 )  # fmt: skip
-REQUIRED_FIELDS = (
-    "appHost", "appName", "appVersion", "severityLevel", "timestamp", "clientId", "profileName", "experimentId",
-    "metricName", "metricRelativity", "metricValue", "operatingSystemPlatform", "scenarioName", "scenarioStartTime",
-    "scenarioEndTime", "toolName",
-)  # fmt: skip
 CSV_HEADER = ",".join(f'"{name}"' for name in COLUMNS) + "\n"
 SEPARATOR = "-----\n"
 

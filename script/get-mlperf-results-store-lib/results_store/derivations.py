@@ -64,8 +64,6 @@ _GROUPS = {
 }  # fmt: skip
 """Which group a rule of the gate, or all of its family, belongs to."""
 
-GROUPS = tuple(f"V{number}" for number in range(1, 14))
-
 
 def _group_of(identity: str) -> str:
     return _GROUPS.get(identity) or _GROUPS[identity.partition("-")[0]]
