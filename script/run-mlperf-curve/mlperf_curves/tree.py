@@ -107,8 +107,11 @@ class MeasuredPoint:
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
+    """What follows from all points together. steady: of each point, by concurrency."""
+
     regions: Regions
     greatest_tps: float
+    steady: Mapping[int, SteadyState | None]
 
 
 def _problems(declared: Declaration, points: Sequence[MeasuredPoint]) -> list[str]:
@@ -155,10 +158,16 @@ def steady_state_of(declared: Declaration, point: MeasuredPoint) -> SteadyState 
         return None
 
 
-def point_fields(declared: Declaration, point: MeasuredPoint, region: str | None) -> dict[str, Json]:
-    """Return point.yaml; a dedicated Offline run has no region."""
+def _steady_fields(curve: _Curve, point: MeasuredPoint) -> dict[str, Json]:
+    steady = curve.steady.get(point.concurrency)
+    return {} if steady is None else {"steady_state": steady.fields()}
+
+
+def _point_fields(declared: Declaration, point: MeasuredPoint, curve: _Curve) -> dict[str, Json]:
+    """point.yaml; a dedicated Offline run has no region."""
     config, seeds = point.run.config, declared.seed_set
     dataset = config.performance_dataset
+    region = None if point.is_dedicated_offline else curve.regions.region_of(point.concurrency)
     fields: dict[str, Json] = {
         "concurrency": point.concurrency,
         "dataset": dataset.name if dataset else "",
@@ -182,9 +191,9 @@ def point_fields(declared: Declaration, point: MeasuredPoint, region: str | None
             },
         },
         "warmup": dict(NO_WARMUP),
-        **({"steady_state": steady.fields()} if (steady := steady_state_of(declared, point)) else {}),
+        **_steady_fields(curve, point),
     }
-    return fields if region is None else {**fields, "region": region}
+    return fields if region is None else {**fields, "region": region.value}
 
 
 def system_fields(declared: Declaration, point: MeasuredPoint, greatest_tps: float) -> dict[str, Json]:
@@ -232,7 +241,7 @@ def _masked_address(address: str) -> str:
     return f"{parts.scheme}://{MASKED_HOST}{port}{parts.path}"
 
 
-def _provenance_of(declared: Declaration, point: MeasuredPoint) -> dict[str, Json]:
+def _provenance_of(point: MeasuredPoint, curve: _Curve) -> dict[str, Json]:
     fields: dict[str, Json] = {"started_utc": point.started_utc, "client_commit": point.client_commit}
     if point.run.events and point.derived:
         fields |= {
@@ -241,9 +250,8 @@ def _provenance_of(declared: Declaration, point: MeasuredPoint) -> dict[str, Jso
             "issue_span_s": point.derived.issue_span_s(),
             "echoed": point.derived.echoed,
             "differences": list(differences(point.run.summary, point.derived)),
+            **_steady_fields(curve, point),
         }
-        if (steady := steady_state_of(declared, point)) is not None:
-            fields["steady_state"] = steady.fields()
     return fields
 
 
@@ -257,9 +265,7 @@ def _as_json(fields: Mapping[str, Json]) -> str:
 
 
 def _write_point(folder: Path, declared: Declaration, point: MeasuredPoint, curve: _Curve) -> None:
-    region = None if point.is_dedicated_offline else curve.regions.region_of(point.concurrency)
-    declaration = point_fields(declared, point, region.value if region else None)
-    _write(folder / POINT, yaml.safe_dump(declaration, sort_keys=False))
+    _write(folder / POINT, yaml.safe_dump(_point_fields(declared, point, curve), sort_keys=False))
     config = masked_config((point.run.folder / CONFIG).read_text(encoding="utf-8"))
     _write(folder / CONFIG, yaml.safe_dump(config, sort_keys=False))
     _write(folder / SYSTEM, _as_json(system_fields(declared, point, curve.greatest_tps)))
@@ -280,7 +286,7 @@ def _fill(submission: Path, declared: Declaration, points: Sequence[MeasuredPoin
         "label": declared.label,
         **({"served_model": declared.served_model} if declared.served_model else {}),
         "dataset_samples": declared.dataset_samples,
-        "points": {f"r{one.concurrency}": _provenance_of(declared, one) for one in points},
+        "points": {f"r{one.concurrency}": _provenance_of(one, curve) for one in points},
     }
     _write(submission / PROVENANCE, _as_json(provenance))
 
@@ -294,7 +300,8 @@ def write_tree(target: Path, declared: Declaration, points: Sequence[MeasuredPoi
         raise TreeError("; ".join(problems))
     fixed = [one.concurrency for one in points if not one.is_dedicated_offline]
     regions = regions_of(declared.c_max, declared.c_min or min(fixed), is_override=declared.c_min is not None)
-    curve = _Curve(regions, max(one.run.summary.system_tps or 0.0 for one in points))
+    steady = {one.concurrency: steady_state_of(declared, one) for one in points}
+    curve = _Curve(regions, max(one.run.summary.system_tps or 0.0 for one in points), steady)
     submission = target / declared.organization / declared.submission
     unfinished = submission.with_name(f".{submission.name}.{os.getpid()}.part")
     shutil.rmtree(unfinished, ignore_errors=True)
