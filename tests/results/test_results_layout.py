@@ -28,7 +28,6 @@ def test_what_a_run_makes_does_not_include_what_it_was_given() -> None:
     paths = RunPaths(Path("out"))
     assert paths.result_json in paths.made_by_a_run
     assert paths.run_json not in paths.made_by_a_run
-    assert paths.audit_config not in paths.made_by_a_run
 
 
 def test_a_run_id_is_utc_time_and_names() -> None:

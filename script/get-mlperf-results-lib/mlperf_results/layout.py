@@ -72,11 +72,6 @@ class RunPaths:
         return self.folder / "user.conf"
 
     @property
-    def audit_config(self) -> Path:
-        """Where LoadGen looks for a compliance test's settings; no such file in an ordinary run."""
-        return self.folder / "audit.config"
-
-    @property
     def accuracy_text(self) -> Path:
         """The official one-line score."""
         return self.folder / "accuracy.txt"

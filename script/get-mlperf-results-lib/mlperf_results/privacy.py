@@ -16,7 +16,7 @@ import os
 import re
 import socket
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -191,17 +191,12 @@ def known_in(path: str, known: Known) -> Known:
     return replace(known, users=(), hosts=()) if _PROGRAM.search(path) else known
 
 
-def find_leaks_in_folder(
-    folder: Path, known: Known = NOTHING_KNOWN, is_wanted: Callable[[Path], bool] = lambda path: True
-) -> tuple[FileLeak, ...]:
-    """Return what the files below a folder, their names and the targets of links give away, sorted by path.
-
-    `is_wanted` gets a path relative to `folder`. Raises OSError.
-    """
+def find_leaks_in_folder(folder: Path, known: Known = NOTHING_KNOWN) -> tuple[FileLeak, ...]:
+    """Return what the files below a folder, their names and the targets of links give away, by path. Raises OSError."""
     found: list[FileLeak] = []
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        if (path.is_dir() and not path.is_symlink()) or not is_wanted(relative):
+        if path.is_dir() and not path.is_symlink():
             continue
         shown, names = masked(relative.as_posix(), known), known_in(relative.as_posix(), known)
         in_name = [Leak(line=0, kind=leak.kind, excerpt=leak.excerpt) for leak in find_leaks(str(relative), names)]

@@ -18,9 +18,9 @@ from types import MappingProxyType
 _NUMBER = r"(?P<value>\d+(?:\.\d*)?|\.\d+)(?![\d.])"
 
 
-def _printed(key: str, spaces: str = r"\s+") -> str:
+def _printed(key: str) -> str:
     """A key in the print of a Python dict, its number bare or in quotes."""
-    return rf".*'{key}':{spaces}'?{_NUMBER}"
+    return rf".*'{key}':\s+'?{_NUMBER}"
 
 
 _WORD_ERRORS = rf"Word Error Rate:.*, accuracy={_NUMBER}%"
