@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 
 from mlperf_results.names import Scenario
 from mlperf_results.verdictlines import PASS
-from mlperf_results.verification import ELEMENT_FORMATS, FAIL, DamagedLog, Verdict, entries
+from mlperf_results.verification import ELEMENT_FORMATS, FAIL, DamagedLog, Verdict, entries, response_of
 
 _RULE, _THIN_RULE = "=" * 80, "-" * 40
 _LOG_NAME = "the test's accuracy log"
@@ -99,13 +99,8 @@ def answer_lengths(tested: Iterable[str]) -> tuple[list[int], dict[int, int]]:
     lengths: list[int] = []
     counts: dict[int, int] = {}
     for entry in entries(tested, _LOG_NAME):
-        try:
-            index, size = int(str(entry["qsl_idx"])), len(bytes.fromhex(str(entry["data"])))
-        except (KeyError, ValueError) as error:
-            raise DamagedLog(f"an entry of {_LOG_NAME} is damaged or was truncated ({error!r})") from error
-        if size % _TOKEN_BYTES:
-            raise DamagedLog(f"a response in {_LOG_NAME} has {size} bytes, which are no whole int32 numbers")
-        lengths.append(size // _TOKEN_BYTES)
+        index, data = response_of(entry, "int32", _LOG_NAME)
+        lengths.append(len(data) // _TOKEN_BYTES)
         counts[index] = counts.get(index, 0) + 1
     return lengths, counts
 
@@ -124,24 +119,26 @@ def verify_lengths(tested: Iterable[str], bounds: tuple[float, float], sample_co
     checks = mean >= bounds[0], mean <= bounds[1]
     missing = _missing_samples(counts, sample_count)
     is_passed = all(checks) and not missing
-    lines = (
-        *(_RULE, "TEST09: Verify Output Token Length in Performance Mode", _RULE, ""),
-        *("Output Token Length Statistics", _THIN_RULE, f"Total samples: {len(lengths)}"),
-        *(
-            f"Mean output tokens: {mean:.2f}",
-            f"Min output tokens: {min(lengths)}",
-            f"Max output tokens: {max(lengths)}",
-        ),
-        *(
-            f"Std deviation: {deviation:.2f}",
-            "",
-            _RULE,
-            "Verification Results",
-            _RULE,
-            f"Mean output tokens: {mean:.2f}",
-        ),
-        *(f"Min threshold: {bounds[0]}", f"Max threshold: {bounds[1]}"),
-        *(f"Min check pass: {checks[0]}", f"Max check pass: {checks[1]}", ""),
-        PASS if is_passed else f"{FAIL}: {missing}" if missing else FAIL,
-    )
-    return Verdict(is_passed=is_passed, lines=lines)
+    text = f"""{_RULE}
+TEST09: Verify Output Token Length in Performance Mode
+{_RULE}
+
+Output Token Length Statistics
+{_THIN_RULE}
+Total samples: {len(lengths)}
+Mean output tokens: {mean:.2f}
+Min output tokens: {min(lengths)}
+Max output tokens: {max(lengths)}
+Std deviation: {deviation:.2f}
+
+{_RULE}
+Verification Results
+{_RULE}
+Mean output tokens: {mean:.2f}
+Min threshold: {bounds[0]}
+Max threshold: {bounds[1]}
+Min check pass: {checks[0]}
+Max check pass: {checks[1]}
+
+{PASS if is_passed else f"{FAIL}: {missing}" if missing else FAIL}"""
+    return Verdict(is_passed=is_passed, lines=tuple(text.split("\n")))
