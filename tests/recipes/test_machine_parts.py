@@ -73,6 +73,19 @@ def test_the_memory_limit_of_a_container(tmp_path: Path, path: str, text: str, l
     assert cpu.memory_limit_bytes(machine(tmp_path, {path: text})) == limit
 
 
+@pytest.mark.parametrize(
+    ("groups", "folder", "name"),
+    [("0::/slurm/job_7/step_0\n", "/sys/fs/cgroup/slurm", "memory.max"),
+     ("5:cpu,memory:/slurm/job_7\n", "/sys/fs/cgroup/memory/slurm/job_7", "memory.limit_in_bytes")],
+    ids=["version 2", "version 1"],
+)  # fmt: skip
+def test_the_memory_limit_of_a_job_is_that_of_its_control_groups(
+    tmp_path: Path, groups: str, folder: str, name: str
+) -> None:
+    here = machine(tmp_path, {"/proc/self/cgroup": groups, f"{folder}/{name}": "8192\n"})
+    assert cpu.memory_limit_bytes(here) == 8192
+
+
 def device(address: str, vendor: str, device_id: str, class_code: str, node: str) -> dict[str, str]:
     folder = f"{gpu_bus.DEVICES}/{address}"
     values = {"vendor": f"0x{vendor}", "device": f"0x{device_id}", "class": f"0x{class_code}", "numa_node": node}

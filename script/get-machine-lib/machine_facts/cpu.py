@@ -1,17 +1,19 @@
 """Processors, NUMA nodes and memory of a machine: what a system description needs, for this machine and recorded ones.
 
 From ``lscpu`` (util-linux), else ``/proc/cpuinfo``; ``/sys/devices/system/node`` and ``/proc/meminfo`` (kernel
-documentation). Flags, caches and limits of control groups are the recipe detect-cpu's.
+documentation). Flags, caches and limits on processors are the recipe detect-cpu's.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from .probe import Machine
 
 NODES = "/sys/devices/system/node"
+CGROUPS = "/sys/fs/cgroup"
 KIB = 1024
 
 
@@ -69,13 +71,20 @@ def memory_bytes(machine: Machine) -> int:
 
 
 def memory_limit_bytes(machine: Machine) -> int:
-    """What the control group of this container allows (version 2, else 1), in bytes; 0 without a limit."""
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = machine.read_text(path).strip()
-        if text.isdigit():
-            # version 1 writes the largest page-aligned 64-bit number for "no limit"; nothing real is near 2^62
-            return int(text) if int(text) < 2**62 else 0
-    return 0
+    """The least that the control groups of this process and those above allow (versions 1, 2), in bytes; 0: none."""
+    rows = (line.split(":", 2) for line in machine.read_text("/proc/self/cgroup").splitlines())
+    groups = {name: row[2] for row in rows if len(row) == 3 for name in row[1].split(",")}
+    paths = _files_above(f"{CGROUPS}{groups.get('', '/')}", "memory.max")
+    paths += _files_above(f"{CGROUPS}/memory{groups.get('memory', '/')}", "memory.limit_in_bytes")
+    found = [int(text) for path in paths if (text := machine.read_text(path).strip()).isdigit()]
+    # version 1 writes the largest page-aligned 64-bit number for "no limit"; nothing real is near 2^62
+    return min((limit for limit in found if limit < 2**62), default=0)
+
+
+def _files_above(group: str, name: str) -> list[str]:
+    """The file of this name of a control group, and of each group above it."""
+    folder = PurePosixPath(group)
+    return [str(place / name) for place in (folder, *folder.parents) if place.is_relative_to(CGROUPS)]
 
 
 def _nodes(machine: Machine) -> tuple[NumaNode, ...]:
