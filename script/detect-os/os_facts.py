@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Files whose existence says that this is a container: Docker's, Podman's, systemd-nspawn's.
+# Files whose existence says that this is a container: Docker's, Podman's, Apptainer's, systemd-nspawn's.
 # Sources: moby's daemon creates /.dockerenv; podman-run(1) documents /run/.containerenv;
 # https://systemd.io/CONTAINER_INTERFACE documents /run/systemd/container and the variable `container`.
 CONTAINER_MARKERS: Mapping[str, str] = {
     "/.dockerenv": "docker",
     "/run/.containerenv": "podman",
+    "/.singularity.d": "apptainer",
     "/run/systemd/container": "systemd",
 }
 # Words in /proc/1/cgroup (cgroup version 1) that name the container's manager.

@@ -65,6 +65,7 @@ def test_an_unknown_package_manager_gives_no_command_at_all() -> None:
         (("/.dockerenv",), "", "", "docker"),
         (("/run/.containerenv",), "podman", "", "podman"),
         (("/run/systemd/container",), "lxc", "", "lxc"),
+        (("/.singularity.d",), "", "", "apptainer"),
         ((), "", "12:cpu:/kubepods/burstable/pod1\n", "kubernetes"),
         ((), "", "4:cpu:/docker/0123\n", "docker"),
         ((), "oci", "", "oci"),

@@ -147,6 +147,7 @@ def test_where_the_kernel_is_silent_nvidia_smi_tells_the_nodes(
     [
         ({"/.dockerenv": ""}, "docker"),
         ({"/run/.containerenv": ""}, "podman"),
+        ({"/proc/1/cgroup": "0::/system.slice/containerd.service\n"}, "containerd"),
         ({"/.singularity.d/env": ""}, "apptainer"),
         ({"/proc/1/cgroup": "1:name=systemd:/kubepods/besteffort/pod1\n"}, "kubernetes"),
         ({"/proc/1/cgroup": "0::/init.scope\n"}, ""),

@@ -20,7 +20,13 @@ CONTAINER_FILES: Mapping[str, str] = {
     "/.singularity.d": "apptainer",
     "/run/systemd/container": "systemd",
 }
-CGROUP_WORDS: Mapping[str, str] = {"kubepods": "kubernetes", "docker": "docker", "libpod": "podman", "lxc": "lxc"}
+CGROUP_WORDS: Mapping[str, str] = {
+    "kubepods": "kubernetes",
+    "docker": "docker",
+    "libpod": "podman",
+    "containerd": "containerd",
+    "lxc": "lxc",
+}
 AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 DMI = "/sys/class/dmi/id"
 
