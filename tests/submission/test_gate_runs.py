@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, OPEN, T01, T04, edit, replace, value
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mlperf_gate import runmarks
+from mlperf_gate.detaillog import DetailLog, parse_detail_log
+from mlperf_gate.documents import TextFile
 from mlperf_gate.listing import read_listing
 from mlperf_gate.runmarks import RunRegister, place_of, task_of
 from mlperf_results.scorelines import parse_sample_counts, parse_statements
@@ -246,3 +249,16 @@ def test_every_run_of_a_copied_folder_is_named(trees):  # noqa: F811
         found = [one for one in verdict(root).findings if one.rule == "IDENT-001"]
     assert {one.path for one in found} == {T01_LOG, f"{T04}/performance/run_1/{DETAIL}"}
     assert all(one.fix.startswith("cm run script --tags=run,mlperf,compliance") for one in found)
+
+
+def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
+    parsed = []
+
+    def parse(source: TextFile) -> DetailLog:
+        parsed.append(source.path)
+        return parse_detail_log(source)
+
+    monkeypatch.setattr(runmarks, "parse_detail_log", parse)
+    root = trees.folder / "closed"
+    verdict(root)
+    assert sorted(parsed) == sorted(path.relative_to(root).as_posix() for path in root.rglob(DETAIL))

@@ -48,7 +48,7 @@ from mlperf_gate.rules_endpoints import OF_ANY_LAYOUT
 from mlperf_gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
 from mlperf_gate.rules_run import OF_EVERY_TEST
 from mlperf_gate.steps import Step, command_of
-from mlperf_gate.views import Options, ScenarioView, Subject, TreeView
+from mlperf_gate.views import Options, ResultView, ScenarioView, Subject, TreeView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +121,7 @@ class _Collector:
         self.shown_root = shown_root
         self.findings: list[Finding] = []
         self.refused: list[Subject] = []
+        self.results: list[ResultView] = []
 
     def add(self, rule: Rule, found: Found, subject: Subject) -> None:
         """Take in what a rule found."""
@@ -209,7 +210,7 @@ def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
     runs = [*views.performance_runs(scenario), views.accuracy_run(scenario)]
     for run in runs[:-1]:
         collector.apply(Scope.RUN, run, scenario.division)
-    for test in views.tests(scenario):
+    for test in views.tests(scenario, runs[0]):
         collector.apply(Scope.TEST, test, scenario.division)
         if test.folder in collector.tree.listing.folders:
             only = () if test.test in WITH_RUN else OF_EVERY_TEST
@@ -217,6 +218,7 @@ def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
             runs.append(test.run)
     for run in runs:
         collector.apply(Scope.LOG, run, scenario.division)
+    collector.results.append(ResultView(tree=collector.tree, subject=scenario.subject))
 
 
 def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
@@ -232,6 +234,8 @@ def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
                 for scenario in views.scenarios(model):
                     _check_scenario(collector, scenario)
                     yield scenario.folder, scenario.subject
+    for result in collector.results:
+        collector.apply(Scope.RESULT, result, result.subject.division)
 
 
 _PARTS = ("division", "submitter", "system", "model", "scenario")

@@ -35,7 +35,8 @@ class Scope(enum.Enum):
     """What a rule is applied to: the view that its function takes.
 
     RUN: a performance run whose figures count, the submitted one or that of a test. LOG: every run that LoadGen logged,
-    accuracy runs and those of all tests, too. ENDPOINTS: a scenario without LoadGen's logs.
+    accuracy runs and those of all tests, too. ENDPOINTS: a scenario without LoadGen's logs. RESULT: a scenario beside
+    all others, once every log of the tree has been read.
     """
 
     TREE = "tree"
@@ -47,6 +48,7 @@ class Scope(enum.Enum):
     LOG = "log"
     TEST = "test"
     ENDPOINTS = "endpoints"
+    RESULT = "result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class Found:
 
 
 Check = Callable[[Any], Iterator[Found]]
-"""Takes the view of the rule's scope. (The one `Any` here: a register of functions of seven types.)"""
+"""Takes the view of the rule's scope. (The one `Any` here: a register of functions of nine types.)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ _STEPS = {
     Scope.LOG: Step.PERFORMANCE,
     Scope.TEST: Step.COMPLIANCE,
     Scope.ENDPOINTS: Step.ENDPOINTS,
+    Scope.RESULT: Step.PERFORMANCE,
 }
 """Which step makes what the rules of a scope look at, unless a rule names another one; the tree of the others."""
 

@@ -12,7 +12,7 @@ from mlperf_gate.detaillog import number_of
 from mlperf_gate.rulebook import LOADGEN, OURS, SINCE, Found, Scope, rule
 from mlperf_gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
 from mlperf_gate.steps import Step
-from mlperf_gate.views import ScenarioView
+from mlperf_gate.views import ResultView, ScenarioView
 
 _RESPONSE = re.compile(r'"qsl_idx"\s*:\s*(\d+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
 _ENOUGH = 20
@@ -37,11 +37,10 @@ def loaded_every_sample(scenario: ScenarioView) -> Iterator[Found]:
         yield Found(path=log.path, found=f"{log.loaded_count} samples loaded", allowed=allowed, line=line)
 
 
-@rule("ACC-019", Scope.SCENARIO, "The data set is as large as what was taken from it, in all runs.", source=OURS)
-def data_set_is_large_enough(scenario: ScenarioView) -> Iterator[Found]:
-    subject = scenario.subject
-    place = (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
-    for mark in scenario.tree.register.runs_with("folder", place):
+@rule("ACC-019", Scope.RESULT, "The data set is as large as what was taken from it, in all runs.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def data_set_is_large_enough(result: ResultView) -> Iterator[Found]:
+    for mark in result.tree.register.runs_with("folder", result.folder):
         total = number_of(mark.fields.get("qsl_reported_total_count"))
         kind = "accuracy" if mark.place.kind == "accuracy" else "performance"
         key = f"effective_{kind}_sample_count"

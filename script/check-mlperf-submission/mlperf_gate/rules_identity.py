@@ -15,25 +15,16 @@ from mlperf_results.compliance import ANSWER_TESTS
 from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from mlperf_gate.steps import Step
-from mlperf_gate.views import ScenarioView
+from mlperf_gate.views import ResultView
 
 _LONGEST_OFFSET = timedelta(days=1)
 """Clocks of machines and containers may be set to any time zone; 6 published logs are 6 h older than their LoadGen."""
 
 
-def _register(scenario: ScenarioView) -> RunRegister:
-    return scenario.tree.register
-
-
-def _folder(scenario: ScenarioView) -> tuple[str, ...]:
-    subject = scenario.subject
-    return (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
-
-
-def _runs(scenario: ScenarioView) -> tuple[RunMark, ...]:
+def _runs(result: ResultView) -> tuple[RunMark, ...]:
     """The runs of a result, the one that is timed first; those of its tests only where the division asks for tests."""
-    found = _register(scenario).runs_with("folder", _folder(scenario))
-    kept = (mark for mark in found if not mark.place.test or scenario.division != "open")
+    found = result.tree.register.runs_with("folder", result.folder)
+    kept = (mark for mark in found if not mark.place.test or result.subject.division != "open")
     return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
 
 
@@ -47,9 +38,9 @@ def _at(mark: RunMark | ResponsesMark, found: str, allowed: str) -> Found:
     return Found(path=mark.path, found=found, allowed=allowed, step=_step(mark.place))
 
 
-def _task(scenario: ScenarioView, place: Place) -> str:
+def _task(result: ResultView, place: Place) -> str:
     """The model by the name that the round's checker has for it, without its level of accuracy."""
-    return task_of(scenario.tree.round.aliases.get(place.model, place.model))
+    return task_of(result.tree.round.aliases.get(place.model, place.model))
 
 
 def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
@@ -57,31 +48,30 @@ def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
     return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
 
 
-def _is_one_result(scenario: ScenarioView, one: Place, other: Place) -> bool:
+def _is_one_result(result: ResultView, one: Place, other: Place) -> bool:
     """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
     others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
     is_server_too = {one.scenario.lower(), other.scenario.lower()} == {"server", "interactive"}
-    same = [(place.submitter, place.system, _task(scenario, place), place.kind) for place in (one, other)]
+    same = [(place.submitter, place.system, _task(result, place), place.kind) for place in (one, other)]
     return same[0] == same[1] and not is_server_too
 
 
-@rule("IDENT-001", Scope.SCENARIO, "A log is of one run, and one run is one result.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
-def log_is_of_one_result(scenario: ScenarioView) -> Iterator[Found]:
-    for mark in _runs(scenario):
-        for other in _register(scenario).runs_with("digest", mark.digest):
+@rule("IDENT-001", Scope.RESULT, "A log is of one run, and one run is one result.", source=OURS)
+def log_is_of_one_result(result: ResultView) -> Iterator[Found]:
+    for mark in _runs(result):
+        for other in result.tree.register.runs_with("digest", mark.digest):
             if not _is_misplaced_in_a_test(mark.place, other.place) and not _is_one_result(
-                scenario, mark.place, other.place
+                result, mark.place, other.place
             ):
                 found = f"the same {mark.digest[:12]}... as {other.path}"
                 yield _at(mark, found, "a log of a run of its own")
                 break
 
 
-@rule("IDENT-002", Scope.SCENARIO, "No two different logs are of one process.", source=OURS, step=Step.PERFORMANCE)
-def process_made_one_log(scenario: ScenarioView) -> Iterator[Found]:
-    for mark in _runs(scenario):
-        for other in _register(scenario).runs_with("start", mark.start):
+@rule("IDENT-002", Scope.RESULT, "No two different logs are of one process.", source=OURS)
+def process_made_one_log(result: ResultView) -> Iterator[Found]:
+    for mark in _runs(result):
+        for other in result.tree.register.runs_with("start", mark.start):
             is_near = mark.place.folder[:3] == other.place.folder[:3]
             begins = mark.text("power_begin"), other.text("power_begin")
             if other.digest != mark.digest and (is_near or begins[0] == begins[1]):
@@ -90,9 +80,9 @@ def process_made_one_log(scenario: ScenarioView) -> Iterator[Found]:
                 break
 
 
-def _others(scenario: ScenarioView, keys: tuple[str, ...]) -> Iterator[Found]:
+def _others(result: ResultView, keys: tuple[str, ...]) -> Iterator[Found]:
     """Yield what later runs of a result have other values of than the first."""
-    runs = _runs(scenario)
+    runs = _runs(result)
     for key in keys:
         for mark in runs[1:]:
             if mark.fields.get(key) != runs[0].fields.get(key):
@@ -100,23 +90,26 @@ def _others(scenario: ScenarioView, keys: tuple[str, ...]) -> Iterator[Found]:
                 yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
 
 
-@rule("IDENT-003", Scope.SCENARIO, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
-def runs_are_of_one_sut(scenario: ScenarioView) -> Iterator[Found]:
-    yield from _others(scenario, ("sut_name", "qsl_name"))
+@rule("IDENT-003", Scope.RESULT, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS)
+def runs_are_of_one_sut(result: ResultView) -> Iterator[Found]:
+    yield from _others(result, ("sut_name", "qsl_name"))
 
 
-@rule("IDENT-004", Scope.SCENARIO, "The runs of a result were made with one LoadGen.", source=OURS,
-      step=Step.PERFORMANCE, severity=Severity.WARNING)  # fmt: skip
-def runs_have_one_loadgen(scenario: ScenarioView) -> Iterator[Found]:
-    yield from _others(scenario, ("loadgen_version", "loadgen_file_sha1"))
+@rule(
+    "IDENT-004",
+    Scope.RESULT,
+    "The runs of a result were made with one LoadGen.",
+    source=OURS,
+    severity=Severity.WARNING,
+)
+def runs_have_one_loadgen(result: ResultView) -> Iterator[Found]:
+    yield from _others(result, ("loadgen_version", "loadgen_file_sha1"))
 
 
-@rule("IDENT-005", Scope.SCENARIO, "One build of LoadGen has one version and one set of sources.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
-def build_is_one(scenario: ScenarioView) -> Iterator[Found]:
-    for mark in _runs(scenario):
-        others = _register(scenario).runs_with("build", mark.build)
+@rule("IDENT-005", Scope.RESULT, "One build of LoadGen has one version and one set of sources.", source=OURS)
+def build_is_one(result: ResultView) -> Iterator[Found]:
+    for mark in _runs(result):
+        others = result.tree.register.runs_with("build", mark.build)
         for key in ("loadgen_version", "loadgen_file_sha1"):
             other = next((one for one in others if one.fields.get(key) != mark.fields.get(key)), None)
             if other is not None:
@@ -124,9 +117,9 @@ def build_is_one(scenario: ScenarioView) -> Iterator[Found]:
                 yield _at(mark, found, f"{shown(other.fields.get(key))}, which that build has in {other.path}")
 
 
-@rule("IDENT-006", Scope.SCENARIO, "No run is older than the LoadGen that made it.", source=OURS, step=Step.PERFORMANCE)
-def run_is_newer_than_its_loadgen(scenario: ScenarioView) -> Iterator[Found]:
-    for mark in _runs(scenario):
+@rule("IDENT-006", Scope.RESULT, "No run is older than the LoadGen that made it.", source=OURS)
+def run_is_newer_than_its_loadgen(result: ResultView) -> Iterator[Found]:
+    for mark in _runs(result):
         begin, build = _moment(mark.text("test_datetime")), _moment(mark.text("loadgen_build_date_utc"))
         if begin and build and begin < build - _LONGEST_OFFSET:
             found = f"test_datetime = {mark.text('test_datetime')}"
@@ -140,15 +133,16 @@ def _moment(text: str | None) -> datetime | None:
         return None
 
 
-@rule("IDENT-007", Scope.SCENARIO, "The logged responses are of this task, and of this run.", source=OURS)
-def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
-    register = _register(scenario)
-    for mark in register.responses_with("folder", _folder(scenario)):
-        if mark.place.test and scenario.division == "open":
+@rule("IDENT-007", Scope.RESULT, "The logged responses are of this task, and of this run.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def responses_are_of_one_run(result: ResultView) -> Iterator[Found]:
+    register = result.tree.register
+    for mark in register.responses_with("folder", result.folder):
+        if mark.place.test and result.subject.division == "open":
             continue
         for other in register.responses_with("digest", mark.digest):
             if not _is_misplaced_in_a_test(mark.place, other.place) and not _may_have_same_responses(
-                scenario, mark, other
+                result, mark, other
             ):
                 found = f"the same {mark.digest[:12]}... as {other.path}"
                 allowed = "the responses of this run: other samples, or a choice of its own"
@@ -156,7 +150,7 @@ def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
                 break
 
 
-def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: ResponsesMark) -> bool:
+def _may_have_same_responses(result: ResultView, one: ResponsesMark, other: ResponsesMark) -> bool:
     """A model without chance answers alike in every accuracy run of its task, whatever the system and the scenario.
 
     The responses that a compliance test logs are chosen by how many are asked for and how many there are, so that two
@@ -169,11 +163,11 @@ def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: 
     if one.place.kind != other.place.kind and {one.place.test, other.place.test} != {"", "TEST09"}:
         return systems[0] != systems[1]  # which of the two is misplaced, their own systems' logs say
     is_open = "open" in (one.place.division, other.place.division)
-    if not is_open and _task(scenario, one.place) != _task(scenario, other.place):
+    if not is_open and _task(result, one.place) != _task(result, other.place):
         return False
     if one.place.test in ("", *ANSWER_TESTS) or one.place.scenario.lower() == other.place.scenario.lower():
         return True
-    return len({_digest_of_run(scenario.tree.register, mark) for mark in (one, other)}) == 1
+    return len({_digest_of_run(result.tree.register, mark) for mark in (one, other)}) == 1
 
 
 def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
@@ -181,11 +175,10 @@ def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
     return next((run.digest for run in register.runs_with("path", path)), path)
 
 
-@rule("IDENT-008", Scope.SCENARIO, "No two different logs have the same latencies, to the nanosecond.", source=OURS,
-      step=Step.PERFORMANCE)  # fmt: skip
-def run_has_figures_of_its_own(scenario: ScenarioView) -> Iterator[Found]:
-    for mark in _runs(scenario):
-        for other in _register(scenario).runs_with("figures", mark.figures):
+@rule("IDENT-008", Scope.RESULT, "No two different logs have the same latencies, to the nanosecond.", source=OURS)
+def run_has_figures_of_its_own(result: ResultView) -> Iterator[Found]:
+    for mark in _runs(result):
+        for other in result.tree.register.runs_with("figures", mark.figures):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
                 shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
                 yield _at(mark, f"{shown_figures} here and in {other.path}", "the figures of a run of its own")

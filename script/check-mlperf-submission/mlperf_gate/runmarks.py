@@ -1,7 +1,8 @@
 """Every LoadGen run of a tree by what tells it from others: where its log lies, its content, its process, its build.
 
-A rule that compares runs asks the register of the tree, which reads each log once, at the first question. Where one
-submitter is checked, only its runs are in it: another one's copies are not its fault.
+A rule that compares runs asks the register of the tree. It notes each detail log when that is read for the rules on it,
+and reads what is left at the first question. Where one submitter is checked, only its runs are in it: another one's
+copies are not its fault.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TypeVar
 
 from mlperf_results.textdocuments import Json
 
-from mlperf_gate.detaillog import parse_detail_log
-from mlperf_gate.documents import as_text_file, read_bytes
+from mlperf_gate.detaillog import DetailLog, parse_detail_log
+from mlperf_gate.documents import TextFile, as_text_file, limit_of, read_bytes
 from mlperf_gate.listing import Listing
 
 DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"
@@ -132,27 +133,44 @@ def place_of(path: str) -> Place | None:
 
 
 class RunRegister:
-    """All runs of a tree, read when they are first asked for."""
+    """All runs of a tree."""
 
     def __init__(self, listing: Listing, submitter: str | None) -> None:
         self._listing = listing
         self._submitter = submitter
+        self._marks: dict[str, RunMark] = {}
         self._runs: dict[str, _Groups[RunMark]] = {}
         self._responses: dict[str, _Groups[ResponsesMark]] = {}
 
+    def _place_of(self, path: str) -> Place | None:
+        place = place_of(path)
+        return place if place and self._submitter in (None, place.submitter) else None
+
     def _contents(self, name: str) -> Iterator[tuple[str, Place, bytes]]:
         for path in self._listing.sizes:
-            place = place_of(path) if path.endswith(f"/{name}") else None
-            if place and self._submitter not in (None, place.submitter):
-                continue
+            place = self._place_of(path) if path.endswith(f"/{name}") and path not in self._marks else None
             content = read_bytes(self._listing, path) if place else ""
             if place and isinstance(content, bytes):
                 yield path, place, content
 
+    def log(self, path: str) -> DetailLog:
+        """Return what a detail log says, and keep the mark of its run, so that it is read once."""
+        if path not in self._listing.sizes:
+            return parse_detail_log(TextFile(path=path, is_missing=True))
+        content, place = read_bytes(self._listing, path, limit_of(path)), self._place_of(path)
+        if isinstance(content, str):
+            return parse_detail_log(TextFile(path=path, problem=content))
+        log = parse_detail_log(as_text_file(path, content))
+        if place:
+            self._marks[path] = _run_mark(path, place, content, log)
+        return log
+
     @cached_property
     def runs(self) -> tuple[RunMark, ...]:
-        """Every detail log that can be read."""
-        return tuple(_run_mark(*found) for found in self._contents(DETAIL_NAME))
+        """Every detail log that can be read: those that were read as `log`, and the others, which are read now."""
+        for path, place, content in self._contents(DETAIL_NAME):
+            self._marks[path] = _run_mark(path, place, content, parse_detail_log(as_text_file(path, content)))
+        return tuple(self._marks[path] for path in self._listing.sizes if path in self._marks)
 
     @cached_property
     def responses(self) -> tuple[ResponsesMark, ...]:
@@ -188,8 +206,7 @@ def _grouped(marks: tuple[_Mark, ...], name: str) -> _Groups[_Mark]:
     return {value: tuple(group) for value, group in found.items()}
 
 
-def _run_mark(path: str, place: Place, content: bytes) -> RunMark:
-    log = parse_detail_log(as_text_file(path, content))
+def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMark:
     fields = {key: log.values[key] for key in (*_KEPT, *FIGURES) if key in log.values}
     if log.source_digest:
         fields[SOURCES] = log.source_digest

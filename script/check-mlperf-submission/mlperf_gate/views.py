@@ -16,7 +16,7 @@ from mlperf_results.privacy import NOTHING_KNOWN, Known
 from mlperf_results.roundtables import ModelTable, RoundTable
 from mlperf_results.tree import DIVISIONS, ScenarioPlace, SubmissionTree, TreeLayout
 
-from mlperf_gate.detaillog import DetailLog, parse_detail_log
+from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.documents import JsonFile, TextFile, read_json, read_text
 from mlperf_gate.listing import Listing, as_text, join
 from mlperf_gate.runmarks import RunRegister
@@ -186,6 +186,20 @@ class TestView:
     subject: Subject
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """One result beside all others of the tree, once every log has been read: its runs are those of the register."""
+
+    tree: TreeView
+    subject: Subject
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """What the logs of the result have in common: see runmarks.Place."""
+        found = self.subject
+        return (found.division, found.submitter, found.system, found.model, found.scenario)
+
+
 def divisions_of(tree: TreeView) -> tuple[str, ...]:
     """Return the divisions that the tree has."""
     return tuple(name for name in tree.listing.folders_in("") if name in DIVISIONS)
@@ -264,7 +278,7 @@ def scenarios(model: ModelView) -> Iterator[ScenarioView]:
             accuracy_folder=as_text(accuracy.folder),
             accuracy_text=read_text(listing, as_text(accuracy.accuracy_text)),
             accuracy_log=read_text(listing, as_text(accuracy.accuracy_log)),
-            accuracy_detail=parse_detail_log(read_text(listing, as_text(accuracy.detail_log))),
+            accuracy_detail=model.system.owner.tree.register.log(as_text(accuracy.detail_log)),
             accuracy_summary=read_text(listing, as_text(accuracy.summary_log)),
             subject=replace(model.subject, scenario=name),
         )
@@ -287,13 +301,12 @@ def performance_runs(scenario: ScenarioView) -> Iterator[RunView]:
 
 
 def _run(scenario: ScenarioView, test: str, folder: str) -> RunView:
-    listing = scenario.tree.listing
     return RunView(
         scenario=scenario,
         test=test,
         folder=folder,
-        detail=parse_detail_log(read_text(listing, join(folder, DETAIL))),
-        summary=read_text(listing, join(folder, SUMMARY)),
+        detail=scenario.tree.register.log(join(folder, DETAIL)),
+        summary=read_text(scenario.tree.listing, join(folder, SUMMARY)),
         subject=replace(scenario.subject, test=test),
     )
 
@@ -311,13 +324,12 @@ def accuracy_run(scenario: ScenarioView) -> RunView:
     )
 
 
-def tests(scenario: ScenarioView) -> Iterator[TestView]:
-    """Yield the compliance tests that the model needs; none in the open division."""
+def tests(scenario: ScenarioView, submitted: RunView) -> Iterator[TestView]:
+    """Yield the compliance tests of a submitted run that the model needs; none in the open division."""
     if scenario.division == "open" or scenario.model.table is None:
         return
     paths, listing = scenario.model.system.owner.paths, scenario.tree.listing
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
-    submitted = next(performance_runs(scenario))
     for test in scenario.model.table.tests:
         folder = as_text(paths.compliance_folder(place, test))
         scores = ("baseline_accuracy.txt", "compliance_accuracy.txt")
