@@ -44,12 +44,9 @@ def missing_points(call: Call, key_of: Callable[[Mapping[str, str]], str] = kind
 
 def calls_of(call: Call, points: Sequence[Point]) -> list[dict[str, Any]]:
     """The inputs of the recipe calls of these points."""
-    rows = []
-    for point in points:
-        own = {"results_dir": str(call.folder.point(point.id).results), "run_id": point.id, "check": "no"}
-        own = {name: value for name, value in own.items() if name in call.program.own}
-        rows.append({**nested(point.inputs), **own, "tags": call.definition.recipe, "quiet": True})
-    return rows
+    more = {"tags": call.definition.recipe, "quiet": True}
+    owns = (call.program.own_inputs(call.folder.point(point.id)) for point in points)
+    return [{**nested(point.inputs), **own, **more} for point, own in zip(points, owns, strict=True)]
 
 
 def engine_plan(access: Access, inputs: Mapping[str, Any], names: Mapping[str, str], call: Call) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import sqlite3
 from results_store.exporting import Export, Kept
 from results_store.keys import result_id
 from results_store.objects import WrongObject
-from results_store.store import Action, Store
+from results_store.store import Store
 from results_store.writing import add_withdrawn, set_states
 
 
@@ -37,11 +37,6 @@ def restore_actions(store: Store, export: Export, added: set[str], known_keys: s
             database.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (trust, key_id))
             set_states(database, "signer", key_id)
     for action in export.actions:
-        if action.result_id in added or (action.signer and action.signer not in known_keys):
-            _record(store, action)
-
-
-def _record(store: Store, action: Action) -> None:
-    if action.signer and store.signer(action.signer) is None:
-        return
-    store.record(action)
+        is_new = action.result_id in added or (action.signer and action.signer not in known_keys)
+        if is_new and (not action.signer or store.signer(action.signer) is not None):
+            store.record(action)

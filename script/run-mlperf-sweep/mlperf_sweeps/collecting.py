@@ -177,7 +177,8 @@ def sweep_json(facts: Facts, rows: Sequence[Row]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _score_text(figures: Figures | None) -> str:
+def score_text(figures: Figures | None) -> str:
+    """The scores of a scenario in a line; empty without any."""
     scores = figures.accuracy if figures else ()
     return "; ".join(f"{score['name']} {score['value']:g}" for score in scores if score.get("value") is not None)
 
@@ -197,7 +198,7 @@ def sweep_csv(rows: Sequence[Row]) -> str:
         for figures in row.figures or (None,):
             metric = (figures.metric if figures else None) or {}
             own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
-            cells = [*start, *own, _score_text(figures), facts.node, facts.duration_s]
+            cells = [*start, *own, score_text(figures), facts.node, facts.duration_s]
             writer.writerow(map(cell, cells))
     return stream.getvalue()
 
@@ -224,7 +225,7 @@ def varied_text(point: PlannedPoint) -> str:
 
 def _figure_text(row: Row) -> str:
     found = [f"{each.metric['value']:.6g} {each.metric['unit']}" for each in row.figures if each.metric]
-    return "; ".join(found) or _score_text(row.first)
+    return "; ".join(found) or score_text(row.first)
 
 
 def summary_text(facts: Facts, rows: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 from mlperf_results.htmlpage import Html, document, figures, folded, table, text
 from mlperf_results.plot import MARKERS, Spread, spread_plot
 
-from mlperf_sweeps.collecting import Facts, Figures, Row, best_of, totals, varied_text
+from mlperf_sweeps.collecting import Facts, Figures, Row, best_of, score_text, totals, varied_text
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import duration_text
 
@@ -77,11 +77,9 @@ def _cells(row: Row, best: Row | None) -> Iterator[list[object]]:
     time = "" if facts.duration_s is None else duration_text(facts.duration_s)
     for place, each in enumerate(row.figures or (None,)):
         metric: Mapping[str, object] = (each.metric if each else None) or {}
-        scores = [f"{score['name']} {score['value']:g}" for score in (each.accuracy if each else ())
-                  if score.get("value") is not None]  # fmt: skip
         value = metric.get("value")
         figure = f"{value:,.6g}" if isinstance(value, int | float) else ""
-        own = [figure, str(metric.get("unit", "")), "; ".join(scores)]
+        own = [figure, str(metric.get("unit", "")), score_text(each)]
         mark = "best" if row is best else ""
         state = facts.state.value if not facts.verdict or each is None else f"{facts.state.value}, {facts.verdict}"
         start = [folder, state, mark] if place == 0 else ["", "", ""]

@@ -73,10 +73,14 @@ class Program:
     def _call(self, inputs: Mapping[str, str]) -> list[str]:
         return [f"--tags={self.recipe}", *(f"--{name}={value}" for name, value in inputs.items())]
 
+    def own_inputs(self, folder: PointFolder) -> dict[str, str]:
+        """What the sweep itself sets of a point's call, as far as the recipe has such inputs."""
+        own = {"results_dir": str(folder.results), "run_id": folder.id, "check": "no"}
+        return {name: value for name, value in own.items() if name in self.own}
+
     def point_file(self, point: PlannedPoint, folder: PointFolder) -> PointFile:
         """The content of point.json."""
-        own = {"results_dir": str(folder.results), "run_id": point.id, "check": "no"}
-        words = [f"--{name}={value}" for name, value in own.items() if name in self.own]
+        words = [f"--{name}={value}" for name, value in self.own_inputs(folder).items()]
         is_search = point.inputs.get("find", "no").lower() not in ("no", "false", "off", "")
         return {
             "format": FORMAT,
