@@ -14,11 +14,10 @@ from mlperf_curves.official import OfficialFinding, build_site, check_officially
 from mlperf_curves.pointfiles import Offline
 from mlperf_curves.readtree import Beside, tree_of_curve
 from mlperf_curves.recorded import facts_of, recorded_points, with_offline
-from mlperf_curves.request import DIVISIONS, RequestError
+from mlperf_curves.request import DIVISIONS, Inputs, RequestError
 from mlperf_curves.rules import CheckReport, check_tree
 from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import write_tree
-from mlperf_results.names import unknown_text
 from mlperf_results.privacy import known_here
 
 BUNDLE, SITE = "bundle.json", "site"
@@ -26,54 +25,24 @@ CLIENT_PROGRAMS = ("bin/inference-endpoint", ".venv/bin/inference-endpoint")
 """Where the client is in its virtual environment, and in its checkout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The inputs of the call by name; here: where relative paths begin."""
-
-    texts: Mapping[str, str]
-    here: Path
-
-    def text(self, key: str, default: str = "") -> str:
-        """An input, or the default."""
-        return self.texts.get(key, "").strip() or default
-
-    def path(self, key: str) -> Path | None:
-        """An input as a path; None without it."""
-        value = self.text(key)
-        return (self.here / Path(value).expanduser()).resolve() if value else None
-
-    def one_of(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """An input with a closed set of values; raises RequestError."""
-        value = self.text(key, default)
-        if value not in choices:
-            raise RequestError(f"--{key}: {unknown_text(key, value, choices)}")
-        return value
-
-
-def edition_of(given: Given) -> Edition:
+def edition_of(given: Inputs) -> Edition:
     """The edition of the rules, with the seed sets of `--seed_sets`; raises ClientFileError."""
     return read_edition(given.path("seed_sets"))
 
 
-def tree_from_recorded(given: Given, folder: Path, target: Path) -> Path:
+def tree_from_recorded(given: Inputs, folder: Path, target: Path) -> Path:
     """Writes the tree of recorded runs below `target`; gives the submission's folder. Raises ValueError, OSError."""
     offline = Offline(given.one_of("offline", tuple(one.value for one in Offline), "elected"))
     division = given.one_of("division", DIVISIONS, "RDI")
+    changed = {key: given.whole(key, None) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
+    given.check()
     points = with_offline(recorded_points(folder, _counter(given)), offline)
     facts = facts_of(points, edition_of(given), division, offline)
-    changed = {key: _whole(given, key) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
     facts = replace(facts, **changed, target_cohort=given.text("target_cohort", facts.target_cohort))
     return write_tree(target, read_declaration(given.path("submission"), facts), points)
 
 
-def _whole(given: Given, key: str) -> int:
-    value = given.text(key)
-    if not value.isdecimal():
-        raise RequestError(f"--{key} must be a whole number, got {value!r}")
-    return int(value)
-
-
-def _counter(given: Given) -> CountTokens | None:
+def _counter(given: Inputs) -> CountTokens | None:
     """What counts tokens by `--tokenizer`; None without it. Raises TokenizerError."""
     tokenizer = given.path("tokenizer")
     client = given.path("client")
@@ -81,7 +50,7 @@ def _counter(given: Given) -> CountTokens | None:
     return counter_of(tokenizer, next(filter(Path.is_file, programs), None)) if tokenizer else None
 
 
-def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
+def tree_of(given: Inputs) -> tuple[Path, dict[str, Path]]:
     """The submission that `--curve_dir` names, and its points' samples where it is a curve's folder.
 
     Raises NoTree, RequestError.
@@ -92,7 +61,7 @@ def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
     return tree_of_curve(folder)
 
 
-def own_check(given: Given, submission: Path, events: Mapping[str, Path]) -> CheckReport:
+def own_check(given: Inputs, submission: Path, events: Mapping[str, Path]) -> CheckReport:
     """What the rules E1 to E19 find in a submission; raises NoTree, ClientFileError, TokenizerError, OSError."""
     beside = Beside(known=known_here(), events=events, count_tokens=_counter(given))
     return check_tree(submission, edition_of(given), beside)
@@ -124,7 +93,7 @@ def official_lines(findings: Sequence[OfficialFinding]) -> tuple[str, ...]:
     )
 
 
-def check_both(given: Given, program: Path) -> Checked:
+def check_both(given: Inputs, program: Path) -> Checked:
     """Checks a tree by MLCommons' checker and by the rules E1 to E19; raises ValueError, OfficialError, OSError."""
     submission, events = tree_of(given)
     official = check_officially(program, submission, given.path("seed_sets"))
@@ -136,7 +105,7 @@ def check_both(given: Given, program: Path) -> Checked:
     return Checked(len(own.errors), len(official.errors), tuple(lines))
 
 
-def view(given: Given, program: Path) -> tuple[str, ...]:
+def view(given: Inputs, program: Path) -> tuple[str, ...]:
     """Writes what MLCommons' viewer makes of a tree, below `--output`; gives lines. Raises as `check_both`."""
     submission, _ = tree_of(given)
     target = given.path("output") or (given.here / "view").resolve()

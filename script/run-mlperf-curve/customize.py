@@ -23,7 +23,7 @@ from mlperf_curves.official import OfficialError
 from mlperf_curves.page import summary_text
 from mlperf_curves.probe import ProbeError, probe
 from mlperf_curves.readtree import TREE, tree_of_curve
-from mlperf_curves.request import CurveRequest, RequestError, read_request
+from mlperf_curves.request import CurveRequest, Inputs, RequestError, read_request
 from mlperf_results.names import printable_lines
 from mlperf_results.privacy import known_here, masked
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
@@ -45,10 +45,10 @@ def failure(error: Exception | str) -> dict[str, Any]:
     return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT}"}
 
 
-def given_of(env: dict[str, Any]) -> commands.Given:
+def given_of(env: dict[str, Any]) -> Inputs:
     """The inputs of the call."""
     texts = {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
-    return commands.Given(texts, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    return Inputs(texts, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
 
 
 def command_of(i: dict[str, Any]) -> str:
@@ -103,7 +103,7 @@ def show_plan(i: dict[str, Any], request: CurveRequest) -> dict[str, Any]:
     return {"return": 0}
 
 
-def check(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+def check(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
     """Checks a tree by both checkers; an error when one refuses it."""
     checked = commands.check_both(given, Path(i["env"]["CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH"]))
     say("\n".join(checked.lines))
@@ -116,12 +116,12 @@ def check(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
     return {"return": 1, "error": f"the tree is refused: {counts}"}
 
 
-def results_folder(given: commands.Given, name: str) -> Path:
+def results_folder(given: Inputs, name: str) -> Path:
     """Where a curve goes."""
     return (given.path("results_dir") or given.here / "results") / name
 
 
-def from_recorded(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+def from_recorded(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
     """Lays recorded runs out as a tree and shows what the rules E1 to E19 find."""
     recorded = given.path("from_recorded")
     assert recorded is not None
@@ -140,7 +140,7 @@ def finished(i: dict[str, Any], submission: Path, folder: Path) -> dict[str, Any
     return {"return": 0}
 
 
-def find_client(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+def find_client(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
     """The answer of get,mlperf,endpoints,client."""
     call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": "get,mlperf,endpoints,client", "quiet": True}
     client = given.path("client")
@@ -148,7 +148,7 @@ def find_client(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
     return answer
 
 
-def conduct_of(given: commands.Given) -> Conduct:
+def conduct_of(given: Inputs) -> Conduct:
     """What is made again. Raises RequestError."""
     rerun = tuple(filter(None, (word.strip() for word in given.text("rerun").split(","))))
     if wrong := [word for word in rerun if word not in RERUN_VALUES]:
@@ -159,7 +159,7 @@ def conduct_of(given: commands.Given) -> Conduct:
     return Conduct(rerun=rerun, retries=int(retries), at_once=1)
 
 
-def measure(i: dict[str, Any], given: commands.Given, request: CurveRequest) -> dict[str, Any]:
+def measure(i: dict[str, Any], given: Inputs, request: CurveRequest) -> dict[str, Any]:
     """Asks the server one question, then makes what is missing of the curve, its tree and its page."""
     conduct = conduct_of(given)
     if (found := find_client(i, given))["return"]:
@@ -179,7 +179,7 @@ def measure(i: dict[str, Any], given: commands.Given, request: CurveRequest) -> 
     return close(i, given, run, states)
 
 
-def close(i: dict[str, Any], given: commands.Given, run: CurveRun, states: dict[str, State]) -> dict[str, Any]:
+def close(i: dict[str, Any], given: Inputs, run: CurveRun, states: dict[str, State]) -> dict[str, Any]:
     """Writes tree and page of what was measured, and gives CM's answer."""
     points = curve_points(run.request, run.client, run.folder)
     code = exit_code(states, list(states))

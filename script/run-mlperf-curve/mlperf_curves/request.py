@@ -92,21 +92,23 @@ class CurveRequest:
         return {one for one in (*found, offline) if one is not None}
 
 
-class _Reader:
-    """Takes values out of the given texts and notes what is wrong."""
+class Inputs:
+    """The inputs of a call by name, and what is wrong with them. here: where relative paths begin."""
 
-    def __init__(self, given: Mapping[str, str], here: Path) -> None:
-        self.given = given
+    def __init__(self, texts: Mapping[str, str], here: Path) -> None:
+        self.texts = texts
         self.here = here
         self.problems: list[str] = []
 
     def text(self, key: str, default: str = "", *, needed: bool = False) -> str:
-        value = self.given.get(key, "").strip() or default
+        """An input, or the default."""
+        value = self.texts.get(key, "").strip() or default
         if needed and not value:
             self.problems.append(f"--{key} is missing")
         return value
 
     def one_of(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        """An input with a closed set of values."""
         value = self.text(key, default)
         if value not in choices:
             self.problems.append(f"--{key}: {unknown_text(key.replace('_', ' '), value, choices)}")
@@ -114,6 +116,7 @@ class _Reader:
         return value
 
     def whole(self, key: str, default: int | None) -> int:
+        """A whole number from 1; it must be there where there is no default."""
         value = self.text(key)
         if not value and default is not None:
             return default
@@ -123,10 +126,15 @@ class _Reader:
             return default or 1
         return int(value)
 
-    def path(self, key: str) -> str:
-        """A file or folder that is there, absolute; a name that is neither stays as it is where it may (tokenizer)."""
+    def path(self, key: str) -> Path | None:
+        """An input as an absolute path; None without it."""
         value = self.text(key)
-        return str((self.here / Path(value).expanduser()).resolve()) if value else ""
+        return (self.here / Path(value).expanduser()).resolve() if value else None
+
+    def check(self) -> None:
+        """Raises RequestError with all that was found wrong."""
+        if self.problems:
+            raise RequestError("\n".join(dict.fromkeys(self.problems)))
 
     def attempt(self, make: Callable[[], _Read]) -> _Read | None:
         """What `make` returns; None, and the problem noted, where it refuses."""
@@ -153,15 +161,15 @@ def rows_of(path: Path) -> int | None:
         return sum(1 for line in stream if line.strip())
 
 
-def _dataset(reader: _Reader, key: str, columns: Mapping[str, str], scoring: Mapping[str, Json]) -> DatasetSettings:
+def _dataset(reader: Inputs, key: str, columns: Mapping[str, str], scoring: Mapping[str, Json]) -> DatasetSettings:
     path = reader.path(key)
-    if path and not Path(path).is_file():
+    if path and not path.is_file():
         reader.problems.append(f"--{key}: {path} is not a file")
-    name = reader.text(f"{key}_name", Path(path).stem)
-    return DatasetSettings(name=name, path=path, columns=dict(columns), scoring=dict(scoring))
+    name = reader.text(f"{key}_name", path.stem if path else "")
+    return DatasetSettings(name=name, path=str(path or ""), columns=dict(columns), scoring=dict(scoring))
 
 
-def _datasets(reader: _Reader, has_accuracy: bool) -> tuple[DatasetSettings, DatasetSettings | None]:
+def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, DatasetSettings | None]:
     columns = {"prompt": reader.text("prompt_column", "prompt")}
     performance = _dataset(reader, "dataset", columns, {})
     if not performance.path:
@@ -187,7 +195,7 @@ def _datasets(reader: _Reader, has_accuracy: bool) -> tuple[DatasetSettings, Dat
     return performance, accuracy
 
 
-def _samples(reader: _Reader, performance: DatasetSettings) -> int:
+def _samples(reader: Inputs, performance: DatasetSettings) -> int:
     path = Path(performance.path)
     found = rows_of(path) if path.is_file() else None
     if found is not None and not reader.text("dataset_samples"):
@@ -199,7 +207,7 @@ def _samples(reader: _Reader, performance: DatasetSettings) -> int:
     return reader.whole("dataset_samples", None)
 
 
-def _generation(reader: _Reader) -> dict[str, Json]:
+def _generation(reader: Inputs) -> dict[str, Json]:
     """model_params of the client that change what is generated."""
     text = reader.text("generation", "{}")
     try:
@@ -212,7 +220,7 @@ def _generation(reader: _Reader) -> dict[str, Json]:
     return {"temperature": 0.0, "max_new_tokens": reader.whole("max_new_tokens", 1024), **found}
 
 
-def _points(reader: _Reader) -> tuple[Regions | None, tuple[int, ...]]:
+def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
     """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
     faults = len(reader.problems)
     c_max = reader.whole("c_max", None)
@@ -235,7 +243,7 @@ def _points(reader: _Reader) -> tuple[Regions | None, tuple[int, ...]]:
     return regions, points
 
 
-def _seeds(reader: _Reader, edition: Edition) -> tuple[SeedSet | None, str]:
+def _seeds(reader: Inputs, edition: Edition) -> tuple[SeedSet | None, str]:
     seeds = reader.attempt(lambda: edition.seed_set(reader.text("seed_set", next(iter(edition.seed_sets)))))
     cohorts = [str(one) for one in seeds.cohorts] if seeds else []
     cohort = reader.text("target_cohort", cohorts[0] if cohorts else "")
@@ -244,19 +252,17 @@ def _seeds(reader: _Reader, edition: Edition) -> tuple[SeedSet | None, str]:
     return seeds, cohort
 
 
-def _settings(reader: _Reader, model: str, seeds: SeedSet, datasets: tuple[DatasetSettings, DatasetSettings | None]
+def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[DatasetSettings, DatasetSettings | None]
               ) -> ClientSettings:  # fmt: skip
     key = reader.text("api_key_variable")
     if key and not _VARIABLE.fullmatch(key):
         reader.problems.append(f"--api_key_variable must be the name of an environment variable, got {key!r}")
-    tokenizer = reader.text("tokenizer", needed=True)
-    if tokenizer and (reader.here / Path(tokenizer).expanduser()).is_dir():
-        tokenizer = reader.path("tokenizer")
+    tokenizer, folder = reader.text("tokenizer", needed=True), reader.path("tokenizer")
     return ClientSettings(
         name=model,
         url=reader.attempt(lambda: root_of(reader.text("url", needed=True))) or "",
         model=reader.text("served_model", model),
-        tokenizer=tokenizer,
+        tokenizer=str(folder) if folder and folder.is_dir() else tokenizer,
         generation=_generation(reader),
         workers=reader.whole("workers", 1),
         scheduler_seed=seeds.scheduler,
@@ -269,9 +275,8 @@ def _settings(reader: _Reader, model: str, seeds: SeedSet, datasets: tuple[Datas
 
 def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     """Return the curve that the inputs ask for; raises RequestError. here: where relative paths begin."""
-    reader = _Reader(given, here)
-    seed_sets = reader.path("seed_sets")
-    edition = reader.attempt(lambda: read_edition(Path(seed_sets) if seed_sets else None)) or read_edition()
+    reader = Inputs(given, here)
+    edition = reader.attempt(lambda: read_edition(reader.path("seed_sets"))) or read_edition()
     name = reader.text("model", needed=True)
     model = reader.attempt(lambda: edition.model(name)) if name else None
     if model and model.is_agentic:
