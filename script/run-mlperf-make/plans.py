@@ -241,7 +241,7 @@ def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario
     for name in args.benchmarks or (benchmarks_on(NEURON) if around.is_neuron else recipe_tags("model")):
         for scenario in args.scenarios or registry.scenarios(name):
             versions: Sequence[str] = args.config_versions or (_usual(around),)
-            if versions == ("all",) and scenario in registry.scenarios(name):
+            if "all" in versions and scenario in registry.scenarios(name):
                 versions = registry.config_versions(name, scenario, around.system)
             yield from ((name, scenario, version) for version in versions)
 

@@ -20,6 +20,7 @@ for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchma
         {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": " "}
     )
 
+from mlperf_configs.sheets import CONFIG_VERSIONS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS  # noqa: E402
 from mlperf_results.names import ExecutionMode, Scenario  # noqa: E402 - importable from here on
 
@@ -70,6 +71,7 @@ def test_benchmarks_and_scenarios_are_read_in_any_spelling(text: str, expected: 
         ("--no_gpu", "USE_CPU=1"),
         ("--power_limit=300", "power is not measured here"),
         ("--config_ver=maxq", "power is not measured here"),
+        ("--config_ver=default,high_acuracy", "found 'default,high_acuracy'; allowed: default, high_accuracy"),
         ("--benchmarks=resnet51", "unknown benchmark 'resnet51'"),
         ("--scenarios=foo --min_duration=x", "--min_duration: found 'x'; allowed: a whole number >= 1"),
         ("--scenarios", "--scenarios needs a value"),
@@ -83,6 +85,12 @@ def test_what_is_not_known_is_refused_with_what_is(text: str, words: str) -> Non
     with pytest.raises(request.MakeError) as caught:
         run_args.read(text)
     assert words in str(caught.value)
+
+
+def test_the_config_versions_that_are_allowed_are_those_of_the_registry() -> None:
+    words = request.table("flags")["config_ver"][-1]
+    assert words.partition(";")[0].split(", ") == [*CONFIG_VERSIONS, "all"]
+    assert run_args.read(f"--config_ver={','.join(CONFIG_VERSIONS)}").config_versions == CONFIG_VERSIONS
 
 
 def test_of_several_names_that_are_unknown_those_there_are_are_listed_once() -> None:
