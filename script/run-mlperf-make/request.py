@@ -13,8 +13,6 @@ import yaml
 from mlperf_results.names import unknown_text
 
 PREFIX = "CM_MAKE_"
-GIVEN_KEY = "CROWDPERF_MAKE_GIVEN"
-"""Environment variable with the names of the variables on make's command line, known or not."""
 YES = ("1", "yes", "true", "on")
 
 
@@ -71,7 +69,7 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     values["MLPERF_SCRATCH_PATH"] = values["MLPERF_SCRATCH_PATH"] or outer.get("MLPERF_SCRATCH_PATH", "")
     target = _target(str(env.get(PREFIX + "GOAL") or "help"))
     work = _target(values["TARGET"] or "help") if target == "plan" else target
-    given = [name for name in outer.get(GIVEN_KEY, "").split() if not name.startswith("CROWDPERF_")]
+    given = [name for name in str(env.get(PREFIX + "GIVEN") or "").split() if not name.startswith("CROWDPERF_")]
     problems = [unknown_text("variable", name, tuple(known)) for name in given if name not in {**known, **without}]
     problems += [line for name, (_, _, *rule) in known.items() for line in misfit(name, values[name], rule)]
     if problems:
