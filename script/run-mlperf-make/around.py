@@ -11,7 +11,6 @@ from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU
 from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Measured, Registry, read_registry
-from mlperf_results.layout import RunPaths
 from mlperf_results.names import Scenario
 
 from . import views
@@ -65,18 +64,17 @@ class Around:
         """The line of the call behind a link of the workspace."""
         return views.made_by(self.folder, self.notes, place)
 
-    def kept_runs(self, *, with_accuracy: bool) -> list[dict[str, str]]:
-        """The newest performance run of each benchmark and scenario: RUN is its folder below the workspace, NAME
+    def kept_runs(self, *files: str) -> list[dict[str, str]]:
+        """The newest run with these files of each system, benchmark and scenario: RUN is its folder, NAME
         <system>/<benchmark>/<Scenario>."""
-        found: dict[tuple[str, str], dict[str, str]] = {}
-        inner = ("performance/run_1", "accuracy") if with_accuracy else ("performance/run_1",)
+        found: dict[str, dict[str, str]] = {}
         for place, note in self.notes.items():
             *_, system, benchmark, scenario = Path(place).parts
             source = self.folder / note["target"]
-            if note.get("kind") == "run" and all(RunPaths(source / one).summary_log.is_file() for one in inner):
-                row = {"benchmark": benchmark, "scenario": scenario, "RUN": note["target"]}
-                found[benchmark, scenario] = {**row, "NAME": f"{system}/{benchmark}/{scenario}"}
-        return [found[key] for key in sorted(found)]
+            if note.get("kind") == "run" and all((source / file).is_file() for file in files):
+                name = f"{system}/{benchmark}/{scenario}"
+                found[name] = {"benchmark": benchmark, "scenario": scenario, "RUN": note["target"], "NAME": name}
+        return [found[name] for name in sorted(found)]
 
 
 def recipe_tags(part: str) -> Mapping[str, str]:

@@ -21,6 +21,8 @@ from mlperf_configs.fields import FIELDS
 from mlperf_configs.registry import UnknownConfig
 from mlperf_configs.sheets import DEFAULT, HIGH
 from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
+from mlperf_results.compliance import SAMPLED_TEST, TESTS
+from mlperf_results.layout import RunPaths
 from mlperf_results.names import ExecutionMode, Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import ROUNDS, rounds_of
@@ -29,7 +31,7 @@ from . import run_args
 from .around import Around, recipe_tags
 from .request import MakeError, table
 from .run_args import RunArgs
-from .views import View
+from .views import INNER, View
 
 NEURON = "neuron"
 NO_INPUTS = ("tags", "views", "marks", "when", "settings")
@@ -176,23 +178,30 @@ def made(source: str) -> str:
 
 
 def _kept_runs(around: Around) -> Rows:
-    """The newest runs of a benchmark and scenario; those that a compliance test can be of."""
+    """The newest run of each system, benchmark and scenario that a compliance test can be of."""
     work, text = around.request.work, around.request.values["RUN_ARGS"]
-    is_audit = work.startswith("run_audit_")
     test = {"run_audit_harness": "all"}.get(work, work.removeprefix("run_audit_").upper())
-    args, needs_accuracy = run_args.read(text if is_audit else ""), test in ("all", "TEST01")
+    args, needs_accuracy = run_args.read(text), test in ("all", SAMPLED_TEST)
+    modes = ("performance", "accuracy") if needs_accuracy else ("performance",)
+    logs = [str(RunPaths(Path(INNER[mode])).summary_log) for mode in modes]
     names = {parse_benchmark(name)[0] for name in args.benchmarks}
     rows = [
         {**run, "ROUND": rounds_of(run["benchmark"])[-1], "TEST": test}
-        for run in around.kept_runs(with_accuracy=needs_accuracy)
+        for run in around.kept_runs(*logs)
         if not names or parse_benchmark(run["benchmark"])[0] in names
         if not args.scenarios or Scenario(run["scenario"]) in args.scenarios
     ]
-    if is_audit and not rows:
+    if not rows:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
-        raise MakeError(said, f"make run RUN_ARGS='{text}'")
+        raise MakeError(said, f"make run RUN_ARGS={shlex.quote(text)}")
     return rows, args.remarks, []
+
+
+def _tested_runs(around: Around) -> Rows:
+    """Of each compliance test the newest run of each system, benchmark and scenario that it was made of."""
+    rows = [{**run, "TEST": test} for test in TESTS for run in around.kept_runs(f"{test}/compliance.json")]
+    return rows, [] if rows else ["no run in build/runs has a compliance test; make run_audit_harness makes them"], []
 
 
 def _configs(around: Around) -> Rows:
@@ -330,5 +339,6 @@ _ROWS: Mapping[str, Callable[[Around], Rows]] = {
     "once": _once,
     "part": _parts,
     "kept run": _kept_runs,
+    "tested run": _tested_runs,
     "config": _configs,
 }

@@ -32,8 +32,8 @@ class View(NamedTuple):
     """What is shown at `place`, below the workspace.
 
     link, folder: a link to the file, or to its folder, that the first of the keys `source` in new_env names. run: the
-    files of a run, `source` being the folder of its scenario and the modes. tests: the compliance tests of the folder
-    `source` that passed. stage: what a submission holds of the workspace.
+    files of a run, `source` being the folder of its scenario and the modes. test: the compliance test in the folder
+    `source`, where it passed. stage: what a submission holds of the workspace.
     """
 
     kind: str
@@ -50,8 +50,8 @@ def show(view: View, answer: Mapping[str, Any], line: str, folder: Path) -> list
     """Shows a view of an answer; gives what did not pass. Raises MakeError where something else is in its place."""
     if view.kind == "run":
         _show_run(view, line, folder)
-    elif view.kind == "tests":
-        return _copy_tests(view, folder)
+    elif view.kind == "test":
+        return _copy_test(view, folder)
     elif view.kind == "stage":
         stage(folder, view.place)
     else:
@@ -72,6 +72,7 @@ def notes(workspace: Path) -> dict[str, Mapping[str, str]]:
         for line in (workspace / NOTES).read_text(encoding="utf-8").splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 row = json.loads(line)
+                found.pop(row["place"], None)  # the order is that of the last lines
                 found[row["place"]] = row
     return found
 
@@ -120,7 +121,7 @@ def _show_run(view: View, line: str, workspace: Path) -> None:
     note(workspace, view.place, "run", source, line)
     system = folder.parents[1]
     alias = system.with_name(system.name.rpartition("_")[0])
-    if not alias.is_symlink() and not alias.exists():
+    with contextlib.suppress(FileExistsError):
         alias.symlink_to(system.name)
     say(f"logs: {folder}")
 
@@ -143,20 +144,18 @@ def _shared(source: str, target: str) -> None:
     link_or_copy(Path(source), Path(target))
 
 
-def _copy_tests(view: View, workspace: Path) -> list[str]:
-    """Copies what a submission holds of the tests that passed, file by file, over what is there; gives the others."""
-    problems = []
-    for test in sorted((workspace / view.source[0]).glob("TEST*")):
-        if not (read_object(test / "compliance.json") or {}).get("passed"):
-            problems.append(f"{view.source[0]}/{test.name} has not passed; it was not copied")
-            continue
-        patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*")
-        files = [file for pattern in patterns for file in test.glob(pattern)]
-        for file in files:
-            with _beside(workspace / view.place / test.name / file.relative_to(test)) as beside:
-                shutil.copy2(file, beside)
-        print(f"{view.place}/{test.name}: {len(files)} files", flush=True)
-    return problems
+def _copy_test(view: View, workspace: Path) -> list[str]:
+    """Copies what a submission holds of a test that passed, file by file, over what is there; else says so."""
+    test, folder = workspace / view.source[0], workspace / view.place
+    if not (read_object(test / "compliance.json") or {}).get("passed"):
+        return [f"{view.source[0]} has not passed; it was not copied"]
+    patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*")
+    files = [file for pattern in patterns for file in test.glob(pattern)]
+    for file in files:
+        with _beside(folder / file.relative_to(test)) as beside:
+            shutil.copy2(file, beside)
+    print(f"{view.place}: {len(files)} files", flush=True)
+    return []
 
 
 def stage(workspace: Path, place: str) -> None:

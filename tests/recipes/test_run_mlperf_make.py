@@ -427,27 +427,73 @@ def test_clean_removes_noted_links_and_nothing_else(tmp_path: Path) -> None:
     assert not (tmp_path / "build/engines/cpu").exists() and target.is_dir()
 
 
+def shown_run(folder: Path, stamp: str, *modes: str, system: str = "cpu_onnxruntime", log_dir: str = "") -> str:
+    """Shows a run of resnet50 Offline in a workspace and gives its folder there."""
+    source = f"build/runs/{stamp}/resnet50/Offline"
+    for mode in modes:
+        inner = folder / source / views.INNER[mode]
+        inner.mkdir(parents=True)
+        (inner / "mlperf_log_summary.txt").write_text("x", encoding="utf-8")
+    place = f"{log_dir or f'build/logs/{stamp}'}/{system}/resnet50/Offline"
+    views.show(views.View("run", place, (source, ",".join(modes))), {}, "line", folder)
+    return source
+
+
+def with_verdict(folder: Path, run: str, test: str, *, passed: bool) -> None:
+    """A compliance test of a run."""
+    (folder / run / test).mkdir()
+    (folder / run / test / "compliance.json").write_text(json.dumps({"passed": passed}), encoding="utf-8")
+    (folder / run / test / "verify_performance.txt").write_text("TEST PASS", encoding="utf-8")
+
+
+def audited(folder: Path, target: str, **values: str) -> list[str]:
+    return [call.inputs["results_dir"] for call in planned(folder, target, **values).calls]
+
+
 def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path: Path) -> None:
     for stamp in ("1", "2"):
-        run = tmp_path / f"build/runs/{stamp}/resnet50/Offline"
-        for inner in ("performance/run_1", "accuracy"):
-            (run / inner).mkdir(parents=True)
-            (run / inner / "mlperf_log_summary.txt").write_text("x", encoding="utf-8")
-        place, source = f"build/logs/{stamp}/cpu_onnxruntime/resnet50/Offline", f"build/runs/{stamp}/resnet50/Offline"
-        views.show(views.View("run", place, (source, "accuracy")), {}, "line", tmp_path)
+        run = shown_run(tmp_path, stamp, "performance", "accuracy")
     (call,) = planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=resnet50").calls
-    assert (call.inputs["results_dir"], call.inputs["test"]) == ("build/runs/2/resnet50/Offline", "TEST01")
+    assert (call.inputs["results_dir"], call.inputs["test"]) == (run, "TEST01")
     with pytest.raises(request.MakeError, match="none of these benchmarks"):
         planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=bert")
     for test, passed in (("TEST01", True), ("TEST04", False)):
-        folder = tmp_path / f"build/runs/2/resnet50/Offline/{test}"
-        folder.mkdir()
-        (folder / "compliance.json").write_text(json.dumps({"passed": passed}), encoding="utf-8")
-        (folder / "verify_performance.txt").write_text("TEST PASS", encoding="utf-8")
+        with_verdict(tmp_path, run, test, passed=passed)
     problems = doing.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
     assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
     found = [path.relative_to(tmp_path).as_posix() for path in (tmp_path / "compliance").rglob("*.txt")]
     assert found == ["compliance/cpu_onnxruntime/resnet50/Offline/TEST01/verify_performance.txt"]
+
+
+def test_a_test_is_copied_also_when_a_later_run_has_none(tmp_path: Path) -> None:
+    assert "make run_audit_harness" in planned(tmp_path, "update_compliance").remarks[0]
+    with_verdict(tmp_path, shown_run(tmp_path, "1", "performance", "accuracy"), "TEST01", passed=True)
+    later = shown_run(tmp_path, "2", "performance")
+    assert audited(tmp_path, "run_audit_test01") == ["build/runs/1/resnet50/Offline"]
+    assert audited(tmp_path, "run_audit_test04") == [later]
+    (copy,) = planned(tmp_path, "update_compliance").copies
+    assert copy.place == "compliance/cpu_onnxruntime/resnet50/Offline/TEST01"
+
+
+def test_each_system_is_audited_by_its_newest_run(tmp_path: Path) -> None:
+    runs = [shown_run(tmp_path, name, "performance", system=f"cpu_{name}") for name in ("onnxruntime", "openvino")]
+    assert audited(tmp_path, "run_audit_test04") == runs
+
+
+def test_the_newest_run_is_the_one_that_was_shown_last_whatever_its_folder(tmp_path: Path) -> None:
+    shown_run(tmp_path, "1", "performance", log_dir="mine")
+    shown_run(tmp_path, "2", "performance")
+    shutil.rmtree(tmp_path / "mine")
+    assert audited(tmp_path, "run_audit_test04") == ["build/runs/2/resnet50/Offline"]
+    last = shown_run(tmp_path, "3", "performance", log_dir="mine")
+    assert audited(tmp_path, "run_audit_test04") == [last]
+
+
+def test_the_call_that_an_audit_asks_for_can_be_given_to_a_shell_as_it_is(tmp_path: Path) -> None:
+    given = '--benchmarks=resnet50 --log_dir="it\'s $(touch x)"'
+    with pytest.raises(request.MakeError) as caught:
+        planned(tmp_path, "run_audit_test01", RUN_ARGS=given)
+    assert shlex.split(caught.value.hint) == ["make", "run", f"RUN_ARGS={given}"]
 
 
 # --- the workspace, with GNU make ---
