@@ -30,7 +30,7 @@ HINTS = {
     MachineError: "make info",
     StoreError: "cm run script --tags=get,mlperf,inference,sut,configs",
 }
-PROBLEMS = (MakeError, *HINTS)
+PROBLEMS = (MakeError, OSError, *HINTS)
 
 
 def _folder(env: dict[str, Any]) -> Path:
@@ -51,18 +51,19 @@ def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[Around, plans.Plan]
 
 def _take(place: Path) -> bool:
     """Makes the folder of a run; False where there is one."""
+    place.parent.mkdir(parents=True, exist_ok=True)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
         place.mkdir()
     except FileExistsError:
         return False
-    except OSError as error:
-        raise MakeError(f"cannot make {place}: {error.strerror}") from error
     return True
 
 
 def failure(error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot go on."""
+    if isinstance(error, OSError):
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        error = MakeError(named, f"make it writable, or {views.ELSEWHERE}")
     hint = error.hint if isinstance(error, MakeError) else HINTS[type(error)]
     return {"return": getattr(error, "code", 1), "error": f"{error}\n  hint: {hint}"}
 

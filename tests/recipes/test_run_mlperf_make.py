@@ -29,6 +29,7 @@ doing, pages, plans, request, run_args, views, workspace = (
     load_module(RECIPE, name) for name in ("doing", "pages", "plans", "request", "run_args", "views", "workspace")
 )
 Around = load_module(RECIPE, "around").Around
+hooks = load_recipe(RECIPE)
 SS = "SingleStream"
 
 
@@ -494,6 +495,16 @@ def test_the_call_that_an_audit_asks_for_can_be_given_to_a_shell_as_it_is(tmp_pa
     with pytest.raises(request.MakeError) as caught:
         planned(tmp_path, "run_audit_test01", RUN_ARGS=given)
     assert shlex.split(caught.value.hint) == ["make", "run", f"RUN_ARGS={given}"]
+
+
+@pytest.mark.parametrize(("target", "place"), [("info", "build"), ("run", "build"), ("run", "build/runs")])
+def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, target: str, place: str) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text("mine", encoding="utf-8")
+    env = {"CM_MAKE_GOAL": target, **{f"CM_MAKE_{name}": text for name, text in RUN.items()}}
+    answer = hooks.preprocess({"env": {**env, "CM_TMP_CURRENT_PATH": str(tmp_path)}, "input": {}})
+    assert answer["return"] == 1 and str(tmp_path / place) in answer["error"]
+    assert (tmp_path / place).read_text(encoding="utf-8") == "mine"
 
 
 # --- the workspace, with GNU make ---
