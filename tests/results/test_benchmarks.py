@@ -143,6 +143,7 @@ def test_scenarios_change_with_the_rounds():
         ("rnnt", "v4.1", "unknown round of rnnt 'v4.1'; known: v0.7"),
         ("resnet50", "v9.9", "unknown round of resnet50 'v9.9'"),
         ("resnet", "v6.1", "unknown benchmark 'resnet' (did you mean resnet50?); known: 3d-unet-99, "),
+        ("resnet51", "v6.1", "unknown benchmark 'resnet51'; known: 3d-unet-99, "),
     ],
 )
 def test_unknown_round_names_the_known_ones(name, round_name, said):

@@ -162,10 +162,10 @@ def unknown_text(kind: str, found: str, known: Sequence[str]) -> str:
     """
     from difflib import get_close_matches  # rarely needed, and slow to import
 
-    is_numbered = _letters(found) != found.lower()
-    by_lower = {name.lower(): name for name in known if not is_numbered or _letters(name) != _letters(found)}
-    near = get_close_matches(found.lower(), by_lower, n=1)
-    meant = f" (did you mean {by_lower[near[0]]}?)" if near else ""
+    by_lower = {name.lower(): name for name in known}
+    near = next(iter(get_close_matches(found.lower(), by_lower, n=1)), "")
+    is_another = _letters(near) == _letters(found) != found.lower()
+    meant = f" (did you mean {by_lower[near]}?)" if near and not is_another else ""
     return f"unknown {kind} {found!r}{meant}; known: {', '.join(known)}"
 
 
