@@ -69,8 +69,8 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     values["MLPERF_SCRATCH_PATH"] = values["MLPERF_SCRATCH_PATH"] or outer.get("MLPERF_SCRATCH_PATH", "")
     target = _target(str(env.get(PREFIX + "GOAL") or "help"))
     work = _target(values["TARGET"] or "help") if target == "plan" else target
-    given = [name for name in str(env.get(PREFIX + "GIVEN") or "").split() if not name.startswith("CROWDPERF_")]
-    problems = [unknown_text("variable", name, tuple(known)) for name in given if name not in {**known, **without}]
+    others = str(env.get(PREFIX + "OTHERS") or "").split()
+    problems = [unknown_text("variable", name, tuple(known)) for name in others if name not in without]
     problems += [line for name, (_, _, *rule) in known.items() for line in misfit(name, values[name], rule)]
     if problems:
         raise MakeError("\n  ".join(problems))
@@ -83,8 +83,8 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     groups = table("groups")
     words = ["every", *own, *(("TARGET", "MACHINE") if target == "plan" else ())]
     used = {name for word in words for name in groups.get(word, [word])}
-    remarks = [f"{name} has no effect: {without[name]}" for name in given if name in without]
-    remarks += [f"{name} has no effect in make {work}" for name in given if name in known and name not in used]
+    remarks = [f"{name} has no effect: {without[name]}" for name in others]
+    remarks += [f"{name} has no effect in make {work}" for name in known if values[name] and name not in used]
     return Request(target=target, work=work, folder=folder, values=values, remarks=tuple(remarks))
 
 

@@ -573,11 +573,12 @@ def test_make_hands_on_every_target_also_one_that_is_the_name_of_a_folder(
 
 
 def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, tmp_path: Path) -> None:
-    found, _ = make("RUN_ARG=x")
-    assert (found["target"], found["given"].split()) == ("help", ["RUN_ARG"])
+    found, _ = make("RUN_ARG=x", "RUN_ARGS=y", "names=z")
+    assert (found["target"], sorted(found["others"].split())) == ("help", ["RUN_ARG", "names"])
     with pytest.raises(request.MakeError, match="unknown variable 'RUN_ARG' \\(did you mean RUN_ARGS"):
-        request.read({"CM_MAKE_GIVEN": found["given"]}, {}, tmp_path)
-    said = request.read({"CM_MAKE_GOAL": "info", "CM_MAKE_GIVEN": "VERBOSE RUN_ARGS"}, {}, tmp_path).remarks
+        request.read({"CM_MAKE_OTHERS": found["others"]}, {}, tmp_path)
+    env = {"CM_MAKE_GOAL": "info", "CM_MAKE_OTHERS": "VERBOSE", "CM_MAKE_RUN_ARGS": "--fast"}
+    said = request.read(env, {}, tmp_path).remarks
     assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
 
 
