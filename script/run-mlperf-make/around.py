@@ -10,7 +10,8 @@ from typing import Any
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU
-from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Measured, Registry, read_registry
+from mlperf_configs.registry import SHIPPED, Measured, Registry, read_registry
+from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario
 
 from . import views
@@ -79,5 +80,5 @@ class Around:
 
 def recipe_tags(part: str) -> Mapping[str, str]:
     """By benchmark the tags of the recipe for a part: model, dataset or preprocessed; "" where it has none."""
-    known = {name: one for name, one in RECORDS_BY_NAME.items() if not one.is_default and one.generation is None}
-    return {name: getattr(one.recipes, part) for name, one in known.items()}
+    known = (one for one in RECORDS.values() if not one.is_default and one.generation is None)
+    return {one.name: getattr(one.recipes, part) for one in known}

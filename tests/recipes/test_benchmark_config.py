@@ -15,10 +15,11 @@ from helpers import TemporaryHome
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import FIELDS, BadSetting, Value, field_named
-from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
 from mlperf_configs.sheets import CONFIG_VERSIONS, OURS
 from mlperf_results.appnames import app_names
 from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import RECORDS, record_of
 from mlperf_results.names import Scenario, UnknownName
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import scenarios_of
@@ -54,11 +55,11 @@ def test_settings_of_triton_and_neuron_become_inputs_of_the_backends_that_have_t
 
 
 def test_every_benchmark_of_the_harness_has_an_entry_for_a_cpu_in_each_of_its_scenarios() -> None:
-    networks = {name for name, record in RECORDS_BY_NAME.items() if record.generation is None}
+    networks = {record.name for record in RECORDS.values() if record.generation is None}
     assert set(REGISTRY.benchmarks()) == networks  # what answers prompts has no batch sizes or engines to configure
     names = app_names(recipe_meta("app-mlperf-inference"))
     for benchmark in REGISTRY.benchmarks():
-        assert REGISTRY.scenarios(benchmark) == scenarios_of(RECORDS_BY_NAME[benchmark].names[0])
+        assert REGISTRY.scenarios(benchmark) == scenarios_of(record_of(benchmark).names[0])
         for scenario in REGISTRY.scenarios(benchmark):
             config = REGISTRY.effective(benchmark, scenario, "cpu")
             assert (config.device, config.backend, config.told) == ("cpu", "onnxruntime", ())

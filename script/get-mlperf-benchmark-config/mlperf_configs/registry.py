@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from machine_facts import known_systems
-from mlperf_results.benchmarks import RECORDS
+from mlperf_results.benchmarks import RECORDS, record_of
 from mlperf_results.names import Scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.record import Record
 from mlperf_results.rounds import scenarios_of
 
 from .effective import EffectiveConfig
@@ -33,8 +32,6 @@ SHIPPED = Path(__file__).resolve().parents[1] / "registry"
 """The registry of this repository."""
 ADD = "cm run script --tags=add,custom,system --id=NAME"
 """Adds a system of one's own."""
-RECORDS_BY_NAME: Mapping[str, Record] = {record.name: record for record in RECORDS.values()}
-"""The benchmarks of the harness by their names without a level."""
 TRITON_BACKEND = "triton"
 """What a config_ver with `triton` asks for."""
 _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
@@ -110,7 +107,7 @@ class Registry:
         if asked := given.get("backend") or known.get("backend"):
             backend = str(asked.value)
         config = EffectiveConfig(
-            benchmark=RECORDS_BY_NAME[name].names[-1 if config_ver.startswith(HIGH) else 0],
+            benchmark=record_of(name).names[-1 if config_ver.startswith(HIGH) else 0],
             scenario=scenario,
             system=entry.system,
             accelerators=entry.count,
@@ -166,13 +163,14 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
     """
     known = {row.system_id: row for row in known_systems.read()}
     names = {scenario.value: scenario for scenario in Scenario}
+    benchmarks = tuple(record.name for record in RECORDS.values())
     sheets: dict[Key, Sheet] = {}
     problems = []
     for path in (path for folder in folders for path in sorted(folder.glob("*/*.yaml"))):
         if path.stem not in names:
             problems.append(f"{path}: allowed: {', '.join(f'{name}.yaml' for name in names)}")
-        elif path.parent.name not in RECORDS_BY_NAME:
-            problems.append(f"{path}: {unknown_text('benchmark', path.parent.name, tuple(RECORDS_BY_NAME))}")
+        elif path.parent.name not in benchmarks:
+            problems.append(f"{path}: {unknown_text('benchmark', path.parent.name, benchmarks)}")
         else:
             shown = f"registry/{path.parent.name}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
             sheet, wrong = read_sheet(path, shown, known)

@@ -11,9 +11,8 @@ import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS, record_of
 from mlperf_results.names import UnknownName
-from mlperf_results.record import Record
 from mlperf_results.rounds import ROUNDS, rounds_of
 
 CHECKER_NAMES: Mapping[str, str] = MappingProxyType(
@@ -110,7 +109,7 @@ def parse_benchmark(text: str) -> tuple[str, float | None]:
     stem, suffix = re.fullmatch(r"(.*?)(-95|-99(?:\.9)?)?", text.strip(), re.DOTALL).groups(default="")  # type: ignore[union-attr]
     by_letters = {_plain(spelling): name for spelling, name in SPELLINGS.items()}
     name = by_letters.get(_plain(stem))
-    if name is None or (suffix and levels[suffix] not in _record(name).levels):
+    if name is None or (suffix and levels[suffix] not in record_of(name).levels):
         raise UnknownName("benchmark", text, tuple(one for record in RECORDS.values() for one in record.names))
     return name, levels[suffix]
 
@@ -118,8 +117,4 @@ def parse_benchmark(text: str) -> tuple[str, float | None]:
 def official_name(text: str) -> str:
     """Return the official name, with its level (99 % where none is named), of what users type; raises UnknownName."""
     name, level = parse_benchmark(text)
-    return _record(name).names[0] if level is None else f"{name}-{level * 100:.12g}"
-
-
-def _record(name: str) -> Record:
-    return next(record for record in RECORDS.values() if record.name == name)
+    return record_of(name).names[0] if level is None else f"{name}-{level * 100:.12g}"
