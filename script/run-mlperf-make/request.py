@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from mlperf_results.names import unknown_text
+from mlperf_results.wholefile import read_yaml
 
 PREFIX = "CM_MAKE_"
 YES = ("1", "yes", "true", "on")
@@ -51,8 +51,7 @@ def table(name: str) -> Any:
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    text = Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8")
-    content: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    content: Mapping[str, Any] = read_yaml(Path(__file__).with_name("tables.yaml"))
     return content
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-import yaml
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario, unknown_text
+from mlperf_results.wholefile import read_yaml
 
 Scalar = int | float | str | bool
 CPU = "cpu"
@@ -106,8 +106,7 @@ class Field:
 
 
 def _read_table() -> Mapping[str, Field]:
-    text = Path(__file__).resolve().parents[1].joinpath("fields.yaml").read_text(encoding="utf-8")
-    rows: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    rows: Mapping[str, Any] = read_yaml(Path(__file__).resolve().parents[1] / "fields.yaml")
     found = {}
     for name, row in rows.items():
         columns: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}

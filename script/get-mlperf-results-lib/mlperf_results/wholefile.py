@@ -1,4 +1,5 @@
-"""Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects read back."""
+"""Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects and YAML read
+back."""
 
 from __future__ import annotations
 
@@ -69,6 +70,14 @@ def file_sha256(path: Path) -> str:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file. Raises OSError and yaml.YAMLError."""
+    import yaml  # here, because the checker for submissions goes without it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as quick, where PyYAML was built with it
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
