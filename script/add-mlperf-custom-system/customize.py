@@ -19,7 +19,7 @@ from machine_facts.choose import MachineError
 from machine_facts.findings import is_yes
 from mlperf_configs.fields import CPU
 from mlperf_configs.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
-from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_configs.sheets import ID_PATTERN
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
@@ -118,7 +118,7 @@ def _read(i: dict[str, Any]) -> Call:
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")
     here = look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
     is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
-    if is_there and not (is_auto and read_registry([SHIPPED, folder]).custom[system].machine == here.facts):
+    if is_there and not (is_auto and read_registry(folder).custom[system].machine == here.facts):
         raise BadCall(f"{system} is there already: {path}; --replace writes over it")
     wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
     starts = _starts(registry, here, "", "") if is_auto else wanted

@@ -19,7 +19,7 @@ from machine_facts.findings import is_yes
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU, BadSetting
-from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import UnknownName, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 
@@ -61,7 +61,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     """What is printed; settings that are asked for are put into env and state."""
     env = i["env"]
     benchmark, system, machine = (_text(env, key) for key in ("BENCHMARK", "WANTED_SYSTEM", "MACHINE"))
-    registry = read_registry([SHIPPED, lookup.folder_of_call(i)])
+    registry = read_registry(lookup.folder_of_call(i))
     if is_yes(_text(env, "CHECK")):
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom)} custom systems: no problem"]
     if not (benchmark and _text(env, "SCENARIO")):

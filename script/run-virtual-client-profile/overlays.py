@@ -7,7 +7,7 @@ from pathlib import Path
 
 from machine_facts import choose
 from mlperf_configs import lookup
-from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import Scenario
 
 from .vc_profile.options import RegistrySettings
@@ -24,7 +24,7 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
     targets: dict[str, str] = {}
     system = ""
     try:
-        registry = read_registry([SHIPPED, lookup.own_folder()])
+        registry = read_registry(lookup.own_folder())
         place = lookup.look(machine, here, registry.custom)
         for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
             count = place.accelerators

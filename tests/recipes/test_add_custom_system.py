@@ -13,7 +13,7 @@ import pytest
 from benchmark_configs import ADD, write_sheet
 from helpers import TemporaryHome, cm_command
 from mlperf_configs import lookup
-from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import RegistryError, UnknownConfig, read_registry
 from mlperf_configs.sheets import MachineFacts, read_custom
 from mlperf_results.names import Scenario
 from recipe_loader import load_module
@@ -52,7 +52,7 @@ def call(tmp_path: Path, calls: list[dict[str, Any]], monkeypatch: pytest.Monkey
 
 
 def registry(tmp_path: Path) -> Any:
-    return read_registry([SHIPPED, tmp_path / lookup.FOLDER_NAME])
+    return read_registry(tmp_path / lookup.FOLDER_NAME)
 
 
 def facts(accelerator: str, count: int, kind: str = "nvidia") -> MachineFacts:
@@ -275,7 +275,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
     path.write_text(text, encoding="utf-8")
     assert said in "\n".join(read_custom(path, REGISTRY.sheets, KNOWN)[1])
     with pytest.raises(RegistryError, match="is wrong"):
-        read_registry([tmp_path])
+        read_registry(tmp_path)
 
 
 def test_a_parent_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -283,16 +283,22 @@ def test_a_parent_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     write_sheet(tmp_path, "")
     with pytest.raises(RegistryError, match="from: cpu has another kind of accelerator than x"):
-        read_registry([tmp_path])
+        read_registry(tmp_path, shipped=tmp_path)
 
 
 def test_a_system_starts_from_an_entry_of_the_same_benchmark_and_scenario(tmp_path: Path) -> None:
     text = "system: x\nmachine: {kind: cpu}\nconfigs: {bart: {Offline: {from: cpu}}, bert: {Offline: {from: T5x1}}}\n"
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(RegistryError) as raised:
-        read_registry([SHIPPED, tmp_path])
+        read_registry(tmp_path)
     assert "configs.bart.Offline.from: allowed: nothing, there is no such benchmark" in str(raised.value)
     assert "configs.bert.Offline.from: allowed: cpu, A100-SXM4x1" in str(raised.value)
+
+
+def test_a_folder_beside_custom_systems_is_none_of_the_registry(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.yaml").write_text("a: [", encoding="utf-8")
+    assert read_registry(tmp_path).custom == {}
 
 
 @pytest.mark.full

@@ -284,7 +284,7 @@ def test_later_layers_win_and_each_says_who_it_was(tmp_path: Path) -> None:
               gpu_inference_streams: 3
         """,
     )
-    registry = read_registry([tmp_path])
+    registry = read_registry(shipped=tmp_path)
     seen = {"offline_expected_qps": Value(90, "measured 2026-11-23")}
 
     def measured(config: EffectiveConfig) -> dict[str, Value]:
@@ -410,7 +410,7 @@ def test_a_text_with_odd_characters_is_refused(text: str) -> None:
 
 def problems(folder: Path) -> str:
     with pytest.raises(RegistryError) as raised:
-        read_registry([folder])
+        read_registry(shipped=folder)
     return str(raised.value).replace(str(folder), "F")
 
 
@@ -521,14 +521,14 @@ def test_a_benchmark_without_levels_has_no_high_accuracy(tmp_path: Path) -> None
 def test_files_that_are_no_scenarios_and_unknown_benchmarks_are_refused(tmp_path: Path) -> None:
     write_sheet(tmp_path / "a", "", name="bert/Offlien")
     with pytest.raises(RegistryError, match=r"Offlien\.yaml: allowed: "):
-        read_registry([tmp_path / "a"])
+        read_registry(shipped=tmp_path / "a")
     write_sheet(tmp_path / "b", "", name="brt/Offline")
     with pytest.raises(RegistryError, match=r"brt/Offline\.yaml: unknown benchmark 'brt' \(did you mean bert\?\)"):
-        read_registry([tmp_path / "b"])
+        read_registry(shipped=tmp_path / "b")
 
 
 def test_a_network_without_a_file_has_what_is_usual(tmp_path: Path) -> None:
-    registry = read_registry([tmp_path / "none"])
+    registry = read_registry(shipped=tmp_path / "none")
     assert tuple(registry.sheet("digits", OFF)) == ("cpu",)
     config = registry.effective("digits", OFF, "cpu")
     assert (config.backend, config.file, config.source) == ("onnxruntime", "", OURS)
@@ -539,7 +539,7 @@ def test_a_network_without_a_file_has_what_is_usual(tmp_path: Path) -> None:
 def test_the_base_of_a_file_changes_what_is_usual(tmp_path: Path) -> None:
     base = "sources: {s: {text: x, date: 2026-11-23}}\nbase: {source: s, config_ver: {openvino: {precision: int8}}}\n"
     write_sheet(tmp_path, "", base=base, name="resnet50/Offline")
-    config = read_registry([tmp_path]).effective("resnet50", OFF, "cpu", "openvino")
+    config = read_registry(shipped=tmp_path).effective("resnet50", OFF, "cpu", "openvino")
     assert {name: one.value for name, one in config.values.items()} == {"backend": "openvino", "precision": "int8"}
     assert config.source == "x, 2026-11-23"
 

@@ -156,17 +156,17 @@ class Registry:
         return unknown_text(f"system of {what}", system, there)
 
 
-def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
-    """Return the registry of these folders: `<benchmark>/<Scenario>.yaml`, and custom systems `<id>.yaml`.
+def read_registry(own: Path | None = None, *, shipped: Path = SHIPPED) -> Registry:
+    """Return the registry: `<benchmark>/<Scenario>.yaml` in `shipped`, and the custom systems `<id>.yaml` in `own`.
 
-    Networks that they have no file of have what is usual. Raises RegistryError with all problems of all files.
+    Networks without a file have what is usual. Raises RegistryError with all problems of all files.
     """
     known = {row.system_id: row for row in known_systems.read()}
     names = {scenario.value: scenario for scenario in Scenario}
     benchmarks = tuple(record.name for record in RECORDS.values())
     sheets: dict[Key, Sheet] = {}
     problems = []
-    for path in (path for folder in folders for path in sorted(folder.glob("*/*.yaml"))):
+    for path in sorted(shipped.glob("*/*.yaml")):
         if path.stem not in names:
             problems.append(f"{path}: allowed: {', '.join(f'{name}.yaml' for name in names)}")
         elif path.parent.name not in benchmarks:
@@ -174,13 +174,13 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
         else:
             shown = f"registry/{path.parent.name}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
             sheet, wrong = read_sheet(path, shown, known)
-            sheets.setdefault((path.parent.name, names[path.stem]), sheet)
+            sheets[path.parent.name, names[path.stem]] = sheet
             problems += wrong
     for record in (record for record in RECORDS.values() if record.generation is None):
         for scenario in scenarios_of(record.names[0]):
             sheets.setdefault((record.name, scenario), {CPU: usual_entry(record)})
     custom: dict[str, CustomSystem] = {}
-    for path in sorted(path for folder in folders for path in folder.glob("*.yaml")):
+    for path in sorted(own.glob("*.yaml")) if own else ():
         custom[path.stem], wrong = read_custom(path, sheets, known)
         problems += wrong
     if problems:
