@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from machine_facts.findings import is_yes
 from mlperf_results.names import unknown_text
 from mlperf_results.wholefile import read_yaml
 
 PREFIX = "CM_MAKE_"
-YES = ("1", "yes", "true", "on")
 
 
 class MakeError(Exception):
@@ -36,7 +36,7 @@ class Request:
 
     def is_on(self, name: str) -> bool:
         """Whether a switch is on."""
-        return self.values[name].lower() in YES
+        return is_yes(self.values[name])
 
     @property
     def is_plan(self) -> bool:
