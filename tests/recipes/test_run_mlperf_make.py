@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
     load_recipe(library).preprocess(
@@ -152,8 +153,6 @@ def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engin
         planned(tmp_path, "run_inferentia_harness", RUN_ARGS="--benchmarks=retinanet", SIMULATE="neuron")
     (build,) = planned(tmp_path, "build_inferentia", SIMULATE="neuron").calls
     assert build.tags == "get,triton,server,_neuron-simulated"
-    with pytest.raises(request.MakeError, match="USE_NIGHTLY: found '1'"):
-        planned(tmp_path, "build_inferentia", USE_NIGHTLY="1")
     with pytest.raises(request.MakeError, match="no AWS Neuron device"):
         planned(tmp_path, "prebuild", USE_INFERENTIA="1")
     text = planned(tmp_path, "plan", TARGET="run_inferentia_harness", RUN_ARGS=args, MACHINE="inf1-2xlarge")
@@ -231,7 +230,6 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     [
         ({"RUN_ARGS": "--benchmarks=dlrm --scenarios=SingleStream"}, "dlrm has no SingleStream"),
         ({"RUN_ARGS": "--benchmarks=bert --gpu_batch_size=none"}, "gpu_batch_size: found 'none'"),
-        ({"RUN_ARGS": "--benchmarks=bert", "SOURCE": "huge"}, "SOURCE: found 'huge'; allowed: real, synthetic, tiny"),
         ({"SUBMITTER": "a/b"}, "SUBMITTER: found 'a/b'"),
         ({"MACHINE": "nowhere"}, "MACHINE=nowhere"),
     ],
@@ -582,13 +580,10 @@ def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, t
     assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
 
 
-@pytest.mark.parametrize(
-    ("submitter", "division", "words"),
-    [("a b", "closed", "--submitter: found 'a b'"), ("$(x)", "closed", "--submitter"), ("A", "shut", "--division")],
-)
-def test_a_workspace_has_a_submitter_and_a_division(tmp_path: Path, submitter: str, division: str, words: str) -> None:
-    with pytest.raises(request.MakeError, match=words.replace("$", "\\$").replace("(", "\\(")):
-        workspace.make_workspace(tmp_path, submitter, division, "cm")
+@pytest.mark.parametrize("submitter", ["a b", "$(x)", "../x", ""])
+def test_a_workspace_has_a_submitter(tmp_path: Path, submitter: str) -> None:
+    with pytest.raises(request.MakeError, match=f"--submitter: found {re.escape(repr(submitter))}"):
+        workspace.make_workspace(tmp_path, submitter, "closed", "cm")
 
 
 def test_a_makefile_of_somebody_else_stays(tmp_path: Path) -> None:
@@ -601,9 +596,17 @@ def test_a_makefile_of_somebody_else_stays(tmp_path: Path) -> None:
 
 
 def test_the_variables_of_the_makefile_are_inputs_of_the_recipe() -> None:
-    from recipe_loader import recipe_meta
-
     mapping = recipe_meta(RECIPE)["input_mapping"]
     assert {mapping[row[0]] for row in request.table("variables").values()} == {
         f"CM_MAKE_{name}" for name in request.table("variables")
+    }
+
+
+def test_one_of_a_few_values_is_a_choice_of_the_input_which_the_engine_checks() -> None:
+    described = recipe_meta(RECIPE)["input_description"]
+    assert {name: row["choices"] for name, row in described.items() if "choices" in row} == {
+        "division": ["closed", "open", "network"],
+        "simulate": ["neuron"],
+        "source": ["real", "synthetic", "tiny"],
+        "use_nightly": ["0"],
     }
