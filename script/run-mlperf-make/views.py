@@ -149,7 +149,7 @@ def _copy_test(view: View, workspace: Path) -> list[str]:
     test, folder = workspace / view.source[0], workspace / view.place
     if not (read_object(test / "compliance.json") or {}).get("passed"):
         return [f"{view.source[0]} has not passed; it was not copied"]
-    patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*")
+    patterns = ("verify_*.txt", "*_accuracy.txt", "accuracy/*", "performance/run_1/mlperf_log_*.txt")
     files = [file for pattern in patterns for file in test.glob(pattern)]
     for file in files:
         with _beside(folder / file.relative_to(test)) as beside:

@@ -443,6 +443,10 @@ def with_verdict(folder: Path, run: str, test: str, *, passed: bool) -> None:
     (folder / run / test).mkdir()
     (folder / run / test / "compliance.json").write_text(json.dumps({"passed": passed}), encoding="utf-8")
     (folder / run / test / "verify_performance.txt").write_text("TEST PASS", encoding="utf-8")
+    logs = folder / run / test / "performance/run_1"
+    logs.mkdir(parents=True)
+    for name in ("detail.txt", "summary.txt", "accuracy.json", "trace.json"):
+        (logs / f"mlperf_log_{name}").write_text("x", encoding="utf-8")
 
 
 def audited(folder: Path, target: str, **values: str) -> list[str]:
@@ -460,8 +464,12 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
         with_verdict(tmp_path, run, test, passed=passed)
     problems = doing.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
     assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
-    found = [path.relative_to(tmp_path).as_posix() for path in (tmp_path / "compliance").rglob("*.txt")]
-    assert found == ["compliance/cpu_onnxruntime/resnet50/Offline/TEST01/verify_performance.txt"]
+    copy = tmp_path / "compliance/cpu_onnxruntime/resnet50/Offline/TEST01"
+    assert sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*.*")) == [
+        "performance/run_1/mlperf_log_detail.txt",
+        "performance/run_1/mlperf_log_summary.txt",
+        "verify_performance.txt",
+    ]
 
 
 def test_a_test_is_copied_also_when_a_later_run_has_none(tmp_path: Path) -> None:
