@@ -13,6 +13,7 @@ from typing import Any
 
 from machine_facts import choose, known_systems, pythons
 from machine_facts import system as systems
+from mlperf_results.userpaths import users_folder
 
 from . import page, submission
 
@@ -32,7 +33,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     env, state = i["env"], i["state"]
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    start = users_folder(env)
     try:
         chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
         rows = known_systems.read()

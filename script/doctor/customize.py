@@ -13,6 +13,7 @@ from typing import Any
 
 from machine_facts import choose, findings, pythons, system_rows
 from machine_facts import system as systems
+from mlperf_results.userpaths import users_folder
 
 from . import backends, environment, fits, summary, surroundings
 
@@ -31,7 +32,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     env = i["env"]
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    start = users_folder(env)
     try:
         chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
     except choose.MachineError as error:

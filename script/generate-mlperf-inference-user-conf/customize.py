@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.userpaths import given_path, users_folder
 from mlperf_results.wholefile import write_whole
 
 from . import inputs, planning
@@ -43,8 +44,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         planning.plan_scenario(call.model, scenario, call.execution_mode, given, recorded.get(scenario.value))
         for scenario, given in call.overrides.items()
     ]
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    path = here / Path(str(env.get("CM_MLPERF_USER_CONF_FOLDER") or ".")).expanduser() / CONF_NAME
+    path = (given_path(env, "CM_MLPERF_USER_CONF_FOLDER") or users_folder(env)) / CONF_NAME
     try:
         write(path, planned)
     except OSError as error:

@@ -18,6 +18,7 @@ from machine_facts.probe import Machine
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import UnknownName, parse_scenario
 from mlperf_results.numbers import positive_number
+from mlperf_results.userpaths import given_path, users_folder
 
 from . import sutfile, sutname
 
@@ -45,8 +46,7 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     env, state = i["env"], i["state"]
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
     home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    folder = Path(str(env.get("CM_SUT_CONFIGS_PATH") or home / FOLDER_NAME)).expanduser()
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / folder
+    folder = given_path(env, "CM_SUT_CONFIGS_PATH") or users_folder(env) / home / FOLDER_NAME
     try:
         sut = sut_of(env, i.get("machine") or Machine(), folder)
         path = folder / sut.config_file

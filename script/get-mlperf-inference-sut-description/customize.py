@@ -13,6 +13,7 @@ from typing import Any
 
 from machine_facts import choose
 from machine_facts.findings import counted
+from mlperf_results.userpaths import given_path, users_folder
 
 from . import answers, description, looking, questions
 
@@ -61,11 +62,10 @@ def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
     """All that is known, and whether the runs (if any) were made on this machine."""
     env, inputs, system = i["env"], i["input"], i["state"]["mlperf_system"]
     given = answers.from_call(inputs, env)
-    if env.get("CM_SUT_DESC_FACTS_FILE"):
-        start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-        path = start / Path(str(env["CM_SUT_DESC_FACTS_FILE"])).expanduser()
-        given = {**answers.from_file(path), **given}
-    looked_at = choose.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), Path.cwd()).machine
+    facts_file = given_path(env, "CM_SUT_DESC_FACTS_FILE")
+    if facts_file:
+        given = {**answers.from_file(facts_file), **given}
+    looked_at = choose.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), users_folder(env)).machine
     machine = inputs.get("run_machine") or {}
     is_here = not machine or description.is_this_machine(machine, system)
     run = description.of_run(machine)
@@ -133,7 +133,7 @@ def _may_ask(env: Mapping[str, Any]) -> bool:
 
 def _refusal(env: Mapping[str, Any], name: str, missing: tuple[str, ...]) -> dict[str, Any]:
     """CM's answer when questions are open: the whole list, and a file with them (an existing one is left alone)."""
-    path = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / TEMPLATE_NAME
+    path = users_folder(env) / TEMPLATE_NAME
     where = f"fill in {path} and add --system_facts={TEMPLATE_NAME}"
     try:
         with open(path, "x", encoding="utf-8") as file:

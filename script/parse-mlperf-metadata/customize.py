@@ -15,6 +15,7 @@ from mlperf_metrics.found import Found, experiment_of, find, session_of
 from mlperf_metrics.metadata import MetadataError
 from mlperf_metrics.upstream import UpstreamFails
 from mlperf_results.names import counted, printable, printable_lines
+from mlperf_results.userpaths import given_path, users_folder
 
 PREFIX = "CM_MLPERF_METRICS_"
 INPUT_KEY = "CM_MLPERF_METADATA_INPUT"
@@ -28,12 +29,6 @@ class ParseError(Exception):
 def plan(i):
     """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
     return {"return": 0, "runs": []}
-
-
-def folder_of(env: dict, key: str, default: str) -> Path:
-    """The folder or file in env, relative to where the user stands."""
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    return start / Path(str(env.get(key, "") or "").strip() or default).expanduser()
 
 
 def read_all(source: Path, *, is_strict: bool) -> list[Found]:
@@ -59,11 +54,10 @@ def read_all(source: Path, *, is_strict: bool) -> list[Found]:
 def preprocess(i):
     """CM hook: reads, writes the telemetry files, prints the summary."""
     env = i["env"]
-    folder = folder_of(env, PREFIX + "LOG_DIR", "results")
+    folder = given_path(env, PREFIX + "LOG_DIR") or users_folder(env) / "results"
+    source = given_path(env, INPUT_KEY) or users_folder(env) / "build/logs"
     try:
-        found = read_all(
-            folder_of(env, INPUT_KEY, "build/logs"), is_strict=env.get(PREFIX + "STRICT_UPSTREAM") == "yes"
-        )
+        found = read_all(source, is_strict=env.get(PREFIX + "STRICT_UPSTREAM") == "yes")
         words = {name: str(env.get(f"{PREFIX}{name.upper()}", "") or "") for name in ("profile", "system", "client_id")}
         session = session_of(
             experiment_id=str(env.get(PREFIX + "EXPERIMENT_ID", "") or "") or experiment_of(found),

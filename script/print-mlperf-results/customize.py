@@ -15,6 +15,7 @@ from mlperf_results.names import printable, unknown_text
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results, tree_folder
 from mlperf_results.terminal import coloured
+from mlperf_results.userpaths import given_path, users_folder
 from mlperf_results.wholefile import write_whole
 
 from . import summaries
@@ -31,17 +32,9 @@ class PrintError(Exception):
     """There is nothing to print."""
 
 
-def folder_of(env: dict, key: str) -> Path | None:
-    """The folder in env, relative to where the user stands; None when it is not given."""
-    text = str(env.get(key, "") or "").strip()
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    return start / Path(text).expanduser() if text else None
-
-
 def hint(env: dict) -> str:
     """The call to try next: with a usual folder that is there, else with a word in its place."""
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    asked = folder_of(env, PREFIX + "INPUT")
+    start, asked = users_folder(env), given_path(env, PREFIX + "INPUT")
     there = [name for name in USUAL_FOLDERS if (start / name).is_dir() and start / name != asked]
     text = f"hint: cm run script --tags=print,mlperf,results --input={there[0] if there else 'FOLDER'}"
     return text if there else f"{text}   # FOLDER holds LoadGen's logs, at any depth"
@@ -65,7 +58,7 @@ def preprocess(i):
     env = i["env"]
     try:
         form = form_of(env)
-        source = folder_of({PREFIX + "INPUT": "build/logs", **env}, PREFIX + "INPUT")
+        source = given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs"
         if not source.is_dir():
             raise PrintError(f"--input: {source} {'is not a folder' if source.exists() else 'does not exist'}")
         results = read_results(source)
@@ -94,7 +87,7 @@ def show(i, form: str, source: Path, results) -> dict:
         lines += [f"left out {text}" for text in results.left_out]
     print(coloured("\n".join(map(printable, lines)), sys.stdout, os.environ), flush=True)
     i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
-    output = folder_of(env, PREFIX + "OUTPUT")
+    output = given_path(env, PREFIX + "OUTPUT")
     in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)
     if output is None and in_tree:
         print("no summary files were written: they would be stray files in a submission tree (give --output)")

@@ -10,6 +10,7 @@ from pathlib import Path
 from mlperf_results.compliance import SCORED_TESTS
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode
+from mlperf_results.userpaths import given_path
 
 RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
 HARNESS_RECIPE = "app-mlperf-inference"
@@ -39,11 +40,10 @@ def plan(i):
 def preprocess(i):
     """CM hook: checks the folder of the run and tells run.sh where the harness is."""
     env = i["env"]
-    text = str(env.get(RESULTS_DIR_KEY, "") or "").strip()
+    folder = given_path(env, RESULTS_DIR_KEY)
     hint = "hint: cm run script --tags=process,mlperf,accuracy --result_dir=<run id>/<model>/<Scenario>/accuracy"
-    if not text:
+    if folder is None:
         return {"return": 1, "error": f"--result_dir is missing\n{hint}"}
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(text).expanduser()
     paths = RunPaths(folder)
     problem = problem_with(paths)
     if problem:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from mlperf_results.privacy import SHORTEST_SECRET
 from mlperf_results.secretshapes import is_secret_name
+from mlperf_results.userpaths import given_path, users_folder
 
 from . import address
 
@@ -28,12 +29,6 @@ def words_of(env: dict[str, Any], key: str) -> tuple[str, ...]:
     """The words of a comma list."""
     value = env.get(key) or ()
     return tuple(str(word).strip() for word in (value.split(",") if isinstance(value, str) else value))
-
-
-def given_path(env: dict[str, Any], key: str) -> Path | None:
-    """A folder that the user named; a relative one counts from where the command was given."""
-    text = str(env.get(key) or "")
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd(), Path(text).expanduser()) if text else None
 
 
 def gate_inputs(i: dict[str, Any], round_name: str) -> dict[str, Any] | None:
@@ -58,7 +53,7 @@ def repository_address(env: dict[str, Any]) -> address.Address | None:
     text = str(env.get("CM_MLPERF_RESULTS_GIT_REPO_URL") or "")
     if not text and env.get("CM_MLPERF_RESULTS_REPO_PATH"):
         return None
-    found = address.parse_address(text, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    found = address.parse_address(text, users_folder(env))
     if is_on(env, REHEARSAL) and not Path(found.url).is_dir():
         raise address.AddressError(f"a rehearsal is pushed into a folder of this machine only, not to {found.url}")
     return found

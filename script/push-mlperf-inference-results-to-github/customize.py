@@ -14,6 +14,7 @@ from pathlib import Path
 from mlperf_results.names import printable
 from mlperf_results.privacy import known_here
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.userpaths import given_path
 
 from . import address, asked, content, gitwork, pushing
 
@@ -50,7 +51,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: does all of it. Error when the submission must not be pushed or the push did not happen."""
     env = i["env"]
-    folder = asked.given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
+    folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
     if folder is None or not folder.is_dir():
         return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
     try:
@@ -92,7 +93,7 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
                 **answer,
                 "error": f"{answer.get('error', '')}\nthe gate refuses this submission: nothing was pushed",
             }
-    clone = asked.given_path(env, "CM_MLPERF_RESULTS_REPO_PATH")
+    clone = given_path(env, "CM_MLPERF_RESULTS_REPO_PATH")
     if clone is not None:
         folder = gitwork.folder_of_clone(clone, environment)
         remote = where.url if where else gitwork.remote_of_clone(folder, environment)

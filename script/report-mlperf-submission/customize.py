@@ -14,6 +14,7 @@ from mlperf_results.names import counted, printable
 from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
+from mlperf_results.userpaths import given_path, users_folder
 from mlperf_results.wholefile import file_sha256, read_object, write_whole
 
 from . import report
@@ -25,13 +26,6 @@ HINT = "hint: cm run script --tags=report,mlperf,submission --input=<submission 
 
 class ReportError(Exception):
     """The report cannot be made."""
-
-
-def folder_of(env: dict, key: str) -> Path | None:
-    """The folder in env, relative to where the user stands; None when it is not given."""
-    text = str(env.get(key, "") or "").strip()
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    return start / Path(text).expanduser() if text else None
 
 
 def check_places(source: Path | None, output: Path) -> Path:
@@ -87,15 +81,15 @@ def plan(i):
 def preprocess(i):
     """CM hook: reads the folder and writes the summary and the reports."""
     env = i["env"]
-    output = folder_of({"CM_MLPERF_REPORT_OUTPUT": "mlperf_report", **env}, OUTPUT_KEY)
+    output = given_path(env, OUTPUT_KEY) or users_folder(env) / "mlperf_report"
     try:
-        source = check_places(folder_of(env, INPUT_KEY), output)
+        source = check_places(given_path(env, INPUT_KEY), output)
         results = read_results(source)
         if not results.rows:
             raise ReportError(
                 "\n  ".join([f"no LoadGen run was found below {source}", *map(printable, results.left_out)])
             )
-        extras = report.Extras(read_loads(folder_of(env, RESULTS_KEY)), read_origins(source))
+        extras = report.Extras(read_loads(given_path(env, RESULTS_KEY)), read_origins(source))
         summary = output / SUMMARY_NAME
         write(summary, results_csv(results.rows), source)
         files = []

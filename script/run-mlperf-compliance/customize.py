@@ -7,9 +7,8 @@ What to make is decided in `asking.py` from what `finding.py` finds; `making.py`
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from pathlib import Path
-
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.userpaths import users_folder
 
 from . import asking, finding, making
 
@@ -24,7 +23,7 @@ def failure(error: Exception, hint: str = HINT) -> dict:
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
     """What a user sees first, and the tests in order. Raises asking.CallError."""
     env = i["env"]
-    call = asking.parse_call(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    call = asking.parse_call(env, users_folder(env))
     runs = finding.find_runs(call.folder)
     steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
     return making.describe(call, runs, steps), steps

@@ -16,6 +16,7 @@ from machine_facts import choose, nvidia
 from machine_facts.probe import Machine
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.userpaths import users_folder
 
 from . import known, steps
 from .request import Request, RequestError, read
@@ -38,7 +39,7 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     meta = recipe_meta(recipes_folder, APP_RECIPE)
     rounds = known.loadgen_rounds(recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
     names = known.Known(names=app_names(meta), rounds=rounds)
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    here = users_folder(env)
     request = read(env, inputs, mapping, names, here)
     require_gpu(request, i.get("machine") or choose.choose(str(env.get("CM_RECORDED_MACHINE") or ""), here).machine)
     passed_on = with_loadgen(passed_on_inputs(inputs), request)

@@ -22,6 +22,7 @@ from mlperf_metrics.commandline import parse_list
 from mlperf_metrics.found import architecture, session_of
 from mlperf_results.names import printable_lines
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.userpaths import given_path, users_folder
 
 from . import overlays, running, statefile
 from .vc_profile.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
@@ -84,14 +85,13 @@ def well_known(machine: Machine, options: Options, folder: Path) -> dict[str, st
 
 def log_folder(env: dict[str, Any]) -> Path:
     """The folder for telemetry, state and results, relative to where the user stands."""
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    return here / Path(str(env.get(PREFIX + "LOG_DIR") or "results")).expanduser()
+    return given_path(env, PREFIX + "LOG_DIR") or users_folder(env) / "results"
 
 
 def read_call(i: dict[str, Any]) -> StepList:
     """The steps of the call. Raises ProfileError with everything that is wrong."""
     env = i["env"]
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    here = users_folder(env)
     given = given_texts(i)
     problems: list[str] = []
     options, profile = Options(), None

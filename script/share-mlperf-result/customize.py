@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mlperf_results.userpaths import users_folder
+
 PREFIX = "CM_MLPERF_SHARE_"
 ANSWER_FILE = "tmp-share.json"
 SHOW = "hint: cm run script --tags=show,mlperf,results"
@@ -36,7 +38,7 @@ def words_of(env: dict[str, Any]) -> list[str]:
         name: str(env.get(f"{PREFIX}{name.upper()}", "") or "").strip()
         for name in ("result", "collector", "alias", "public", "withdraw", *FLAGS)
     }
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    here = users_folder(env)
     collector, withdrawn = given["collector"], given["withdraw"]
     if collector and (urlsplit(collector).scheme not in ("http", "https") or not urlsplit(collector).hostname):
         raise Refused(f"--collector must be http://HOST:PORT or https://HOST, got {collector!r}")

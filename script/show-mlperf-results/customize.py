@@ -4,9 +4,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 from datetime import datetime, timezone
-from pathlib import Path
 
 from mlperf_results.names import UnknownName, parse_scenario
+from mlperf_results.userpaths import users_folder
 
 from . import history
 
@@ -37,8 +37,7 @@ def preprocess(i):
     except (history.InputError, UnknownName) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     answer = i["automation"].cmind.access({"action": "runs", "automation": "script,5b4e0237da074764"})
-    current = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    folders = history.folders_of(current, given["results_dir"], answer.get("runs") or ())
+    folders = history.folders_of(users_folder(env), given["results_dir"], answer.get("runs") or ())
     results, unreadable = history.read_all(folders)
     found = history.chosen(results, wanted)
     i["state"]["mlperf_results"] = [result._asdict() for result in found]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.truncation import SCORE_NAME, truncate_tree
+from mlperf_results.userpaths import given_path
 
 DIVISIONS = ("closed", "open", "network")
 BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"
@@ -25,16 +26,14 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: shortens the logs; state mlperf_truncation has digest and backup of each. Error for a lost score."""
     env = i["env"]
-    text = str(env.get("CM_MLPERF_INFERENCE_SUBMISSION_DIR") or "").strip()
-    if not text:
+    root, backup = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR"), given_path(env, BACKUP_KEY)
+    if root is None:
         return {"return": 1, "error": f"--submission_dir is missing\n{HINT}"}
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    root = (start / Path(text).expanduser()).resolve()
+    root = root.resolve()
     if not any((root / division).is_dir() for division in DIVISIONS):
         found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
         return {"return": 1, "error": f"{found}: it is no submission tree\n{HINT}"}
-    given = str(env.get(BACKUP_KEY) or "").strip()
-    backup = (start / Path(given).expanduser()).resolve() if given else root.with_name(f"{root.name}_logs")
+    backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
     if backup == root or root in backup.parents:
         return {"return": 1, "error": f"--backup={backup} lies in the tree, which would be submitted with it\n{HINT}"}
     try:

@@ -8,10 +8,10 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 from datetime import datetime, timezone
-from pathlib import Path
 
 from mlperf_results.names import printable, unknown_text
 from mlperf_results.rounds import ROUNDS
+from mlperf_results.userpaths import given_path, users_folder
 
 from . import choosing, metadata, placing, update
 
@@ -25,12 +25,6 @@ def is_set(env: dict, key: str) -> bool:
     return str(env.get(key, "") or "").strip().lower() not in ("", "no", "false", "0", "off")
 
 
-def folder_of(env: dict, key: str, default: str = "") -> Path:
-    """The folder or file in env, relative to where the user stands."""
-    text = str(env.get(key, "") or "").strip() or default
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(text).expanduser()
-
-
 def job_of(env: dict) -> update.Job:
     """What the call asks for. Raises update.UpdateError."""
     round_name = str(env.get("CM_MLPERF_ROUND", "") or "").strip()
@@ -42,11 +36,11 @@ def job_of(env: dict) -> update.Job:
         problems.append(f"--category: {unknown_text('category', category, ('edge', 'datacenter'))}")
     if problems:
         raise update.UpdateError(problems)
-    output = folder_of(env, PREFIX + "OUTPUT", "results")
-    metadata_file = folder_of(env, PREFIX + "METADATA", str(output.with_name(f"{output.name}_metadata.json")))
+    output = given_path(env, PREFIX + "OUTPUT") or users_folder(env) / "results"
+    metadata_file = given_path(env, PREFIX + "METADATA") or output.with_name(f"{output.name}_metadata.json")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return update.Job(
-        source=folder_of(env, PREFIX + "INPUT", "build/logs"),
+        source=given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs",
         folders=placing.Folders(output, metadata_file),
         request=choosing.Request(round_name=round_name, category=category),
         stamp=metadata.Stamp(result_id=str(env.get(PREFIX + "ID", "") or "") or f"manual-{now}", time=now),

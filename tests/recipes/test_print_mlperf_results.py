@@ -31,6 +31,11 @@ def logs(inside: Path, *parts: str) -> Path:
     return inside.joinpath("build", "logs", *parts)
 
 
+def test_an_empty_input_is_the_usual_folder(inside, call):
+    v07_run(logs(inside, "2020.09.01-10.00.00", "T4x1_TRT", "resnet50", "Offline"), "Offline", 6035.57)
+    assert call(form="banners", input="")["return"] == 0
+
+
 def test_the_banners_and_their_files_are_nvidias(inside, call):
     v07_run(logs(inside, "2020.09.01-10.00.00", "T4x1_TRT", "resnet50", "Offline"), "Offline", 6035.57)
     v07_run(

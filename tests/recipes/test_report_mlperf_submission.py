@@ -266,6 +266,13 @@ def test_wrong_inputs_are_told(inside, call, inputs, expected):
     assert "hint:" in answer["error"]
 
 
+def test_an_empty_output_is_the_usual_folder(inside, call):
+    results_folder(inside, "T4x1_TRT")
+    answer = call(input="r", output="")
+    assert answer["return"] == 0, answer["error"]
+    assert (inside / "mlperf_report" / "results_summary.csv").is_file()
+
+
 def test_runs_of_different_length_are_kept_apart_by_their_folders(inside, call):
     for style, asked_ms in (("test", 2000), ("valid", 600_000)):
         run = inside / "r" / f"{style}_results" / "T4x1_TRT" / "resnet50" / "Offline" / "performance" / "run_1"

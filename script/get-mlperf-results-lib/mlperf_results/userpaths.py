@@ -1,0 +1,18 @@
+"""The paths that a user gives a recipe: a relative one counts from the folder where the command was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def users_folder(env: Mapping[str, Any]) -> Path:
+    """Return the folder where the user stands; hooks run in another one."""
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+
+
+def given_path(env: Mapping[str, Any], key: str) -> Path | None:
+    """Return the path in `env`; None where none is given."""
+    text = str(env.get(key) or "").strip()
+    return users_folder(env) / Path(text).expanduser() if text else None
