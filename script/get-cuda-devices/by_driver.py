@@ -7,7 +7,6 @@ recorded output.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from machine_facts import nvidia
@@ -15,7 +14,7 @@ from machine_facts.probe import Machine
 
 from . import properties
 
-CLOCK_QUERY = ("--query-gpu=index,clocks.max.sm", "--format=csv,noheader,nounits")
+CLOCK_FIELDS = ("index", "clocks.max.sm")
 """``clocks.max.sm``: the highest clock of the multiprocessors in MHz (nvidia-smi --help-query-gpu, driver 535)."""
 
 COMMON = {
@@ -69,10 +68,9 @@ def devices(machine: Machine, driver: nvidia.Driver, visible: str) -> tuple[prop
 
     Raises ValueError for one that is not there.
     """
-    tool = "nvidia-smi" if machine.which("nvidia-smi") else nvidia.WSL_SMI
-    clocks = dict(re.findall(r"^\s*(\d+)\s*,\s*([\d.]+)", machine.run((tool, *CLOCK_QUERY)).stdout, re.MULTILINE))
-    chosen = [_device(gpu, driver, clocks.get(str(gpu.number), "")) for gpu in chosen_gpus(driver.gpus, visible)]
-    return tuple(chosen)
+    clocks = {row["index"]: row["clocks.max.sm"] for row in nvidia.query(machine, CLOCK_FIELDS)}
+    chosen = chosen_gpus(driver.gpus, visible)
+    return tuple(_device(gpu, driver, clocks.get(str(gpu.number), "")) for gpu in chosen)
 
 
 def chosen_gpus(gpus: Sequence[nvidia.Gpu], visible: str) -> list[nvidia.Gpu]:
@@ -96,7 +94,7 @@ def _device(gpu: nvidia.Gpu, driver: nvidia.Driver, clock_mhz: str) -> propertie
         properties.CAPABILITY: capability,
         properties.DRIVER_VERSION: driver.cuda_version,
         properties.MEMORY: str(gpu.memory_mib * 1024 * 1024) if gpu.memory_mib else "",
-        properties.CLOCK: f"{float(clock_mhz):f} MHz" if clock_mhz else "",
+        properties.CLOCK: f"{int(clock_mhz):f} MHz" if clock_mhz.isdigit() else "",
     }
     if threads := THREADS_PER_MULTIPROCESSOR.get(capability):
         known |= {**COMMON, "Maximum number of threads per multiprocessor": threads}

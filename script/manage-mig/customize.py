@@ -38,7 +38,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
         undo_file = _text(env, "CM_MIG_UNDO_FILE")
         before = findings.read_record(_path(undo_file), "manage-mig") if undo_file else {}
-        gpu = _gpu(machine, str(before.get("gpu", "")) or _text(env, "CM_MIG_GPU_INDEX"))
+        gpu = _gpu(machine, driver, str(before.get("gpu", "")) or _text(env, "CM_MIG_GPU_INDEX"))
         action = "undo" if undo_file else _text(env, "CM_MIG_ACTION")
         _tell(i, gpu)
         if action in CHANGES:
@@ -52,13 +52,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _gpu(machine: Machine, number: str) -> slices.Gpu:
+def _gpu(machine: Machine, driver: nvidia.Driver, number: str) -> slices.Gpu:
     """The GPU that is asked for. Raises MigError for one that is not there."""
-    known = slices.modes(machine)
-    if not number.isdigit() or int(number) not in known:
-        there = ", ".join(f"{index} ({name})" for index, (name, *_) in known.items())
+    if number not in [str(gpu.number) for gpu in driver.gpus]:
+        there = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in driver.gpus)
         raise actions.MigError(f"--gpu={number} is not a GPU of this machine\n  allowed: {there}")
-    return slices.look(machine, int(number), known[int(number)])
+    return slices.look(machine, driver, int(number))
 
 
 def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
@@ -127,8 +126,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
         print(f"recorded what was there in {record}; --undo={record} goes back")
     if wrong := findings.failure(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
         raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
-    known = slices.modes(machine)[gpu.index]
-    now = slices.look(machine, gpu.index, known)
+    now = slices.look(machine, nvidia.look(machine), gpu.index)
     print(
         f"done: MIG {now.mode}, {findings.counted(len(now.slices), 'slice')}"
         + ("" if now.mode == now.pending else ", reset pending")

@@ -12,7 +12,6 @@ Tables as NVIDIA's MIG user guide and drivers 450 to 570 print them:
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import Literal, NamedTuple
 
@@ -58,37 +57,26 @@ class Gpu(NamedTuple):
     trouble: str = ""
 
 
-def modes(machine: Machine) -> dict[int, tuple[str, Mode, Mode]]:
-    """Name, MIG mode and mode after the next reset of each GPU, by its number; nvidia-smi has to answer."""
-    driver = nvidia.look(machine)
-    current = _column(machine, "mig.mode.current")
-    pending = _column(machine, "mig.mode.pending")
-    found: dict[int, tuple[str, Mode, Mode]] = {}
-    for gpu in driver.gpus:
-        told = current.get(gpu.number, "Enabled" if gpu.is_mig else _raw_mode(machine, gpu.number))
-        mode = _mode(told)
-        found[gpu.number] = (gpu.name, mode, _mode(pending.get(gpu.number, told)))
-    return found
-
-
-def look(machine: Machine, index: int, known: tuple[str, Mode, Mode]) -> Gpu:
-    """The GPU with this number, whose name and modes :func:`modes` gave."""
-    name, mode, pending = known
-    if mode != "Enabled":
-        return Gpu(index, name, mode, pending, (), (), (), False)
+def look(machine: Machine, driver: nvidia.Driver, index: int) -> Gpu:
+    """The GPU with this number, which the driver shows."""
+    seen = next(gpu for gpu in driver.gpus if gpu.number == index)
+    pending = {row["index"]: row["mig.mode.pending"] for row in nvidia.query(machine, ("index", "mig.mode.pending"))}
+    modes = (_mode(seen.mig_mode), _mode(pending.get(str(index), seen.mig_mode)))
+    if not seen.is_mig:
+        return Gpu(index, seen.name, *modes, (), (), (), False)
     listed = machine.run(("nvidia-smi", "mig", "-lgip", "-i", str(index)))
     made = machine.run(("nvidia-smi", "mig", "-lgi", "-i", str(index)))
     shown = machine.run(("nvidia-smi",)).stdout
     users = processes(shown)
     places = slice_places(shown)
-    slices = [part for part in nvidia.mig_slices(machine.run(nvidia.LIST).stdout) if part.gpu_index == index]
+    slices = [part for part in driver.slices if part.gpu_index == index]
     profiles = profiles_in(listed.stdout, index)
     said = (listed.stdout.strip() or listed.stderr.strip() or f"exit code {listed.code}").splitlines()
     return Gpu(
         index=index,
-        name=name,
-        mode=mode,
-        pending=pending,
+        name=seen.name,
+        mode=modes[0],
+        pending=modes[1],
         profiles=profiles,
         instances=instances_in(made.stdout, index),
         slices=tuple(
@@ -129,21 +117,6 @@ def processes(shown: str) -> dict[tuple[int, int, int], tuple[int, ...]]:
         place = (int(gpu), *(int(text) if text.isdigit() else -1 for text in (instance, compute)))
         found[place] = (*found.get(place, ()), int(process))
     return found
-
-
-def _column(machine: Machine, field: str) -> dict[int, str]:
-    told = machine.run(("nvidia-smi", f"--query-gpu=index,{field}", "--format=csv,noheader"))
-    rows = [[cell.strip() for cell in row] for row in csv.reader(told.stdout.splitlines())] if told.code == 0 else []
-    return {int(row[0]): row[1] for row in rows if len(row) == 2 and row[0].isdigit()}
-
-
-def _raw_mode(machine: Machine, index: int) -> str:
-    """The mode in the query of machine_facts, which keeps only whether it is on."""
-    place = nvidia.FIELDS.index("mig.mode.current")
-    for row in csv.reader(machine.run(nvidia.QUERY).stdout.splitlines()):
-        if len(row) == len(nvidia.FIELDS) and row[0].strip() == str(index):
-            return row[place].strip()
-    return ""
 
 
 def _mode(text: str) -> Mode:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import Literal, NamedTuple
 
@@ -84,21 +83,25 @@ def look(machine: Machine) -> System:
 
 def gpus(machine: Machine) -> tuple[Gpu, ...]:
     """The GPUs that the driver shows; what its nvidia-smi does not tell is empty or 0."""
-    asked = machine.run(("nvidia-smi", f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader,nounits"))
-    rows = [[cell.strip() for cell in row] for row in csv.reader(asked.stdout.splitlines())] if asked.code == 0 else []
-    told = [row for row in rows if len(row) == len(GPU_FIELDS) and row[0].isdigit()]
+    told = nvidia.query(machine, GPU_FIELDS)
     if told:
         return tuple(_gpu(machine, row) for row in told)
     return tuple(Gpu(one.number, one.name, UNTOLD, 0, 0) for one in nvidia.look(machine).gpus)
 
 
-def _gpu(machine: Machine, row: list[str]) -> Gpu:
+def _gpu(machine: Machine, row: dict[str, str]) -> Gpu:
     listed = machine.run(
-        ("nvidia-smi", "--query-supported-clocks=graphics", "--format=csv,noheader,nounits", "-i", row[0])
+        ("nvidia-smi", "--query-supported-clocks=graphics", "--format=csv,noheader,nounits", "-i", row["index"])
     )
     clocks = {int(text) for text in listed.stdout.split() if text.isdigit()} if listed.code == 0 else set()
-    persistence = row[2] if row[2] in ("Enabled", "Disabled") else UNTOLD
-    return Gpu(int(row[0]), row[1], persistence, _number(row[3]), _number(row[4]), tuple(sorted(clocks)))
+    return Gpu(
+        index=int(row["index"]),
+        name=row["name"],
+        persistence=row["persistence_mode"] if row["persistence_mode"] in ("Enabled", "Disabled") else UNTOLD,
+        clock_mhz=_number(row["clocks.gr"]),
+        max_clock_mhz=_number(row["clocks.max.gr"]),
+        supported_mhz=tuple(sorted(clocks)),
+    )
 
 
 def _governors(machine: Machine) -> list[Setting]:

@@ -183,7 +183,7 @@ def smi(folder: Path, rows: str, clocks: str = "") -> probe.Machine:
     commands = {
         " ".join(nvidia.QUERY): {"stdout": rows},
         "nvidia-smi": {"stdout": "| NVIDIA-SMI 535.161.08  Driver Version: 535.161.08  CUDA Version: 12.2 |\n"},
-        " ".join(("nvidia-smi", *by_driver.CLOCK_QUERY)): {"stdout": clocks},
+        f"nvidia-smi --query-gpu={','.join(by_driver.CLOCK_FIELDS)} {nvidia.QUERY[2]}": {"stdout": clocks},
     }
     (folder / "machine.json").write_text(json.dumps({"commands": commands}), encoding="utf-8")
     return probe.recorded(folder)

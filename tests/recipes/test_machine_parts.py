@@ -327,4 +327,4 @@ def test_a_driver_older_than_the_query_for_compute_capability_is_asked_again(tmp
     }
     driver = nvidia.look(machine(tmp_path, {"/usr/bin/nvidia-smi": ""}, commands=commands))
     assert (driver.version, driver.cuda_version, driver.trouble) == ("470.223.02", "11.4", "")
-    assert driver.gpus == (nvidia.Gpu(0, "GPU-a", "Tesla T4", 15109, "", False, "00000000:3B:00.0"),)
+    assert driver.gpus == (nvidia.Gpu(0, "GPU-a", "Tesla T4", 15109, "", "[N/A]", "00000000:3B:00.0"),)

@@ -14,7 +14,7 @@ slices = load_module("manage-mig", "slices")
 actions = load_module("manage-mig", "actions")
 recipe = load_recipe("manage-mig")
 
-from machine_facts import probe  # noqa: E402
+from machine_facts import nvidia, probe  # noqa: E402
 
 A100 = "NVIDIA A100-SXM4-40GB"
 # The tables have the form of NVIDIA's MIG user guide; the values are made up for these tests.
@@ -95,7 +95,7 @@ def sliced(folder: Path, *busy: tuple[int, int]) -> Any:
 
 
 def gpu(machine: Any) -> Any:
-    return slices.look(machine, 0, slices.modes(machine)[0])
+    return slices.look(machine, nvidia.look(machine), 0)
 
 
 def texts(plan: Any) -> list[str]:
@@ -139,7 +139,9 @@ def test_a_plan_fits_the_mode_that_is_seen(tmp_path: Path, mode: str, action: st
 
 
 def test_a_mode_that_waits_for_a_reset(tmp_path: Path) -> None:
-    pending = {"nvidia-smi --query-gpu=index,mig.mode.pending --format=csv,noheader": {"stdout": "0, Enabled\n"}}
+    pending = {
+        "nvidia-smi --query-gpu=index,mig.mode.pending --format=csv,noheader,nounits": {"stdout": "0, Enabled\n"}
+    }
     seen = gpu(a100(tmp_path, "Disabled", **pending))
     assert texts(actions.plan("enable", seen)) == ["sudo nvidia-smi --gpu-reset -i 0"]
     with pytest.raises(actions.MigError, match="waits for a reset"):

@@ -1,17 +1,17 @@
 """The NVIDIA driver, fabric manager, GPUs and MIG slices of a machine.
 
 Tools: ``nvidia-smi`` (query names as ``nvidia-smi --help-query-gpu`` of driver 535 lists them), the kernel module's
-``/proc/driver/nvidia/version``, and ``nv-fabricmanager --version``. Not run on hardware but for what
-docs/gpu-results/ shows; tested on recorded output.
+``/proc/driver/nvidia/version``, and ``nv-fabricmanager --version``. Tested on recorded output.
 """
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from .probe import Machine
+from .probe import Machine, Ran
 
 FIELDS: tuple[str, ...] = (
     "index",
@@ -26,22 +26,29 @@ FIELDS: tuple[str, ...] = (
 QUERY = ("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
 OLD_FIELDS = tuple(field for field in FIELDS if field != "compute_cap")
 """What older drivers answer (branch 470, by public reports): they refuse a query with a field that they do not know."""
-LIST = ("nvidia-smi", "-L")
 PROC_VERSION = "/proc/driver/nvidia/version"
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 """Where WSL 2 puts the tool of the Windows driver (CUDA on WSL user guide, NVIDIA)."""
 
 
 class Gpu(NamedTuple):
-    """One GPU as the driver numbers and shows it; memory in MiB; ``compute_capability`` as ``9.0``, else empty."""
+    """One GPU as the driver numbers and shows it; memory in MiB; ``compute_capability`` as ``9.0``, else empty.
+
+    ``mig_mode`` is the driver's word: Enabled, Disabled, or another one where the GPU has no MIG.
+    """
 
     number: int
     uuid: str
     name: str
     memory_mib: int
     compute_capability: str
-    is_mig: bool
+    mig_mode: str
     bus_id: str
+
+    @property
+    def is_mig(self) -> bool:
+        """Whether MIG is on."""
+        return self.mig_mode == "Enabled"
 
 
 class MigSlice(NamedTuple):
@@ -85,9 +92,9 @@ def look(machine: Machine) -> Driver:
     module_version = module[1] if module else ""
     if not tool:
         return Driver(module_version=module_version, version=module_version)
-    fields, asked = FIELDS, machine.run((tool, *QUERY[1:]))
+    fields, asked = FIELDS, _ask(machine, tool, FIELDS)
     if asked.code != 0 and "not a valid field" in asked.stdout + asked.stderr:
-        fields, asked = OLD_FIELDS, machine.run((tool, f"--query-gpu={','.join(OLD_FIELDS)}", QUERY[2]))
+        fields, asked = OLD_FIELDS, _ask(machine, tool, OLD_FIELDS)
     if asked.code != 0:
         said = (asked.stdout.strip() or asked.stderr.strip()).splitlines()
         return Driver(
@@ -95,17 +102,30 @@ def look(machine: Machine) -> Driver:
             module_version=module_version,
             trouble=said[0] if said else f"exit code {asked.code}",
         )
-    rows = [[field.strip() for field in row] for row in csv.reader(asked.stdout.splitlines()) if row]
-    gpus = tuple(_gpu(dict(zip(fields, row, strict=True))) for row in rows if len(row) == len(fields))
-    version = rows[0][fields.index("driver_version")] if gpus else module_version
+    rows = _rows(asked, fields)
     header = re.search(r"CUDA Version:\s*([\d.]+)", machine.run((tool,)).stdout)
     return Driver(
-        version=version,
+        version=rows[0]["driver_version"] if rows else module_version,
         module_version=module_version,
         cuda_version=header[1] if header else "",
-        gpus=gpus,
+        gpus=tuple(map(_gpu, rows)),
         slices=mig_slices(machine.run((tool, "-L")).stdout),
     )
+
+
+def query(machine: Machine, fields: Sequence[str]) -> list[dict[str, str]]:
+    """What nvidia-smi tells of each GPU, by the names of the fields; empty where it does not answer."""
+    asked = _ask(machine, _smi(machine) or "nvidia-smi", fields)
+    return _rows(asked, fields) if asked.code == 0 else []
+
+
+def _ask(machine: Machine, tool: str, fields: Sequence[str]) -> Ran:
+    return machine.run((tool, f"--query-gpu={','.join(fields)}", QUERY[2]))
+
+
+def _rows(asked: Ran, fields: Sequence[str]) -> list[dict[str, str]]:
+    cells = ([cell.strip() for cell in row] for row in csv.reader(asked.stdout.splitlines()))
+    return [dict(zip(fields, row, strict=True)) for row in cells if len(row) == len(fields)]
 
 
 def _smi(machine: Machine) -> str:
@@ -122,7 +142,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
         name=row["name"],
         memory_mib=int(memory[0]) if memory else 0,
         compute_capability=capability if re.fullmatch(r"\d+\.\d+", capability) else "",
-        is_mig=row["mig.mode.current"] == "Enabled",
+        mig_mode=row["mig.mode.current"],
         bus_id=row["pci.bus_id"],
     )
 
