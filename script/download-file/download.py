@@ -23,6 +23,9 @@ import urllib3.exceptions
 from . import checks, inputs, part
 
 CHUNK_BYTES = 256 * 1024
+ATTEMPTS_PER_URL = 4
+TIMEOUTS_S = (20.0, 60.0)
+"""For a connection, and between two pieces of what a server sends."""
 MAX_RETRY_AFTER_S = 60.0
 # Answers that may be better the next time: RFC 9110 section 15 (408, 5xx), RFC 6585 (429).
 RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
@@ -65,10 +68,7 @@ class DownloadRequest:
     checksums: tuple[checks.Checksum, ...] = ()
     verifies_tls: bool = True
     proxies: Mapping[str, str] = field(default_factory=dict)
-    attempts_per_url: int = 4
     first_delay_s: float = 1.0
-    connect_timeout_s: float = 20.0
-    read_timeout_s: float = 60.0
     max_size_bytes: int | None = None
     own_copy_hint: str = OWN_COPY_HINT
 
@@ -91,12 +91,12 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
     failures: list[str] = []
     with part.open_part(request.target) as partial, requests.Session() as session:
         for url in request.urls:
-            for attempt in range(request.attempts_per_url):
+            for attempt in range(ATTEMPTS_PER_URL):
                 try:
                     return _attempt(session, request, url, partial, report)
                 except _Failure as failure:
                     failures.append(f"{inputs.shown(url)}: {failure}")
-                    if failure.is_final or attempt + 1 == request.attempts_per_url:
+                    if failure.is_final or attempt + 1 == ATTEMPTS_PER_URL:
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
     raise DownloadError(
@@ -151,7 +151,7 @@ def _get(
         # "identity": the bytes of the file itself, so that sizes and ranges mean the file.
         headers={"Accept-Encoding": "identity", "User-Agent": "crowdperf-download-file", **headers},
         stream=True,
-        timeout=(request.connect_timeout_s, request.read_timeout_s),
+        timeout=TIMEOUTS_S,
         verify=request.verifies_tls,
         proxies=_proxies(url, request.proxies),
     )

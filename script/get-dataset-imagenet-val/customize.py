@@ -35,8 +35,8 @@ SOURCE = manual.Source(
 )
 
 
-def findings_in(folder, count):
-    """What is missing, empty or too much in a given copy of the first `count` images."""
+def wrong_in(folder, count):
+    """What is missing, empty or too much in a given copy of the first `count` images; empty for nothing."""
     names = [FILE_NAME.format(number=number) for number in range(1, count + 1)]
     label_file = next((name for name in LABEL_FILES if (folder / name).is_file()), LABEL_FILES[0])
     files = [expected.ExpectedFile(name) for name in (label_file, *names)]
@@ -60,9 +60,8 @@ def preprocess(i):
         return {"return": 0}
     if path is None:
         return answers.failure(manual.refusal(SOURCE))
-    findings = findings_in(path, count)
-    if not findings.is_clean:
-        return answers.failure(manual.refusal(SOURCE, findings, path))
+    if wrong := wrong_in(path, count):
+        return answers.failure(manual.refusal(SOURCE, path, wrong))
     env[FOLDER_KEY] = str(path)
     return {"return": 0}
 

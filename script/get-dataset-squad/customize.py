@@ -41,7 +41,8 @@ def check_given(folder, env):
     """Raises DataError telling everything that is wrong with the given folder."""
     files = expected_files(folder, env)
     hint = f"get {env['CM_SQUAD_QUESTIONS_URL']} and {env['CM_SQUAD_VOCABULARY_URL']}, or leave --path out"
-    check_folder(folder, files).require_clean(folder, hint)
+    if wrong := check_folder(folder, files):
+        raise DataError(f"{folder} is not the data that it should be:\n{wrong}", hint)
 
 
 def preprocess(i):

@@ -63,9 +63,7 @@ def dataset_answer(
     return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
 
 
-def model_answer(
-    env: MutableMapping[str, Any], folder: Path, extra: Mapping[str, str] | None = None, beside: Sequence[str] = ()
-) -> Answer:
+def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[str] = ()) -> Answer:
     """Export the model that `folder`/model.json describes, its files being there with their checksums.
 
     beside: more files of the folder that are declared to the cache, such as those of a tokenizer.
@@ -88,7 +86,6 @@ def model_answer(
             "CM_ML_MODEL_IS_SYNTHETIC": "yes" if values.get("is_synthetic") else "no",
             "CM_ML_MODEL_STARTING_WEIGHTS_FILENAME": str(values.get("source") or main.name),
             "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / modelinfo.MODEL_INFO_FILE)),
-            **(extra or {}),
         }
     )
     outside = [path for path in info.files if not path.is_relative_to(folder)]

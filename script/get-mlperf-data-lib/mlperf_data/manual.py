@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_data.expected import Findings
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -24,13 +22,15 @@ class Source:
     command: str
 
 
-def refusal(source: Source, findings: Findings | None = None, folder: Path | None = None) -> str:
-    """Return the text that refuses to go on: what is wrong so far, where to get the data and what to run then."""
+def refusal(source: Source, folder: Path | None = None, wrong: str = "") -> str:
+    """Return the text that refuses to go on: what is wrong with `folder`, where to get the data and what to run then.
+
+    wrong: lines as `expected.check_folder` gives them.
+    """
     if folder is None:
         lines = [f"{source.name} must be fetched by hand, because its licence has to be accepted."]
     else:
-        lines = [f"{folder} does not hold {source.name}:"]
-        lines += [findings.text()] if findings is not None and not findings.is_clean else []
+        lines = [f"{folder} does not hold {source.name}:\n{wrong}"]
     lines += [f"  from: {page}" for page in source.pages]
     lines.append(f"  licence: {source.licence}")
     lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
