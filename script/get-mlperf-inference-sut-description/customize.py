@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from machine_facts import choose
-from machine_facts.findings import counted
+from machine_facts.findings import counted, is_yes
 from mlperf_results.userpaths import given_path, users_folder
 
 from . import answers, description, looking, questions
@@ -119,16 +119,14 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     }
     if not is_run:
         return {"return": 0}
-    is_needed = str(env.get("CM_SUT_DESC_IS_COMPLETE_NEEDED") or "").lower() in ("yes", "true", "on", "1")
-    if missing and is_needed:
+    if missing and is_yes(env.get("CM_SUT_DESC_IS_COMPLETE_NEEDED")):
         return _refusal(env, name, missing)
     print(f"System {name}: {len(found) - len(missing)} of {len(found)} facts are known", flush=True)
     return {"return": 0}
 
 
 def _may_ask(env: Mapping[str, Any]) -> bool:
-    is_quiet = str(env.get("CM_QUIET") or "").lower() in ("yes", "true", "on", "1")
-    return not is_quiet and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    return not is_yes(env.get("CM_QUIET")) and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _refusal(env: Mapping[str, Any], name: str, missing: tuple[str, ...]) -> dict[str, Any]:

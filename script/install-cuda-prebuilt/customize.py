@@ -11,13 +11,12 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, toolkits
+from machine_facts import findings, nvidia, toolkits
 from machine_facts.probe import Machine
 
 from . import order
 
 INSTALL_FOLDER = "install"
-YES = ("yes", "true", "on", "1")
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, machine = i["env"], i.get("machine") or Machine()
     if env.get("CM_CUDA_INSTALL_DRIVER") == "yes":
         return {"return": 1, "error": _no_driver()}
-    if machine.user.uid == 0 and str(env.get("CM_CUDA_AS_ROOT", "")).lower() not in YES:
+    if machine.user.uid == 0 and not findings.is_yes(env.get("CM_CUDA_AS_ROOT")):
         return {"return": 1, "error": _not_as_root()}
     try:
         name = machine.run(("uname", "-m")).stdout.strip()

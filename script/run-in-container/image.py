@@ -132,7 +132,7 @@ def instructions(request: Request, account: Account, source: Source, *, is_baked
 
 def layer(step: Step, secrets: tuple[str, ...], cached_folder: str, owner: Account) -> Run:
     """A step as a layer."""
-    wrapped = ("/bin/sh", "-c", SECRET_SCRIPT, "step", *secrets, "-", *step.words) if secrets else step.words
+    wrapped = ("/bin/sh", "-c", SECRET_SCRIPT, "step", *secrets, "-", *step) if secrets else step
     return Run(wrapped, cached_folder, owner, secrets)
 
 

@@ -142,7 +142,7 @@ def lines(plan: Plan, file: str = FILE, context: str = CONTEXT) -> tuple[tuple[s
     found += launch.build(container, request, plan.tag, file, context)
     if request.action == "headless":
         found.append(launch.start(container))
-        found += [launch.execute(container, step.words) for step in request.steps]
+        found += [launch.execute(container, step) for step in request.steps]
         found += launch.end(container)
     elif request.action != "build":
         found.append(launch.start(container) if request.is_detached else launch.attach(container))

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
+from machine_facts.findings import is_yes
+
 from . import words
 from .bases import Base, base_of
 from .words import RequestError
 
 Action = Literal["build", "prebuild", "attach", "headless"]
-ACTIONS: tuple[Action, ...] = ("build", "prebuild", "attach", "headless")
 ENGINES = ("docker", "podman", "apptainer")
 WORK = "/work"
 """Where the Makefile of NVIDIA's MLPerf v0.7 tree mounts it; its README says /workspace, which is a link here."""
@@ -26,13 +27,9 @@ PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_:~-]*")
 IMAGE_TAG = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
 CONTAINER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,100}")
 SIZE = re.compile(r"\d+[bkmgBKMG]?")
-YES = ("yes", "true", "on", "1")
 
-
-class Step(NamedTuple):
-    """One thing to run in the container, as words."""
-
-    words: tuple[str, ...]
+Step = tuple[str, ...]
+"""The words of one thing to run in the container."""
 
 
 class Places(NamedTuple):
@@ -80,7 +77,7 @@ class Request(NamedTuple):
 
 def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
     """The request in a recipe's env; ``outer`` is the environment of the process. Raises RequestError."""
-    action = _choice(env, "CM_CONTAINER_ACTION", "action", ACTIONS) or "headless"
+    action = env.get("CM_CONTAINER_ACTION") or "headless"
     has_cm = _text(env, "CM_CONTAINER_WITH_CM", "with_cm").lower() not in ("no", "false", "off", "0")
     steps = _steps(env, has_cm)
     if action == "headless" and not steps:
@@ -108,8 +105,8 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
             )
     return Request(
         action=action,
-        is_plan=_is_yes(env, "CM_CONTAINER_IS_PLAN"),
-        is_detached=_is_yes(env, "CM_CONTAINER_DETACH"),
+        is_plan=is_yes(env.get("CM_CONTAINER_IS_PLAN")),
+        is_detached=is_yes(env.get("CM_CONTAINER_DETACH")),
         base=base_of(_text(env, "CM_CONTAINER_BASE_IMAGE_ASKED", "base_image")),
         steps=steps,
         has_cm=has_cm,
@@ -128,15 +125,15 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
 def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
     tags = _text(env, "CM_CONTAINER_RECIPE_TAGS", "recipe_tags")
     arguments = words.split(env.get("CM_CONTAINER_RECIPE_ARGS"), "recipe_args")
-    steps = []
+    steps: list[Step] = []
     if tags:
         _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, as cm run script --tags takes them")
         if not has_cm:
             raise RequestError("--recipe_tags needs CM in the image", hint="leave --with_cm=no out")
-        steps.append(Step(("cm", "run", "script", f"--tags={tags}", *arguments, "--quiet")))
+        steps.append(("cm", "run", "script", f"--tags={tags}", *arguments, "--quiet"))
     elif arguments:
         raise RequestError("--recipe_args is given without --recipe_tags", hint="--recipe_tags=get,python3")
-    steps += [Step(("/bin/sh", "-c", one)) for one in words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]
+    steps += [("/bin/sh", "-c", one) for one in words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]
     return tuple(steps)
 
 
@@ -160,7 +157,7 @@ def _places(env: Mapping[str, Any], outer: Mapping[str, str]) -> Places:
         work=_folder(_text(env, "CM_CONTAINER_WORK", "work") or "auto", "work"),
         scratch=_folder(scratch, "scratch"),
         cache=_folder(_text(env, "CM_CONTAINER_CACHE", "cache_path") or "auto", "cache_path"),
-        has_home=_is_yes(env, "CM_CONTAINER_HOME"),
+        has_home=is_yes(env.get("CM_CONTAINER_HOME")),
     )
 
 
@@ -202,7 +199,7 @@ def _folder(path: str, flag: str) -> str:
     return str(PurePosixPath(path))
 
 
-def _choice(env: Mapping[str, Any], key: str, flag: str, allowed: tuple[Any, ...]) -> Any:
+def _choice(env: Mapping[str, Any], key: str, flag: str, allowed: tuple[str, ...]) -> str:
     value = _text(env, key, flag)
     if value and value not in allowed:
         raise RequestError(f"--{flag}={value!r} is not known", ", ".join(allowed))
@@ -218,7 +215,3 @@ def _text(env: Mapping[str, Any], key: str, flag: str) -> str:
     value = env.get(key)
     text = "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return words.clean(text.strip(), flag)
-
-
-def _is_yes(env: Mapping[str, Any], key: str) -> bool:
-    return str(env.get(key) or "").strip().lower() in YES

@@ -8,6 +8,7 @@ every case, also when a command fails or the run is interrupted.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shlex
@@ -117,15 +118,14 @@ def _with_digest(plan: Plan, remake: Callable[[Base], Plan], environment: dict[s
     base = plan.request.base
     if base.is_pinned or plan.container.engine == "apptainer":
         return plan
-    words = inspect(plan.container, base.reference)
-    asked = subprocess.run(
-        words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    ask = functools.partial(
+        subprocess.run, inspect(plan.container, base.reference),
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    asked = ask()
     if asked.returncode != 0:
         _run(pull(plan.container, base.reference), environment)
-        asked = subprocess.run(
-            words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        asked = ask()
     try:
         known = bases.resolved(base, json.loads(asked.stdout))
     except ValueError:
@@ -165,7 +165,7 @@ def _headless(plan: Plan, environment: dict[str, str], output: int) -> Outcome:
         container_id = _run(launch.start(plan.container), environment, is_captured=True)
         print(f"container {plan.container.name} {container_id[:12]}".rstrip(), file=sys.stderr)
         for step in plan.request.steps:
-            _run(launch.execute(plan.container, step.words), environment, output=output)
+            _run(launch.execute(plan.container, step), environment, output=output)
         return Outcome(0, plan=plan)
     finally:
         _end(plan, environment)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from machine_facts.findings import is_yes
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames, default_run_config
 from mlperf_results.backends import default_backend, simulated
 from mlperf_results.benchmarks import BENCHMARKS
@@ -51,7 +52,6 @@ SUBMISSION_INPUTS = (
 )  # fmt: skip
 """Inputs that go to the recipe of the submission tree as they are."""
 DEVICE_NAMES = {"gpu": "cuda"}
-YES = ("yes", "true", "on", "1")
 
 
 class RequestError(Exception):
@@ -118,8 +118,8 @@ class _Reader:
         return self.key(self._mapping[name])
 
     def truth(self, key: str, *, otherwise: bool = False) -> bool:
-        text = self.key(key).lower()
-        return text in YES if text else otherwise
+        text = self.key(key)
+        return is_yes(text) if text else otherwise
 
     def one_of(self, name: str, allowed: tuple[str, ...], aliases: Mapping[str, str]) -> str:
         """A known name, or what another name stands for; in upper or lower case."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from machine_facts.findings import is_yes
 from mlperf_metrics.commandline import CommandLineError, parse_list, parse_pairs, parse_timespan
 from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, unknown_text
 
@@ -27,7 +28,6 @@ for otherwise."""
 
 LOGGERS = ("csv", "metadata", "summary", "file", "console")
 CLEANED = ("logs", "state")
-_YES = ("yes", "true", "1", "on")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -156,7 +156,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
                 f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; nothing goes to a network"
             )
     asked = given.get("clean", "")
-    cleaned = CLEANED if asked.lower() in (*_YES, "all") else _known(asked, "clean", CLEANED, problems)
+    cleaned = CLEANED if is_yes(asked) or asked.lower() == "all" else _known(asked, "clean", CLEANED, problems)
     included, excluded = _scenarios(given.get("scenarios", ""))
     if problems:
         raise ProfileError(problems)
@@ -167,9 +167,9 @@ def parse_options(given: Mapping[str, str]) -> Options:
         excluded=excluded,
         timing=timing,
         cleaned=cleaned,
-        is_fail_fast=given.get("fail_fast", "").lower() in _YES,
-        is_setup_only=given.get("dependencies", "").lower() in _YES,
-        is_cloning=given.get("clone", "").lower() in _YES,
+        is_fail_fast=is_yes(given.get("fail_fast")),
+        is_setup_only=is_yes(given.get("dependencies")),
+        is_cloning=is_yes(given.get("clone")),
         choices=choices,
         backend=given.get("backend", "").strip(),
         system=given.get("system", ""),
