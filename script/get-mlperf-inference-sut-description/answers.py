@@ -8,13 +8,13 @@ Only what a person said is remembered, so that no machine is described by anothe
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from mlperf_results.wholefile import write_whole
 
 from .description import Fact
 from .questions import QUESTIONS, BadAnswer, checked
@@ -88,8 +88,5 @@ def remember(local_repo: Path, name: str, given: Mapping[str, Fact]) -> None:
     old = {key: fact.value for key, fact in remembered(local_repo, name).items()}
     if not new or {**old, **new} == old:
         return
-    path = _file_of(local_repo, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps({"format": FORMAT, "answers": {**old, **new}}, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    content = {"format": FORMAT, "answers": {**old, **new}}
+    write_whole(_file_of(local_repo, name), json.dumps(content, indent=2) + "\n")

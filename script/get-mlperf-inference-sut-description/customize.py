@@ -6,6 +6,7 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,7 +92,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
     name = str(env.get(NAME_KEY) or "").strip() or description.name_of(description.describe(sources))
     local = _local_repo(i)
-    sources = description.Sources(**{**vars(sources), "remembered": answers.remembered(local, name) if local else {}})
+    sources = dataclasses.replace(sources, remembered=answers.remembered(local, name) if local else {})
     found = description.describe(sources)
     missing = description.missing(found)
     if is_run and missing and _may_ask(env):
@@ -100,7 +101,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         )
         said = questions.ask(missing, input, print)
         asked = {key: description.Fact(value, "answered on the terminal") for key, value in said.items()}
-        sources = description.Sources(**{**vars(sources), "given": {**sources.given, **asked}})
+        sources = dataclasses.replace(sources, given={**sources.given, **asked})
         found = description.describe(sources)
         missing = description.missing(found)
     if is_run and local:

@@ -51,7 +51,6 @@ def read_record(folder: Path) -> Record | None:
 
 def write_record(folder: Path, record: Record) -> None:
     """Puts the record in place, whole."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / FILE, json.dumps({"format": FORMAT, **asdict(record)}, indent=2) + "\n")
 
 

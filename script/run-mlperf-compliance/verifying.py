@@ -13,7 +13,6 @@ process-mlperf-accuracy.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from mlperf_results.verification import (
     verify_responses,
     verify_scores,
 )
-from mlperf_results.wholefile import write_whole
+from mlperf_results.wholefile import copy_whole, write_whole
 
 from . import limits
 from .asking import MeasuredRun
@@ -102,12 +101,11 @@ def _verify_responses(run: MeasuredRun, folder: Path, tested: RunPaths, score: S
         verdict = verify_responses(reference, sampled, element)
     write_whole(folder / ACCURACY_TEXT, verdict.text)
     accuracy = folder / "accuracy"
-    accuracy.mkdir(exist_ok=True)
     for name in (BASELINE_TEXT, COMPLIANCE_TEXT):
         (accuracy / name).unlink(missing_ok=True)
-    _place(tested.accuracy_log, accuracy / tested.accuracy_log.name)
+    copy_whole(tested.accuracy_log, accuracy / tested.accuracy_log.name)
     scored = score(tested.folder)
-    _place(tested.accuracy_text, accuracy / tested.accuracy_text.name)
+    copy_whole(tested.accuracy_text, accuracy / tested.accuracy_text.name)
     figure = f"score of the sampled responses: {scored['line']}"
     note = f"responses: {verdict.lines[-1]}, {verdict.lines[4]}" if len(verdict.lines) > 1 else verdict.lines[0]
     if verdict.is_identical:
@@ -134,10 +132,10 @@ def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], s
         request = {**read_request(tested), "output_dir": str(baseline.folder)}
         write_whole(baseline.run_json, json.dumps(portable_request(request, baseline.folder), indent=2) + "\n")
         of_baseline = score(baseline.folder)
-        _place(baseline.accuracy_text, accuracy / BASELINE_TEXT)
+        copy_whole(baseline.accuracy_text, accuracy / BASELINE_TEXT)
     finally:
         shutil.rmtree(baseline.folder, ignore_errors=True)
-    _place(tested.accuracy_text, accuracy / COMPLIANCE_TEXT)
+    copy_whole(tested.accuracy_text, accuracy / COMPLIANCE_TEXT)
     verdict = verify_scores(run.request["model"], metrics_of(of_baseline), metrics_of(scored))
     return Outcome(is_passed=verdict.is_passed, notes=(f"scores: {'; '.join(verdict.lines)}",))
 
@@ -182,13 +180,4 @@ def _answers_verdict(run: MeasuredRun, tested: RunPaths) -> Verdict:
 
 def _keep_answers(tested: RunPaths, folder: Path) -> None:
     if tested.accuracy_log.is_file():
-        (folder / "accuracy").mkdir(exist_ok=True)
-        _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)
-
-
-def _place(source: Path, target: Path) -> None:
-    """Copies a file, whole or not at all."""
-    unfinished = target.with_name(f".{target.name}.part")
-    unfinished.unlink(missing_ok=True)
-    shutil.copyfile(source, unfinished)
-    os.replace(unfinished, target)
+        copy_whole(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)

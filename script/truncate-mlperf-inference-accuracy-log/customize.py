@@ -6,12 +6,12 @@ brought up to date, so that the shortened logs are not taken for somebody else's
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.truncation import SCORE_NAME, truncate_tree
 from mlperf_results.userpaths import given_path
+from mlperf_results.wholefile import write_whole
 
 DIVISIONS = ("closed", "open", "network")
 BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"
@@ -73,6 +73,4 @@ def _note(root: Path, logs: dict[Path, str]) -> None:
                     files[path.relative_to(root).as_posix()] = [hashlib.sha256(path.read_bytes()).hexdigest()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return
-    beside = manifest.with_name(f".{manifest.name}.{os.getpid()}")
-    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, manifest)
+    write_whole(manifest, json.dumps(content, indent=2) + "\n")

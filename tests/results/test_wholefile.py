@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mlperf_results.wholefile import link_or_copy, write_once
+from mlperf_results.wholefile import copy_whole, link_or_copy, write_once
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
@@ -37,3 +37,11 @@ def test_a_file_is_shared_where_links_can_be_made_and_copied_where_not(tmp_path:
     link_or_copy(tmp_path / "link", tmp_path / "copied")
     assert (tmp_path / "copied").read_text(encoding="utf-8") == "one"
     assert (tmp_path / "copied").stat().st_ino != source.stat().st_ino
+
+
+def test_a_copy_takes_the_place_of_a_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "made" / "b"
+    for text in ("1", "2"):
+        source.write_text(text, encoding="utf-8")
+        copy_whole(source, target)
+        assert [(path.name, path.read_text(encoding="utf-8")) for path in target.parent.iterdir()] == [("b", text)]

@@ -9,14 +9,12 @@ b66003e1 (August 2026); unlike it, a backup that exists is kept and the new one 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.wholefile import write_bytes_whole
+from mlperf_results.wholefile import copy_whole, write_bytes_whole
 
 LOG_NAME, SCORE_NAME = "mlperf_log_accuracy.json", "accuracy.txt"
 LARGEST_TRUNCATED_BYTES = 10 * 1024
@@ -109,8 +107,5 @@ def _keep(log: Path, backup: Path, digest: str) -> Path:
     if backup.exists() and hashlib.sha256(backup.read_bytes()).hexdigest() != digest:
         backup = backup.with_name(f"{backup.stem}-{digest[:16]}{backup.suffix}")
     if not backup.exists():
-        backup.parent.mkdir(parents=True, exist_ok=True)
-        beside = backup.with_name(f".{backup.name}.{os.getpid()}")
-        shutil.copyfile(log, beside)
-        os.replace(beside, backup)
+        copy_whole(log, backup)
     return backup

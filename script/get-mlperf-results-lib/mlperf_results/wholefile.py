@@ -31,6 +31,14 @@ def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     os.replace(unfinished, path)
 
 
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy `source` beside `target` and rename it; the folder is made. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    shutil.copyfile(source, unfinished)
+    os.replace(unfinished, target)
+
+
 def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
     """Put `content` in place whole unless there is a file already; return whether it was put.
 
