@@ -84,28 +84,33 @@ def convert(recording: Recording, output_dir: Path) -> int:
         raise ConversionError(f"{recording.source} cannot be read: {error}") from error
     if rate != SAMPLE_RATE_HZ or samples.shape[1] != 1:
         raise ConversionError(f"{recording.source} has {samples.shape[1]} channels at {rate} Hz; expected mono, 16 kHz")
+    write_wav(path, samples.astype("<i2").tobytes())
+    return len(samples)
+
+
+def write_wav(path: Path, sound: bytes) -> None:
+    """Writes 16-bit samples as a mono wav file of 16 kHz, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
     with wave.open(str(unfinished), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(SAMPLE_RATE_HZ)
-        file.writeframes(samples.astype("<i2").tobytes())
+        file.writeframes(sound)
     os.replace(unfinished, path)
-    return len(samples)
 
 
-def describe(recording: Recording, sample_count: int) -> dict:
-    """The entry of the list, with the keys of the official one."""
+def describe(name: str, transcript: str, sample_count: int) -> dict:
+    """The entry of the list, with the keys of the official one (sox's facts)."""
     duration_s = sample_count / SAMPLE_RATE_HZ
     facts = {"channels": 1, "sample_rate": float(SAMPLE_RATE_HZ), "bitrate": 16, "duration": duration_s}
     facts |= {"num_samples": sample_count, "encoding": "Signed Integer PCM", "silent": False}
-    facts |= {"fname": recording.name, "speed": 1}
+    facts |= {"fname": name, "speed": 1}
     return {
         "files": [facts],
         "original_duration": duration_s,
         "original_num_samples": sample_count,
-        "transcript": recording.transcript,
+        "transcript": transcript,
     }
 
 
@@ -138,7 +143,7 @@ def main() -> int:
     except (ConversionError, OSError) as error:
         print(f"convert.py: {error}", file=sys.stderr)
         return 1
-    entries = [describe(recording, count) for recording, count in zip(recordings, counts, strict=True)]
+    entries = [describe(one.name, one.transcript, count) for one, count in zip(recordings, counts, strict=True)]
     path = given.output_dir / f"{PART}.json"
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")

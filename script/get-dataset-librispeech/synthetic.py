@@ -13,14 +13,13 @@ entries have a further key `character_ends`: the sample at which each character 
 import argparse
 import json
 import sys
-import wave
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from convert import SAMPLE_RATE_HZ, describe, write_wav
 
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz'"
-SAMPLE_RATE_HZ = 16_000
 LICENCE = "CC0-1.0: made by a program, no recording of anybody"
 NOTE = "made by a program: no figure got with it is an MLPerf result"
 
@@ -88,39 +87,15 @@ def make_utterance(words: list[str], duration_s: float, random: np.random.Random
     return Utterance(transcript, np.round(np.clip(sound, -1, 1) * 32767).astype("<i2"), ends)
 
 
-def write_wav(path: Path, sound: np.ndarray) -> None:
-    """Writes int16[samples] as a mono wav file of 16 kHz."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(SAMPLE_RATE_HZ)
-        file.writeframes(sound.tobytes())
-
-
-def describe(name: str, utterance: Utterance) -> dict:
-    """The entry of the JSON list, with the keys that the official conversion writes (sox's facts)."""
-    duration_s = len(utterance.sound) / SAMPLE_RATE_HZ
-    facts = {"channels": 1, "sample_rate": float(SAMPLE_RATE_HZ), "bitrate": 16, "duration": duration_s}
-    facts |= {"num_samples": len(utterance.sound), "encoding": "Signed Integer PCM", "silent": False}
-    facts |= {"fname": name, "speed": 1}
-    return {
-        "files": [facts],
-        "original_duration": duration_s,
-        "original_num_samples": len(utterance.sound),
-        "transcript": utterance.transcript,
-    }
-
-
 def write_part(folder: Path, part: str, utterances: list[Utterance], *, has_ends: bool = False) -> None:
     """Writes `part`/SPEAKER/CHAPTER/*.wav and `part`.json."""
     entries = []
     for number, utterance in enumerate(utterances):
         speaker, chapter = 100 + number // 40, 1000 + number // 20
         name = f"{part}/{speaker}/{chapter}/{speaker}-{chapter}-{number % 20:04d}.wav"
-        write_wav(folder / name, utterance.sound)
+        write_wav(folder / name, utterance.sound.tobytes())
         ends = {"character_ends": utterance.character_ends} if has_ends else {}
-        entries.append(describe(name, utterance) | ends)
+        entries.append(describe(name, utterance.transcript, len(utterance.sound)) | ends)
     (folder / f"{part}.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
 
 

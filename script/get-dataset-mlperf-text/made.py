@@ -21,28 +21,8 @@ from typing import Any
 LENGTHS = {"small": (8, 48), "real": (200, 1_000)}
 """Tokens of a prompt."""
 _FIRST_ID, _END_ID = 3, 500
-_WORDS = [
-    "the",
-    "a",
-    "new",
-    "city",
-    "people",
-    "say",
-    "year",
-    "house",
-    "river",
-    "market",
-    "train",
-    "rain",
-    "school",
-    "team",
-    "plan",
-    "road",
-    "game",
-    "night",
-    "price",
-    "law",
-]
+_WORDS = ["the", "a", "new", "city", "people", "say", "year", "house", "river", "market", "train", "rain", "school",
+          "team", "plan", "road", "game", "night", "price", "law"]  # fmt: skip
 _LETTERS = "ABCDEFGHIJ"
 _KINDS = ("aime", "gpqa", "livecodebench", "math500", "mmlu_pro")
 _REPEATS = (("aime25", 8), ("gpqa_diamond", 5), ("livecodebench_v6", 3))
