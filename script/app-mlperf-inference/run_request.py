@@ -103,9 +103,10 @@ def batch_sizes(text: str) -> list[int] | None:
 def gpu_numbers(text: str) -> list[int] | None:
     """The numbers of GPUs that a comma list holds, none twice, else None."""
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
+    if not all(word.isascii() and word.isdigit() for word in words):
         return None
-    return [int(word) for word in words]
+    numbers = [int(word) for word in words]
+    return numbers if len(set(numbers)) == len(numbers) else None
 
 
 class _Reader:

@@ -99,10 +99,18 @@ def test_all_problems_are_told_at_once() -> None:
     assert "5 problems" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "7"])
+_NO_OBJECTS = {"empty": "", "cut off": "{", "list": "[]", "number": "7", "deep": "[" * 100_000}
+
+
+@pytest.mark.parametrize("text", _NO_OBJECTS.values(), ids=_NO_OBJECTS)
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="one JSON object"):
         parse_run_config(text, "run.json", KNOWN)
+
+
+def test_a_number_beyond_every_float_is_refused() -> None:
+    with pytest.raises(ConfigError, match="target_qps"):
+        read(request(target_qps=10**400))
 
 
 def test_a_user_conf_is_read_with_loadgens_precedence() -> None:

@@ -156,6 +156,7 @@ def test_a_compliance_test_and_the_search_for_targets_are_asked_for_by_name():
         ({"CM_MLPERF_FIND": "yes", "CM_MLPERF_COMPLIANCE_TEST": "TEST01"}, "the targets of the run that it is for"),
         ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,0"}, "none twice"),
+        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,00"}, "none twice"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "a"}, "numbers from 0"),
         ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8"),
         (

@@ -229,7 +229,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     message."""
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(source, [Problem("the file", f"no JSON ({error})", "one JSON object")]) from error
     if not isinstance(values, dict):
         raise ConfigError(source, [Problem("the file", type(values).__name__, "one JSON object")])

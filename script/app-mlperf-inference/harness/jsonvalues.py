@@ -4,8 +4,8 @@ value that it refuses."""
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -106,7 +106,7 @@ def positive(value: object) -> float | None:
     """Return a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and value > 0 else None
+    return float(value) if 0 < value <= sys.float_info.max else None
 
 
 def gpu_numbers(value: object) -> tuple[int, ...] | None:

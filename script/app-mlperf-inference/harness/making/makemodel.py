@@ -209,7 +209,10 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]
     given = parser.parse_args(words)
     config = given.config
     if config.startswith("{"):
-        config = {**architecture_of(given.architecture).CONFIGS["full"], **json.loads(config)}
+        try:
+            config = {**architecture_of(given.architecture).CONFIGS["full"], **json.loads(config)}
+        except ValueError as error:
+            raise HarnessError(f"the configuration {config} is no JSON object: {error}") from error
     request = ModelRequest(
         architecture=given.architecture,
         config=config,
