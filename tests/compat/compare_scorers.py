@@ -28,12 +28,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import nltk
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 for _folder in ("script/app-mlperf-inference", "script/get-mlperf-results-lib", "tests/harness", "tests/compat"):
     sys.path.insert(0, str(CHECKOUT / _folder))
 
 from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import rouge  # noqa: E402
 from scorer_runs import RUNS, Place, Run  # noqa: E402
 from scores import (  # noqa: E402
     auc_cases,
@@ -73,8 +74,9 @@ def our_line(metric: str, case: Case, place: Place) -> str:
         "wer": wer_cases.ours,
         "whisper": whisper_cases.ours,
         "auc": auc_cases.ours,
-        "rouge": lambda c: rouge_cases.ours(c, rouge.punkt_splitter(place.punkt_folder)),
+        "rouge": rouge_cases.ours,
     }
+    nltk.data.path[:] = [place.environment["NLTK_DATA"]]
     try:
         return scorers[metric](case).line
     except HarnessError as error:

@@ -51,7 +51,6 @@ class Place:
     inference: Path
     python: str
     old_python: str
-    punkt_folder: Path
     environment: dict[str, str]
 
     @classmethod
@@ -80,7 +79,6 @@ class Place:
             inference=arguments.inference.absolute(),
             python=arguments.python,
             old_python=arguments.old_python or arguments.python,
-            punkt_folder=nltk_data / "tokenizers" / "punkt_tab" / "english",
             environment={**os.environ, **changed},
         )
 
@@ -120,7 +118,7 @@ def _squad_command(name: str, place: Place) -> list[str]:
     return [
         place.python, str(place.inference / "language/bert/accuracy-squad.py"), "--vocab_file=vocab.txt",
         "--val_data=dev.json", "--log_file=mlperf_log_accuracy.json", "--out_file=predictions.json",
-        "--features_cache_file=features.pickle", *(["--output_transposed"] if name == "transposed" else []),
+        "--features_cache_file=features.pickle",
     ]  # fmt: skip
 
 
@@ -150,11 +148,7 @@ def _top1_command(name: str, place: Place) -> list[str]:
 
 
 _COCO_FOLDERS = {"openimages": "annotations/openimages-mlperf.json"}
-_COCO_OPTIONS = {
-    "label map": ["--use-inv-map"],
-    "label beyond the map": ["--use-inv-map"],
-    "without the empty images": ["--remove-48-empty-images"],
-}
+_COCO_OPTIONS = {"label map": ["--use-inv-map"], "label beyond the map": ["--use-inv-map"]}
 
 
 def _write_coco(name: str, case: Case, place: Place) -> None:
@@ -211,9 +205,8 @@ def _write_brats(name: str, case: Case, place: Place) -> None:
 
 def _brats_command(name: str, place: Place) -> list[str]:
     script = place.inference / "retired_benchmarks/vision/medical_imaging/3d-unet-brats19/accuracy-brats.py"
-    dtype = "float32" if name.startswith("float32") else "float16"
     return [
-        place.python, str(script), "--log_file=mlperf_log_accuracy.json", f"--output_dtype={dtype}",
+        place.python, str(script), "--log_file=mlperf_log_accuracy.json", "--output_dtype=float16",
         "--preprocessed_data_dir=.", "--postprocessed_data_dir=post", "--label_data_dir=labels",
         "--num_threads_nifti_save=2",
     ]  # fmt: skip
@@ -226,8 +219,7 @@ def _write_wer(name: str, case: Case, place: Place) -> None:
 
 def _wer_command(name: str, place: Place) -> list[str]:
     script = place.inference / "retired_benchmarks/speech_recognition/rnnt/accuracy_eval.py"
-    dtype = "int8" if name == "int8 ids" else "int64"
-    options = ["--log_dir=.", "--dataset_dir=.", "--manifest=manifest.json", f"--output_dtype={dtype}"]
+    options = ["--log_dir=.", "--dataset_dir=.", "--manifest=manifest.json", "--output_dtype=int64"]
     return [place.python, str(script), *options]
 
 

@@ -95,22 +95,6 @@ def _duplicates() -> Case:
     return Case([*case.responses, *other.responses[:9]], case.truth)
 
 
-def _without_empty_images() -> Case:
-    """Index i is the i-th of the images that have an annotation, in the order of a set of their ids."""
-    case = _case(6)
-    with_object = {a["image_id"] for a in case.truth["annotations"]}
-    order = list({a["image_id"] for c in _FILE_ORDER for a in case.truth["annotations"] if a["category_id"] == c})
-    assert set(order) == with_object
-    rank = {image["id"]: number for number, image in enumerate(case.truth["images"])}
-    by_index = dict(case.responses)
-    responses = []
-    for index, image in enumerate(order):
-        rows = np.frombuffer(by_index[rank[image]], dtype=np.float32).reshape(-1, 7).copy()
-        rows[:, 0] = index
-        responses.append((index, rows.tobytes()))
-    return Case(responses, case.truth, {"leaves_out_empty_images": True})
-
-
 def _changed(seed: int, column: int, value: float) -> Case:
     def change(random: np.random.RandomState, rows: np.ndarray) -> np.ndarray:
         rows[:1, column] = value
@@ -125,7 +109,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "ties and doubles": lambda: _case(3, _tied),
     "over 100 of one category": lambda: _case(4, _many),
     "duplicated indices": _duplicates,
-    "without the empty images": _without_empty_images,
     "label map": lambda: _case(7, _mapped, is_label_mapped=True),
     "half of the images": lambda: Case(_case(8).responses[:12], _case(8).truth),
     "some images without detection": lambda: _case(9, lambda random, rows: rows[: random.randint(2) * 9]),
@@ -149,9 +132,6 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def ours(case: Case, folder: Path) -> Score:
     """Return the score of this project's scorer; the annotations are written into `folder`."""
-    path, options = folder / "annotations.json", dict(case.options)
+    path = folder / "annotations.json"
     path.write_text(json.dumps(case.truth))
-    if options.pop("leaves_out_empty_images", False):
-        # As accuracy-coco.py takes them: the order of a set decides which image a sample index is.
-        options["image_ids"] = list({annotation["image_id"] for annotation in case.truth["annotations"]})
-    return coco.score(case.responses, path, **options)
+    return coco.score(case.responses, path, **case.options)

@@ -72,13 +72,12 @@ _PUNKT = {
 }
 
 
-def write_punkt(nltk_data: Path) -> Path:
-    """Write made parameters of punkt where nltk looks for them; return their folder."""
+def write_punkt(nltk_data: Path) -> None:
+    """Write made parameters of punkt where nltk looks for them."""
     folder = nltk_data / "tokenizers" / "punkt_tab" / "english"
     folder.mkdir(parents=True)
     for name, text in _PUNKT.items():
         (folder / name).write_text(text, encoding="utf-8")
-    return folder
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -97,6 +96,6 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def ours(case: Case, split: Callable[[str], list[str]] = rouge.split_sentences) -> Score:
+def ours(case: Case) -> Score:
     """Return the score of this project's scorer."""
-    return rouge.score(case.responses, case.truth, decode, split=split, **case.options)
+    return rouge.score(case.responses, case.truth, decode, **case.options)

@@ -51,9 +51,8 @@ class ImageFiles:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AnnotatedImages(ImageFiles):
-    """Images in the order of the annotation file. image_ids: their ids in that file."""
+    """Images in the order of the annotation file."""
 
-    image_ids: tuple[int, ...]
     annotations_path: Path
 
     @property
@@ -83,7 +82,6 @@ def open_annotated_images(folder: Path, annotations: str, images: str, hint: str
         raise HarnessError(f"{folder / images} lacks {len(missing)} of {len(entries)} images: {shown}", hint)
     return AnnotatedImages(
         paths=tuple(folder / images / name for _, name in entries),
-        image_ids=tuple(identifier for identifier, _ in entries),
         annotations_path=path,
         facts=read_facts(folder),
     )

@@ -89,12 +89,7 @@ class Detector:
         """Return the mean average precision "mAP" over overlaps of 0.5 to 0.95, in percent."""
         from harness.metrics import coco
 
-        return coco.score(
-            responses,
-            dataset.annotations_path,
-            image_ids=dataset.image_ids,
-            is_label_mapped=self.is_label_mapped,
-        )
+        return coco.score(responses, dataset.annotations_path, is_label_mapped=self.is_label_mapped)
 
 
 def is_published(facts: ModelFacts) -> bool:

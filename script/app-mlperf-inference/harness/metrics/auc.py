@@ -9,34 +9,24 @@ the two sorted lists of predictions (4 bytes a row: 357 MB for the 89 million ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.metrics.score import Score
-from harness.tensors import Array
 
 _CHUNK_ROWS = 1 << 20
 _HINT = "score the log with the model and the data set that made it"
 
 
-def _rows(
-    index: int, data: bytes, labels_of: Callable[[int], Array] | None
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+def _rows(index: int, data: bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """Return the predictions of a sample's rows and whether each was clicked."""
-    row_bytes = 8 if labels_of is None else 4
-    if len(data) % row_bytes:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes; each row has {row_bytes}", _HINT)
+    if len(data) % 8:
+        raise HarnessError(f"the response of sample {index} has {len(data)} bytes; each row has 8", _HINT)
     values: npt.NDArray[np.float32] = np.frombuffer(data, dtype=np.float32)
-    labels: Array
-    if labels_of is None:
-        predictions, labels = values[0::2], values[1::2]
-    else:
-        predictions, labels = values, np.asarray(labels_of(index)).reshape(-1)
-    if len(labels) != len(predictions):
-        raise HarnessError(f"sample {index} has {len(predictions)} predictions but {len(labels)} labels", _HINT)
+    predictions, labels = values[0::2], values[1::2]
     is_click = np.equal(labels, 1)
     if not (is_click | np.equal(labels, 0)).all():
         raise HarnessError(f"sample {index} has a label other than 0 and 1", _HINT)
@@ -56,11 +46,10 @@ def _area(clicked: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> 
     return twice_won / (2 * len(clicked) * len(others))
 
 
-def score(responses: Iterable[tuple[int, bytes]], labels_of: Callable[[int], Array] | None = None) -> Score:
+def score(responses: Iterable[tuple[int, bytes]]) -> Score:
     """Return "AUC" and "accuracy" (share of predictions that round to the label) in percent, as printed.
 
-    Without `labels_of` a response is float32[rows][2]: prediction and label; with it float32[rows], and
-    `labels_of(index)` are the 0 or 1 of the sample's rows. Of a sample that comes twice the first counts. Raises
+    A response is float32[rows][2]: prediction and label, 0 or 1. Of a sample that comes twice the first counts. Raises
     HarnessError for NaN, another label, and when all rows have the same label: there is no curve then.
     """
     seen: set[int] = set()
@@ -70,7 +59,7 @@ def score(responses: Iterable[tuple[int, bytes]], labels_of: Callable[[int], Arr
         if index in seen:
             continue
         seen.add(index)
-        predictions, is_click = _rows(index, data, labels_of)
+        predictions, is_click = _rows(index, data)
         good_count += int(np.count_nonzero(predictions.round() == is_click))
         clicked += predictions[is_click].tobytes()
         others += predictions[~is_click].tobytes()

@@ -180,19 +180,18 @@ def score(
     responses: Iterable[tuple[int, bytes]],
     annotations_path: Path,
     *,
-    image_ids: Sequence[int] | None = None,
     is_label_mapped: bool = False,
 ) -> Score:
     """Return "mAP" in percent, as printed, over the images that have a response.
 
-    Sample index i is the image `image_ids`[i]; without `image_ids` the i-th of "images" in the annotation file. A
-    response is float32[k][7]: index, ymin, xmin, ymax, xmax (parts of the image, 0..1), score, label; k may be 0.
+    Sample index i is the i-th of "images" in the annotation file. A response is float32[k][7]: index, ymin, xmin, ymax,
+    xmax (parts of the image, 0..1), score, label; k may be 0.
     Labels are category ids or, with `is_label_mapped`, numbers from 1 of the file's categories in their order (the
     official --use-inv-map). No detection at all is 0 %, where the official scripts end with an IndexError. Raises
     HarnessError for another size, for NaN and for a number without a category.
     """
     truth = _open_annotations(annotations_path)
-    images = truth.dataset["images"] if image_ids is None else [truth.imgs[image] for image in image_ids]
+    images = truth.dataset["images"]
     label_map = [0, *truth.getCatIds()] if is_label_mapped else None
     results: _Results = {}
     stray_count, is_empty = 0, True

@@ -123,23 +123,20 @@ def _brats_dice(prediction: Array, truth: Array, lowest_label: int) -> float:
 def score_brats(
     responses: Iterable[tuple[int, bytes]],
     load_case: Callable[[int], BratsCase],
-    *,
-    dtype: str = "float16",
-    padded_size: tuple[int, int, int] = (224, 224, 160),
+    padded_size: tuple[int, int, int],
 ) -> Score:
     """Return "DICE", the mean of three regions, 0 to 1, and the regions beside it, as printed.
 
-    A response is `dtype`[4][padded_size] of class scores, taken as float16 as the official script does (so equal ones
-    go to the lower label). Each region's mean is rounded to four digits before the three are averaged: the official
-    script reads them back from nnU-Net's summary.csv. Raises HarnessError for another size, for NaN, and where no case
-    has a region.
+    A response is float16[4][padded_size] of class scores; equal ones go to the lower label. Each region's mean is
+    rounded to four digits before the three are averaged: the official script reads them back from nnU-Net's
+    summary.csv. Raises HarnessError for another size, for NaN, and where no case has a region.
     """
     rows: dict[int, tuple[float, ...]] = {}
-    wanted_bytes = 4 * int(np.prod(padded_size)) * np.dtype(dtype).itemsize
+    wanted_bytes = 4 * int(np.prod(padded_size)) * 2
     for index, data in responses:
         _require_new(index, rows)
         _require_size(index, data, wanted_bytes)
-        logits = np.frombuffer(data, dtype=dtype).reshape(4, *padded_size).astype(np.float16, copy=False)
+        logits = np.frombuffer(data, dtype=np.float16).reshape(4, *padded_size)
         if np.isnan(logits).any():
             raise HarnessError(f"the response of sample {index} has NaN in it", "look at the model's precision")
         case = load_case(index)

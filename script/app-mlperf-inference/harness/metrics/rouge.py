@@ -9,15 +9,14 @@ summaries with one newline between two sentences.
 Sentences. The script splits with nltk's punkt and its English parameters, which it downloads. rouge1, rouge2 and
 rougeL, which the rules ask for, read words only and do not depend on it; rougeLsum compares sentence by sentence, and
 gen_len changes where something else than one space stands between two sentences. With the same parameters installed
-(`installed_splitter`) or given (`punkt_splitter`) both agree to the last digit. Without them `split_sentences` is
-nltk's punkt with no parameters: it takes "Mr. Smith" for two sentences.
+both agree to the last digit. Without them `split_sentences` is nltk's punkt with no parameters: it takes "Mr. Smith"
+for two sentences.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from harness.metrics.score import Score
 _TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 _HINT = "score the log with the model and the data set that made it"
 _LOG = logging.getLogger(__name__)
-_PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -50,29 +48,6 @@ def installed_splitter() -> Callable[[str], list[str]]:
             "(rouge1, rouge2 and rougeL do not); python3 -m nltk.downloader punkt_tab installs it"
         )
         return split_sentences
-    return splitter
-
-
-def punkt_splitter(folder: Path) -> Callable[[str], list[str]]:
-    """Return what nltk.sent_tokenize does with the punkt_tab parameters in `folder` (".../punkt_tab/english")."""
-    punkt = import_library("nltk.tokenize.punkt", "nltk")
-    try:
-        abbreviations, collocations, starters, contexts = (
-            list(filter(None, (folder / name).read_text(encoding="utf-8").split("\n"))) for name in _PUNKT_FILES
-        )
-        parameters = punkt.PunktParameters()
-        parameters.abbrev_types = set(abbreviations)
-        parameters.collocations = {tuple(line.split("\t")) for line in collocations}
-        parameters.sent_starters = set(starters)
-        for line in contexts:
-            word, context = line.split("\t")
-            parameters.ortho_context[word] = int(context)
-    except (OSError, ValueError) as error:
-        raise HarnessError(
-            f"{folder} has no parameters of punkt: {error}",
-            "give the folder tokenizers/punkt_tab/english of nltk_data, or none",
-        ) from error
-    splitter: Callable[[str], list[str]] = punkt.PunktSentenceTokenizer(parameters).tokenize
     return splitter
 
 
@@ -100,7 +75,6 @@ def score(
     references: Sequence[str],
     decode: Callable[[list[int]], str],
     *,
-    split: Callable[[str], list[str]] | None = None,
     dtype: str = "int64",
     has_token_counts: bool = False,
 ) -> Score:
@@ -108,12 +82,11 @@ def score(
     "GEN_NUM"; with `has_token_counts` "TOKENS_PER_SAMPLE" (one digit), too.
 
     A response is `dtype`[n] of the new tokens, which `decode` turns into text without special tokens, as the
-    tokenizer's batch_decode does; n may be 0. references: by sample index. split: text to sentences, by default
-    `installed_splitter`. Of a sample that comes twice the first counts. Raises HarnessError for another size and a
-    negative token.
+    tokenizer's batch_decode does; n may be 0. references: by sample index. Of a sample that comes twice
+    the first counts. Raises HarnessError for another size and a negative token.
     """
     rouge = import_library("rouge_score.rouge_scorer", "rouge-score").RougeScorer(list(_TYPES), use_stemmer=True)
-    sentences = split or installed_splitter()
+    sentences = installed_splitter()
     seen: set[int] = set()
     measures: dict[str, list[float]] = {name: [] for name in _TYPES}
     character_count = token_count = 0

@@ -205,7 +205,7 @@ def _of_best(comparison: Callable[[str, str], float], text: str, question: Squad
     return max(comparison(_normalized(text), _normalized(answer)) for answer in question.answers)
 
 
-def _logits_of(index: int, data: bytes, is_transposed: bool) -> npt.NDArray[np.float32]:
+def _logits_of(index: int, data: bytes) -> npt.NDArray[np.float32]:
     """Return float32[n, 2] of a response; raises HarnessError when it cannot be one."""
     if len(data) % 8 or not 0 < len(data) <= 8 * MAX_SEQUENCE_LENGTH:
         raise HarnessError(
@@ -214,7 +214,7 @@ def _logits_of(index: int, data: bytes, is_transposed: bool) -> npt.NDArray[np.f
             _HINT,
         )
     values: npt.NDArray[np.float32] = np.frombuffer(data, dtype=np.float32)
-    logits = values.reshape(2, -1).T if is_transposed else values.reshape(-1, 2)
+    logits = values.reshape(-1, 2)
     if np.isnan(logits).any() or np.isposinf(logits).any():
         raise HarnessError(f"the logits of sample {index} are not all numbers", "look at the model's precision")
     return logits
@@ -242,23 +242,19 @@ def _answers(
 
 
 def score(
-    responses: Iterable[tuple[int, bytes]],
-    questions: Sequence[SquadQuestion],
-    features: Sequence[SquadFeature],
-    *,
-    is_transposed: bool = False,
+    responses: Iterable[tuple[int, bytes]], questions: Sequence[SquadQuestion], features: Sequence[SquadFeature]
 ) -> Score:
     """Return "F1" and "exact_match" in percent. A sample's index is that of its feature.
 
-    A response is float32[n][2], start and end logit of each token, n up to 384; with `is_transposed` float32[2][n].
-    Tokens beyond n count as -10000. Of a sample that comes twice, the last response counts, as in the official script.
-    Raises HarnessError for a response of another size or with NaN, and for a question without a reference answer.
+    A response is float32[n][2], start and end logit of each token, n up to 384. Tokens beyond n count as
+    -10000. Of a sample that comes twice, the last response counts, as in the official script. Raises HarnessError for a
+    response of another size or with NaN, and for a question without a reference answer.
     """
     spans: dict[int, _Span | None] = {}
     for index, data in responses:
         if not 0 <= index < len(features):
             raise HarnessError(f"sample {index} is unknown; the data set has 0 to {len(features) - 1}", _HINT)
-        spans[index] = _best_span(_logits_of(index, data, is_transposed), features[index])
+        spans[index] = _best_span(_logits_of(index, data), features[index])
     if not spans or not questions:
         raise HarnessError("there is no response or no question to score", "score the log of an accuracy run")
     answers = _answers(spans, questions, features)

@@ -29,10 +29,10 @@ def word_distance(first: Sequence[str], second: Sequence[str]) -> int:
     return distances[-1]
 
 
-def _text(index: int, data: bytes, dtype: str) -> str:
-    if len(data) % np.dtype(dtype).itemsize:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of {dtype}", _HINT)
-    ids = np.frombuffer(data, dtype=dtype)
+def _text(index: int, data: bytes) -> str:
+    if len(data) % 8:
+        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of int64", _HINT)
+    ids = np.frombuffer(data, dtype=np.int64)
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(CHARACTERS):
         raise HarnessError(
             f"the response of sample {index} has the character ids {int(ids.min())} to {int(ids.max())}; allowed: 0 to "
@@ -42,17 +42,17 @@ def _text(index: int, data: bytes, dtype: str) -> str:
     return "".join(CHARACTERS[character] for character in ids.tolist())
 
 
-def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str], *, dtype: str = "int64") -> Score:
+def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str]) -> Score:
     """Return "WER": 100 - the word error rate in percent, which is the number the official checkers compare.
 
-    A response is `dtype`[n] of character ids; none at all is an empty transcript. references: the normalised
+    A response is int64[n] of character ids; none at all is an empty transcript. references: the normalised
     transcripts by sample index. A sample that comes twice counts twice, as in the official script. Raises HarnessError
     for an id without a character, and when the references have no word: the rate would be infinite.
     """
     error_count = word_count = 0
     for index, data in responses:
         wanted = references[index].split()
-        error_count += word_distance(_text(index, data, dtype).split(), wanted)
+        error_count += word_distance(_text(index, data).split(), wanted)
         word_count += len(wanted)
     if word_count == 0:
         raise HarnessError("the reference transcripts have no word", "look at the data set's transcripts")

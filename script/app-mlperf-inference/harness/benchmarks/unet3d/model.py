@@ -147,19 +147,15 @@ class _Sum:
 
 
 class Unet3d:
-    """One network that sees windows; samples are volumes of differing shapes.
-
-    windows_per_call: windows of one network call. One is best on a CPU, whose cores a single window keeps busy; a
-    device with room for more may be given more, with the same responses.
-    """
+    """One network that sees windows, one in a call: a single window keeps the cores busy. Samples are volumes of
+    differing shapes."""
 
     response = None
     is_ragged = True
 
-    def __init__(self, *, window: int, classes: int, windows_per_call: int = 1) -> None:
+    def __init__(self, *, window: int, classes: int) -> None:
         self._window = window
         self._classes = classes
-        self.windows_per_call = windows_per_call
         self._weights = window_weights(window)
         sides = (window, window, window)
         self.networks = (
@@ -192,23 +188,16 @@ class Unet3d:
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Sequence[Array]:
         """Return the labels of each volume, uint8[slices, rows, columns]."""
-        volumes = list(_volumes(inputs))
-        sums = [_Sum(volume.shape, self._classes, self._weights) for volume in volumes]
-        work = [
-            (number, start)
-            for number, volume in enumerate(volumes)
-            for start in window_starts(volume.shape, self._window)
-        ]
-        infer, window = networks["model"], self._window
-        windows = np.empty((self.windows_per_call, 1, window, window, window), dtype=np.float32)
-        for first in range(0, len(work), self.windows_per_call):
-            part = work[first : first + self.windows_per_call]
-            for row, (number, (i, j, k)) in enumerate(part):
-                windows[row, 0] = volumes[number][i : i + window, j : j + window, k : k + window]
-            scores = infer({"input": windows[: len(part)]})["output"]
-            for row, (number, start) in enumerate(part):
-                sums[number].add(start, scores[row])
-        return [total.labels() for total in sums]
+        infer, side = networks["model"], self._window
+        window = np.empty((1, 1, side, side, side), dtype=np.float32)
+        labels = []
+        for volume in _volumes(inputs):
+            total = _Sum(volume.shape, self._classes, self._weights)
+            for i, j, k in window_starts(volume.shape, side):
+                window[0, 0] = volume[i : i + side, j : j + side, k : k + side]
+                total.add((i, j, k), infer({"input": window})["output"][0])
+            labels.append(total.labels())
+        return labels
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: Kits19Dataset) -> Score:
         """Return "DICE" over kidney and tumour, 0 to 1."""
