@@ -150,11 +150,11 @@ def test_nothing_of_a_prompt_is_kept_for_another(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.full
 def test_llama_cpp_answers_many_at_once_as_it_does_alone(tmp_path: Path) -> None:
     harness_support.need("numpy", "tokenizers", "xllamacpp", "gguf")
-    from harness.making import llama_gguf
+    import gguf_files
 
     info, prompts = tiny_model(tmp_path / "llama"), prompts_of(8)
     (tmp_path / "gguf").mkdir()
-    model_info = llama_gguf.write_gguf(info.parent, tmp_path / "gguf" / "tiny.gguf")
+    model_info = gguf_files.write_gguf(info.parent, tmp_path / "gguf" / "tiny.gguf")
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / "gguf" / name).write_bytes((info.parent / name).read_bytes())
     answers = {}

@@ -10,10 +10,10 @@ import pytest
 
 harness_support.need("numpy", "safetensors", "tokenizers", "torch", "openvino_genai", "gguf")
 
+import gguf_files  # noqa: E402
 from harness.backends.openvino_genai import engine as openvino_genai  # noqa: E402
 from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making import llama_gguf  # noqa: E402
 from harness.text.engine import Finish, Prompt, Request  # noqa: E402
 from harness.text.request import TextRequest  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
@@ -28,7 +28,7 @@ def folder_info(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model_info(folder_info):
     (folder_info.parent / "gguf").mkdir()
-    return llama_gguf.write_gguf(folder_info.parent, folder_info.parent / "gguf" / "tiny.gguf")
+    return gguf_files.write_gguf(folder_info.parent, folder_info.parent / "gguf" / "tiny.gguf")
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import pytest
 harness_support.need("numpy", "safetensors", "tokenizers", "gguf")
 
 import gguf  # noqa: E402
+import gguf_files  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import llama_gguf, tiny_llama  # noqa: E402
 from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
@@ -22,8 +23,8 @@ SIZES = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 4, "kv_heads": 2}
 
 def test_rows_of_a_head_are_pairs_in_gguf():
     weight = np.arange(8, dtype=np.float32)[:, None]  # two heads of four
-    assert llama_gguf.side_by_side(weight, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert np.array_equal(llama_gguf.in_halves(llama_gguf.side_by_side(weight, 2), 2), weight)
+    assert gguf_files.side_by_side(weight, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert np.array_equal(llama_gguf.in_halves(gguf_files.side_by_side(weight, 2), 2), weight)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,13 @@ def test_rows_of_a_head_are_pairs_in_gguf():
     ],
 )
 def test_tensors_have_the_names_of_llama_cpp(name, expected):
-    assert llama_gguf.gguf_name(name) == expected
+    assert gguf_files.gguf_name(name) == expected
 
 
 def test_a_model_goes_to_gguf_and_comes_back(tmp_path, monkeypatch):
     source = tiny_llama.make(tmp_path / "source", **SIZES, seed=1).parent
     (tmp_path / "gguf").mkdir()
-    facts = read_model_facts(None, llama_gguf.write_gguf(source, tmp_path / "gguf" / "tiny.gguf"))
+    facts = read_model_facts(None, gguf_files.write_gguf(source, tmp_path / "gguf" / "tiny.gguf"))
     path = facts.files["model"].path
     assert (facts.framework, facts.precision) == ("gguf", "fp16") and facts.files["model"].sha256 == file_sha256(path)
     monkeypatch.setattr(llama_gguf, "_SPLITS", {"gpt-2": "bytes"})
@@ -63,7 +64,7 @@ def test_a_model_goes_to_gguf_and_comes_back(tmp_path, monkeypatch):
 
 def test_other_architectures_and_tokenizers_are_refused(tmp_path):
     source = tiny_llama.make(tmp_path / "source", **SIZES, seed=1).parent
-    llama_gguf.write_gguf(source, tmp_path / "tiny.gguf")
+    gguf_files.write_gguf(source, tmp_path / "tiny.gguf")
     with pytest.raises(HarnessError, match="cuts text as 'gpt-2'; allowed: smollm"):
         llama_gguf.write_huggingface(tmp_path / "tiny.gguf", tmp_path / "out", {})
     writer = gguf.GGUFWriter(tmp_path / "other.gguf", "mamba")

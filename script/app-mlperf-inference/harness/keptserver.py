@@ -90,10 +90,6 @@ class KeptServer:
         keeper.remove_regions(self.prefix)  # the keeper did, unless it was killed itself
         _running.discard(self)
 
-    def exit_code(self) -> int | None:
-        """Return the server's exit code once it has ended."""
-        return self._keeper.poll()
-
 
 _running: set[KeptServer] = set()
 

@@ -21,8 +21,6 @@ from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
 
 from harness.watch.machine import system_name
 
-FILE_NAME = "metadata.json"
-
 SCENARIO_KEYS = {
     "SingleStream": "result_90.00_percentile_latency_ns",
     "MultiStream": "result_99.00_percentile_per_query_latency_ns",

@@ -45,8 +45,8 @@ def difference(right: str, given: str) -> str | None:
 class FormulaChecker:
     """Asks the program, which is started with the first pair; a context, at whose end it is gone."""
 
-    def __init__(self, limit_s: float = LIMIT_S, python: str = sys.executable) -> None:
-        self._limit_s, self._python = limit_s, python
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self._is_usable = True
 
@@ -88,7 +88,7 @@ class FormulaChecker:
             self._process.stdin.flush()
         except OSError:
             return None
-        return _REPLIES.get(self._line(self._limit_s))
+        return _REPLIES.get(self._line(LIMIT_S))
 
     def _line(self, limit_s: float) -> bytes:
         """Return a line of the program; empty where none came in time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -82,21 +82,21 @@ class _Waves:
         return time.perf_counter() - start_s
 
 
-def warm_up(work: TextWork, plan: Plan, clock: Callable[[], float] = time.perf_counter) -> WarmUp:
+def warm_up(work: TextWork, plan: Plan) -> WarmUp:
     """Return what was measured with the loaded prompts: the mean latency of a request alone, and the rate where the
     plan needs it. Raises HarnessError where the engine cannot answer.
 
     The first answer, which may be slow, counts only where there is no other.
     """
-    waves, start_s = _Waves(work, plan.limit_s), clock()
+    waves, start_s = _Waves(work, plan.limit_s), time.perf_counter()
     alone = [waves.wave(1)]
-    while len(alone) <= _ALONE and clock() - start_s + alone[-1] < plan.budget_s / 2:
+    while len(alone) <= _ALONE and time.perf_counter() - start_s + alone[-1] < plan.budget_s / 2:
         alone.append(waves.wave(1))
     latency_s = fmean(alone[1:] or alone)
     rate = 1 / latency_s
     size, took_s = 2, latency_s
     most = min(plan.most or _LARGEST_WAVE, _LARGEST_WAVE)
-    while plan.needs_rate and size // 2 < most and clock() - start_s + 2 * took_s < plan.budget_s:
+    while plan.needs_rate and size // 2 < most and time.perf_counter() - start_s + 2 * took_s < plan.budget_s:
         took_s = waves.wave(min(size, most))
         found = min(size, most) / took_s
         is_better = found > rate * _GAIN

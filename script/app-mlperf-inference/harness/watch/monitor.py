@@ -29,7 +29,6 @@ from harness.watch.nvml import GpuLoad, Nvml
 from harness.watch.pressure import Counters, machine_ticks, pressure
 from harness.watch.pressure import read_counters as read_pressure
 
-FILE_NAME = "load.json"
 FORMAT = 1
 INTERVAL_S = 0.5
 MOST_ROWS = 2400

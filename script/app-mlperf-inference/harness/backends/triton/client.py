@@ -26,7 +26,6 @@ from harness.keeper import SHARED_MEMORY
 from harness.keptserver import HOST
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
-TRANSPORTS = ("grpc", "http", "shm")
 _DTYPES = {name: np.dtype(dtype) for dtype, name in DATA_TYPES.items()}
 _LARGEST_MESSAGE = 2**31 - 1
 """Bytes of a gRPC message: Triton's own limit (MAX_GRPC_MESSAGE_SIZE, INT32_MAX)."""
