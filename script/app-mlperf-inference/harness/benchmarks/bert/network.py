@@ -67,8 +67,7 @@ class _Reshape(torch.autograd.Function):
 
 
 def _reshape(tensor: torch.Tensor, sizes: tuple[int, ...]) -> torch.Tensor:
-    result: torch.Tensor = _Reshape.apply(tensor, sizes)  # type: ignore[no-untyped-call]
-    return result
+    return _Reshape.apply(tensor, sizes)  # type: ignore[no-untyped-call]
 
 
 class _Embeddings(nn.Module):
@@ -84,8 +83,7 @@ class _Embeddings(nn.Module):
         words = self.word_embeddings(input_ids)
         positions = self.position_embeddings.weight[: input_ids.shape[1]]
         summed: torch.Tensor = words + positions + self.token_type_embeddings(segment_ids)
-        normalised: torch.Tensor = self.LayerNorm(summed)
-        return normalised
+        return self.LayerNorm(summed)
 
 
 class _SelfAttention(nn.Module):
@@ -129,8 +127,7 @@ class _Output(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=LAYER_NORM_EPSILON)
 
     def forward(self, states: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        normalised: torch.Tensor = self.LayerNorm(self.dense(states) + residual)
-        return normalised
+        return self.LayerNorm(self.dense(states) + residual)
 
 
 class _Attention(nn.Module):
@@ -140,8 +137,7 @@ class _Attention(nn.Module):
         self.output = _Output(int(config["hidden_size"]), config)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        attended: torch.Tensor = self.output(self.self(states, mask), states)
-        return attended
+        return self.output(self.self(states, mask), states)
 
 
 class _Intermediate(nn.Module):
@@ -162,8 +158,7 @@ class _Layer(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         attended = self.attention(states, mask)
-        result: torch.Tensor = self.output(self.intermediate(attended), attended)
-        return result
+        return self.output(self.intermediate(attended), attended)
 
 
 class _Encoder(nn.Module):
@@ -186,8 +181,7 @@ class _Bert(nn.Module):
     def forward(self, input_ids: torch.Tensor, input_mask: torch.Tensor, segment_ids: torch.Tensor) -> torch.Tensor:
         states = self.embeddings(input_ids, segment_ids)
         mask = (1.0 - input_mask[:, None, None, :].to(states.dtype)) * MASKED_SCORE
-        encoded: torch.Tensor = self.encoder(states, mask)
-        return encoded
+        return self.encoder(states, mask)
 
 
 class BertForQuestionAnswering(nn.Module):

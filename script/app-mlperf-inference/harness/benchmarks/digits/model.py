@@ -37,8 +37,7 @@ class Digits:
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:
         """Return the logits, float32[batch, 10], as they are: the largest is looked for when scoring."""
-        logits: Array = networks["model"](inputs)["logits"]
-        return logits
+        return networks["model"](inputs)["logits"]
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: DigitsDataset) -> Score:
         """Return the share of responses with their largest logit at the label, in percent."""

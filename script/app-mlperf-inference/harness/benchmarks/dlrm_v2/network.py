@@ -76,7 +76,7 @@ class _Perceptron(nn.Module):
         self._mlp = nn.Sequential(*(_Layer(inputs, outputs) for inputs, outputs in pairwise(sizes)))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        return self._mlp(values)  # type: ignore[no-any-return]
+        return self._mlp(values)
 
 
 class _CrossNet(nn.Module):

@@ -87,8 +87,7 @@ class Mlp(torch.nn.Module):
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Return [..., width]."""
         wide: torch.Tensor = self.fc_in(values)
-        narrow: torch.Tensor = self.fc_out(functional.gelu(wide, approximate="tanh"))
-        return narrow
+        return self.fc_out(functional.gelu(wide, approximate="tanh"))
 
 
 class Block(torch.nn.Module):

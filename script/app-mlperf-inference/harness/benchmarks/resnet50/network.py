@@ -48,7 +48,7 @@ class _Bottleneck(nn.Module):
         kept = maps if self.downsample is None else self.downsample(maps)
         maps = self.relu(self.bn1(self.conv1(maps)))
         maps = self.relu(self.bn2(self.conv2(maps)))
-        return self.relu(self.bn3(self.conv3(maps)) + kept)  # type: ignore[no-any-return]
+        return self.relu(self.bn3(self.conv3(maps)) + kept)
 
 
 class ResNet(nn.Module):

@@ -146,8 +146,7 @@ class _Backbone(nn.Module):
         self.fpn = _Pyramid(channels, config["pyramid_channels"])
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        levels: list[Tensor] = self.fpn(self.body(x))
-        return levels
+        return self.fpn(self.body(x))
 
 
 def _tower(channels: int) -> nn.Sequential:
@@ -164,8 +163,7 @@ class _ClassificationHead(nn.Module):
         self.cls_logits = nn.Conv2d(channels, _ANCHORS_PER_PLACE * class_count, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.cls_logits(self.conv(x))
-        return y
+        return self.cls_logits(self.conv(x))
 
 
 class _RegressionHead(nn.Module):
@@ -175,8 +173,7 @@ class _RegressionHead(nn.Module):
         self.bbox_reg = nn.Conv2d(channels, _ANCHORS_PER_PLACE * 4, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.bbox_reg(self.conv(x))
-        return y
+        return self.bbox_reg(self.conv(x))
 
 
 class _Head(nn.Module):

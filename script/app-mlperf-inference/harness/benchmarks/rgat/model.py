@@ -90,8 +90,7 @@ class Rgat:
             raise HarnessError("no paper was loaded before the first query", "report this with the run's log")
         papers = np.asarray(inputs["paper"], dtype=np.int64)
         logits: Array = networks["model"](network_inputs(self._graph, papers, self._fan_out))["logits"]
-        labels: Array = np.asarray(logits)[0].argmax(axis=1).astype(np.int64)
-        return labels
+        return np.asarray(logits)[0].argmax(axis=1).astype(np.int64)
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: IgbhDataset) -> Score:
         """Return "acc", the share of right labels in percent."""

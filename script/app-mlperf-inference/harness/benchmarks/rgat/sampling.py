@@ -53,8 +53,7 @@ def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return well mixed 64 bits of each value (the last steps of splitmix64)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: npt.NDArray[np.uint64] = values ^ (values >> np.uint64(31))
-    return mixed
+    return values ^ (values >> np.uint64(31))
 
 
 def choose(degrees: Integers, most: int, seeds: npt.NDArray[np.uint64]) -> Integers:
@@ -75,8 +74,7 @@ def choose(degrees: Integers, most: int, seeds: npt.NDArray[np.uint64]) -> Integ
 
 
 def _keys(owners: Integers, kinds: Integers | int, nodes: Integers) -> Integers:
-    found: Integers = ((owners * len(KINDS) + kinds) << _BITS) + nodes
-    return found
+    return ((owners * len(KINDS) + kinds) << _BITS) + nodes
 
 
 def draw(graph: Graph, papers: Integers, fan_out: Sequence[int]) -> Neighbourhood:

@@ -55,8 +55,7 @@ class Lstm(torch.nn.Module):
     def forward(self, sequence: torch.Tensor) -> torch.Tensor:
         """Return the hidden states of the last layer, [batch, steps, hidden], starting from zeros."""
         zeros = sequence.new_zeros(self.lstm.num_layers, sequence.shape[0], self.lstm.hidden_size)
-        output: torch.Tensor = self.lstm(sequence, (zeros, zeros))[0]
-        return output
+        return self.lstm(sequence, (zeros, zeros))[0]
 
 
 class Encoder(torch.nn.Module):
@@ -97,8 +96,7 @@ class Prediction(torch.nn.Module):
     def sequence(self, labels: torch.Tensor) -> torch.Tensor:
         """Return [batch, 1 + labels, pred_n_hidden], what is predicted after the first 0, 1, 2 ... of int64[batch,
         labels]; for fitting."""
-        predicted: torch.Tensor = self.dec_rnn(self.embedded(torch.nn.functional.pad(labels, (1, 0), value=-1)))
-        return predicted
+        return self.dec_rnn(self.embedded(torch.nn.functional.pad(labels, (1, 0), value=-1)))
 
     def forward(
         self, label: torch.Tensor, is_new: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor
@@ -128,8 +126,7 @@ class Joint(torch.nn.Module):
 
     def logits(self, steps: torch.Tensor, prediction: torch.Tensor) -> torch.Tensor:
         """Return [..., 29] of [..., encoder_n_hidden] and [..., pred_n_hidden]."""
-        logits: torch.Tensor = self.net(torch.cat((steps, prediction), dim=-1))
-        return logits
+        return self.net(torch.cat((steps, prediction), dim=-1))
 
     def forward(self, encoded: torch.Tensor, step: torch.Tensor, hidden: torch.Tensor) -> tuple[torch.Tensor]:
         """Return int64[batch, window] for the steps numbered `step`[batch, window] of `encoded`; `hidden` is the

@@ -149,8 +149,7 @@ def _anchors(image_size: int, grids: Sequence[int]) -> Floats:
         steps = (np.arange(grid) + 0.5) / places
         y, x = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
         levels.append(boxes_at(x, y, sides).swapaxes(0, 1).reshape(-1, 4))
-    boxes: Floats = np.clip(np.concatenate(levels), 0.0, 1.0)
-    return boxes
+    return np.clip(np.concatenate(levels), 0.0, 1.0)
 
 
 def anchors_of(facts: ModelFacts) -> Floats:

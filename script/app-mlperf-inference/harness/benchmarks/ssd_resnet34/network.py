@@ -92,8 +92,7 @@ class _Backbone(nn.Module):
         self.layer2 = nn.Sequential(stages[2])
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.layer2(self.layer1(x))
-        return y
+        return self.layer2(self.layer1(x))
 
 
 class SsdResnet34(nn.Module):

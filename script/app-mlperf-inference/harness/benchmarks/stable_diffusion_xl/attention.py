@@ -29,8 +29,7 @@ class ResnetBlock(nn.Module):
         if self.time_emb_proj is not None and time is not None:
             y = y + self.time_emb_proj(functional.silu(time))[:, :, None, None]
         y = self.conv2(functional.silu(self.norm2(y)))
-        z: Tensor = y + (x if self.conv_shortcut is None else self.conv_shortcut(x))
-        return z
+        return y + (x if self.conv_shortcut is None else self.conv_shortcut(x))
 
 
 class Resampling(nn.Module):
@@ -43,8 +42,7 @@ class Resampling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x [batch, channels, height, width]."""
-        y: Tensor = self.conv(functional.interpolate(x, scale_factor=2.0, mode="nearest") if self.is_up else x)
-        return y
+        return self.conv(functional.interpolate(x, scale_factor=2.0, mode="nearest") if self.is_up else x)
 
 
 class Attention(nn.Module):
@@ -65,8 +63,7 @@ class Attention(nn.Module):
             for part in (self.to_q(x), self.to_k(context), self.to_v(context))
         )
         seen = functional.scaled_dot_product_attention(query, key, value)
-        y: Tensor = self.to_out[0](seen.transpose(1, 2).flatten(2))
-        return y
+        return self.to_out[0](seen.transpose(1, 2).flatten(2))
 
 
 class _Gated(nn.Module):
@@ -76,8 +73,7 @@ class _Gated(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values, gate = self.proj(x).chunk(2, dim=-1)
-        y: Tensor = values * functional.gelu(gate)
-        return y
+        return values * functional.gelu(gate)
 
 
 class _Wide(nn.Module):
@@ -86,8 +82,7 @@ class _Wide(nn.Module):
         self.net = nn.ModuleList([_Gated(width), nn.Identity(), nn.Linear(4 * width, width)])
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.net[2](self.net[0](x))
-        return y
+        return self.net[2](self.net[0](x))
 
 
 class _TransformerBlock(nn.Module):
@@ -102,8 +97,7 @@ class _TransformerBlock(nn.Module):
         normal = self.norm1(x)
         x = x + self.attn1(normal, normal)
         x = x + self.attn2(self.norm2(x), context)
-        y: Tensor = x + self.ff(self.norm3(x))
-        return y
+        return x + self.ff(self.norm3(x))
 
 
 class Transformer(nn.Module):
@@ -121,8 +115,7 @@ class Transformer(nn.Module):
         y = self.proj_in(self.norm(x).flatten(2).transpose(1, 2))
         for block in self.transformer_blocks:
             y = block(y, context)
-        z: Tensor = self.proj_out(y).transpose(1, 2).reshape(x.shape) + x
-        return z
+        return self.proj_out(y).transpose(1, 2).reshape(x.shape) + x
 
 
 def sinusoids(values: Tensor, width: int) -> Tensor:

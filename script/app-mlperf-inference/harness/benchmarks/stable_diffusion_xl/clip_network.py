@@ -23,8 +23,7 @@ class _Wide(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.c_fc(x)
-        y: Tensor = self.c_proj(x * torch.sigmoid(1.702 * x))
-        return y
+        return self.c_proj(x * torch.sigmoid(1.702 * x))
 
 
 class _Block(nn.Module):
@@ -37,8 +36,7 @@ class _Block(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         normal = self.ln_1(x)
         x = x + self.attn(normal, normal, normal, need_weights=False, attn_mask=mask)[0]
-        y: Tensor = x + self.mlp(self.ln_2(x))
-        return y
+        return x + self.mlp(self.ln_2(x))
 
 
 class _Stack(nn.Module):
@@ -66,8 +64,7 @@ class _Visual(nn.Module):
     def forward(self, pictures: Tensor) -> Tensor:
         x = self.conv1(pictures).flatten(2).transpose(1, 2)
         x = torch.cat((self.class_embedding.expand(len(x), 1, -1), x), dim=1) + self.positional_embedding
-        y: Tensor = self.ln_post(self.transformer(self.ln_pre(x))[:, 0]) @ self.proj
-        return y
+        return self.ln_post(self.transformer(self.ln_pre(x))[:, 0]) @ self.proj
 
 
 class Clip(nn.Module):

@@ -25,8 +25,7 @@ class _Look(Attention):
 
     def look(self, x: Tensor) -> Tensor:
         rows = self.group_norm(x).flatten(2).transpose(1, 2)
-        y: Tensor = self(rows, rows).transpose(1, 2).reshape(x.shape) + x
-        return y
+        return self(rows, rows).transpose(1, 2).reshape(x.shape) + x
 
 
 class _Middle(nn.Module):
@@ -37,8 +36,7 @@ class _Middle(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         looked = self.attentions[0].look(self.resnets[0](x))  # type: ignore[operator]
-        y: Tensor = self.resnets[1](looked)
-        return y
+        return self.resnets[1](looked)
 
 
 class _Up(nn.Module):
@@ -72,8 +70,7 @@ class _Stack(nn.Module):
         x = self.mid_block(self.conv_in(x))
         for block in self.up_blocks:
             x = block(x)
-        y: Tensor = self.conv_out(functional.silu(self.conv_norm_out(x)))
-        return y
+        return self.conv_out(functional.silu(self.conv_norm_out(x)))
 
 
 class Decoder(nn.Module):
@@ -87,5 +84,4 @@ class Decoder(nn.Module):
 
     def forward(self, latent: Tensor) -> Tensor:
         """Return the picture."""
-        y: Tensor = self.decoder(self.post_quant_conv(latent / self.scale))
-        return y
+        return self.decoder(self.post_quant_conv(latent / self.scale))

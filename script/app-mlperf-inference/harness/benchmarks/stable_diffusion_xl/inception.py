@@ -24,8 +24,7 @@ class _Unit(nn.Module):
         self.bn = nn.BatchNorm2d(made, eps=0.001)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = functional.relu(self.bn(self.conv(x)))
-        return y
+        return functional.relu(self.bn(self.conv(x)))
 
 
 def _average(x: Tensor) -> Tensor:

@@ -27,8 +27,7 @@ class _Attention(nn.Module):
             for part in (self.q_proj, self.k_proj, self.v_proj)
         )
         seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        y: Tensor = self.out_proj(seen.transpose(1, 2).flatten(2))
-        return y
+        return self.out_proj(seen.transpose(1, 2).flatten(2))
 
 
 class _Wide(nn.Module):
@@ -39,8 +38,7 @@ class _Wide(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.fc1(x)
-        y: Tensor = self.fc2(x * torch.sigmoid(1.702 * x) if self.is_quick else functional.gelu(x))
-        return y
+        return self.fc2(x * torch.sigmoid(1.702 * x) if self.is_quick else functional.gelu(x))
 
 
 class _Layer(nn.Module):
@@ -51,8 +49,7 @@ class _Layer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = x + self.self_attn(self.layer_norm1(x), mask)
-        y: Tensor = x + self.mlp(self.layer_norm2(x))
-        return y
+        return x + self.mlp(self.layer_norm2(x))
 
 
 class _Embeddings(nn.Module):

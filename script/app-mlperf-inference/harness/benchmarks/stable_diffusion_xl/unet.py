@@ -25,8 +25,7 @@ class _Embedding(nn.Module):
         self.linear_1, self.linear_2 = nn.Linear(given, made), nn.Linear(made, made)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.linear_2(functional.silu(self.linear_1(x)))
-        return y
+        return self.linear_2(functional.silu(self.linear_1(x)))
 
 
 class _Block(nn.Module):
@@ -63,8 +62,7 @@ class _Middle(nn.Module):
 
     def forward(self, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
         x = self.attentions[0](self.resnets[0](x, time), context)
-        y: Tensor = self.resnets[1](x, time)
-        return y
+        return self.resnets[1](x, time)
 
 
 class UNet(nn.Module):
@@ -119,5 +117,4 @@ class UNet(nn.Module):
                 x = block.step(number, torch.cat((x, kept.pop()), dim=1), step, context)
             for part in block.upsamplers:
                 x = part(x)
-        y: Tensor = self.conv_out(functional.silu(self.conv_norm_out(x)))
-        return y
+        return self.conv_out(functional.silu(self.conv_norm_out(x)))

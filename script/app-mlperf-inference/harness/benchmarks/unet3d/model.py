@@ -52,8 +52,7 @@ def resample(volume: Volume, *, order: int) -> npt.NDArray[np.generic]:
 
 def normalise(scan: FloatVolume) -> FloatVolume:
     """Return the clipped scan in standard deviations from the mean, float32."""
-    normal: FloatVolume = (np.clip(scan, LOWEST, HIGHEST) - np.float32(MEAN)) / np.float32(DEVIATION)
-    return normal
+    return (np.clip(scan, LOWEST, HIGHEST) - np.float32(MEAN)) / np.float32(DEVIATION)
 
 
 def _halves(count: int) -> tuple[int, int]:
@@ -100,8 +99,7 @@ def window_weights(window: int) -> FloatVolume:
     deviation = SIGMA_OF_WINDOW * window
     line = np.exp(-(distance**2) / (2.0 * deviation * deviation))
     cube = np.cbrt(np.outer(np.outer(line, line), line).reshape(window, window, window))
-    weights: FloatVolume = (cube / cube.max()).astype(np.float32)
-    return weights
+    return (cube / cube.max()).astype(np.float32)
 
 
 def window_starts(shape: Sequence[int], window: int) -> list[tuple[int, int, int]]:

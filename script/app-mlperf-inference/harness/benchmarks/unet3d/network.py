@@ -46,7 +46,7 @@ class _Pair(nn.Module):
         self.conv2 = _block(outputs, outputs)
 
     def forward(self, volume: torch.Tensor) -> torch.Tensor:
-        return self.conv2(self.conv1(volume))  # type: ignore[no-any-return]
+        return self.conv2(self.conv1(volume))
 
 
 class _Up(nn.Module):
@@ -60,7 +60,7 @@ class _Up(nn.Module):
 
     def forward(self, volume: torch.Tensor, skip: torch.Tensor) -> torch.Tensor:
         joined = torch.cat((self.upsample_conv(volume), skip), dim=1)
-        return self.conv2(self.conv1(joined))  # type: ignore[no-any-return]
+        return self.conv2(self.conv1(joined))
 
 
 class _Output(nn.Module):
@@ -71,7 +71,7 @@ class _Output(nn.Module):
         self.conv = nn.Sequential(nn.Conv3d(inputs, classes, kernel_size=1))
 
     def forward(self, volume: torch.Tensor) -> torch.Tensor:
-        return self.conv(volume)  # type: ignore[no-any-return]
+        return self.conv(volume)
 
 
 class Unet3d(nn.Module):

@@ -35,8 +35,7 @@ def brain_mask(voxels: FloatVolumes) -> npt.NDArray[np.bool_]:
     """Return bool[z, y, x]: where any modality is not zero, and the holes inside."""
     from scipy.ndimage import binary_fill_holes  # type: ignore[import-untyped]
 
-    mask: npt.NDArray[np.bool_] = binary_fill_holes((voxels != 0).any(axis=0))
-    return mask
+    return binary_fill_holes((voxels != 0).any(axis=0))
 
 
 def bounding_box(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice, slice]:
@@ -105,8 +104,7 @@ class UnetBrats:
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:
         """Return the scores, float16[batch, 4, *volume]."""
-        scores: Array = networks["model"](inputs)["output"].astype(np.float16)
-        return scores
+        return networks["model"](inputs)["output"].astype(np.float16)
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: Brats19Dataset) -> Score:
         """Return "DICE", the mean of whole tumour, tumour core and enhancing tumour, 0 to 1."""

@@ -35,7 +35,7 @@ class _Block(nn.Module):
         self.lrelu = nn.LeakyReLU(negative_slope=1e-2)
 
     def forward(self, volume: torch.Tensor) -> torch.Tensor:
-        return self.lrelu(self.instnorm(self.conv(volume)))  # type: ignore[no-any-return]
+        return self.lrelu(self.instnorm(self.conv(volume)))
 
 
 class _Stack(nn.Module):
@@ -47,7 +47,7 @@ class _Stack(nn.Module):
         self.blocks = nn.Sequential(*blocks)
 
     def forward(self, volume: torch.Tensor) -> torch.Tensor:
-        return self.blocks(volume)  # type: ignore[no-any-return]
+        return self.blocks(volume)
 
 
 class UnetBrats(nn.Module):

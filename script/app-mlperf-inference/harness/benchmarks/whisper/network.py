@@ -65,8 +65,7 @@ class _Attention(nn.Module):
         """Return [batch, rows, width] after the last projection."""
         scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
         seen = (scores if mask is None else scores + mask).softmax(-1) @ value
-        done: Tensor = self.get_submodule("out_proj")(seen.transpose(1, 2).flatten(2))
-        return done
+        return self.get_submodule("out_proj")(seen.transpose(1, 2).flatten(2))
 
 
 class _Wide(nn.Module):
@@ -79,8 +78,7 @@ class _Wide(nn.Module):
 
     def end(self, x: Tensor) -> Tensor:
         """Return the layer's values."""
-        y: Tensor = x + self.fc2(functional.gelu(self.fc1(self.final_layer_norm(x))))
-        return y
+        return x + self.fc2(functional.gelu(self.fc1(self.final_layer_norm(x))))
 
 
 class _EncoderLayer(_Wide):
@@ -128,8 +126,7 @@ class _EncoderStack(nn.Module):
         x = x.transpose(1, 2) + self.embed_positions.weight
         for layer in self.layers:
             x = layer(x)
-        y: Tensor = self.layer_norm(x)
-        return y
+        return self.layer_norm(x)
 
 
 class _ClipLayer(nn.Module):

@@ -65,8 +65,7 @@ def _prepare(image: npt.NDArray[np.uint8], size: int) -> Array:
     if image.shape[:2] != (fitting.height, fitting.width):
         shown = imaging.resize_bilinear(image, fitting.width, fitting.height)
     square[fitting.top : fitting.top + fitting.height, fitting.left : fitting.left + fitting.width] = shown
-    prepared: Floats = np.ascontiguousarray(square.transpose(2, 0, 1)).astype(np.float32) / np.float32(255)
-    return prepared
+    return np.ascontiguousarray(square.transpose(2, 0, 1)).astype(np.float32) / np.float32(255)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

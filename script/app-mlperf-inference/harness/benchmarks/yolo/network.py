@@ -103,8 +103,7 @@ class _Deep(nn.Module):
         self.m = nn.Sequential(_Bottleneck(half), _Bottleneck(half))
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.cv3(torch.cat((self.m(self.cv1(x)), self.cv2(x)), 1))
-        return y
+        return self.cv3(torch.cat((self.m(self.cv1(x)), self.cv2(x)), 1))
 
 
 class _CrossStage(nn.Module):
@@ -121,8 +120,7 @@ class _CrossStage(nn.Module):
         parts = list(self.cv1(x).chunk(2, 1))
         for block in self.m:
             parts.append(block(parts[-1]))
-        y: Tensor = self.cv2(torch.cat(parts, 1))
-        return y
+        return self.cv2(torch.cat(parts, 1))
 
 
 class _Pooling(nn.Module):
@@ -137,8 +135,7 @@ class _Pooling(nn.Module):
         parts = [self.cv1(x)]
         for _ in range(3):
             parts.append(functional.max_pool2d(parts[-1], 5, 1, 2))
-        y: Tensor = self.cv2(torch.cat(parts, 1))
-        return y
+        return self.cv2(torch.cat(parts, 1))
 
 
 class _Attention(nn.Module):
@@ -157,8 +154,7 @@ class _Attention(nn.Module):
         query, key, value = parts.split([self.key, self.key, self.width], dim=2)
         shares = (query.transpose(-2, -1) @ key * self.key**-0.5).softmax(dim=-1)
         seen = (value @ shares.transpose(-2, -1)).reshape(batch, channels, height, width)
-        y: Tensor = self.proj(seen + self.pe(value.reshape(batch, channels, height, width)))
-        return y
+        return self.proj(seen + self.pe(value.reshape(batch, channels, height, width)))
 
 
 class _AttentionBlock(nn.Module):
@@ -169,8 +165,7 @@ class _AttentionBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(x)
-        y: Tensor = x + self.ffn(x)
-        return y
+        return x + self.ffn(x)
 
 
 class _AttentionStage(nn.Module):
@@ -185,8 +180,7 @@ class _AttentionStage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         kept, looked_at = self.cv1(x).split((self.width, self.width), 1)
-        y: Tensor = self.cv2(torch.cat((kept, self.m(looked_at)), 1))
-        return y
+        return self.cv2(torch.cat((kept, self.m(looked_at)), 1))
 
 
 class _Bins(nn.Module):
