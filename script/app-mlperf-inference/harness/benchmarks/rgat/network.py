@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.benchmarks.initialweights import draw_weights
 from harness.benchmarks.rgat.sampling import reachable
 from harness.datasets.igbh import KINDS, RELATIONS
 
@@ -134,11 +133,6 @@ def example_inputs(
         for number, _ in enumerate(reachable(len(config["fan_out"])))
     ]
     return features, kinds, torch.arange(papers).unsqueeze(0), *lists
-
-
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights, and of every relation the numbers of its attention."""
-    draw_weights(module, generator)
 
 
 def convert_checkpoint(network: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -182,11 +182,9 @@ def example_inputs(
     return (random_pictures(count, config["image_size"], generator) * 2 - 1,)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialise(module: SsdMobilenet, generator: torch.Generator) -> None:
     """Draw weights: layers that pass on what they get, scaled to mean 0 and deviation 1 for random pictures, because
     there is no batch normalisation; last layers that claim few objects."""
-    if not isinstance(module, SsdMobilenet):
-        raise TypeError(f"ssd_mobilenet cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
     for layer in module.modules():
         if isinstance(layer, _Affine):

@@ -154,10 +154,8 @@ def example_inputs(
     return ((random_pictures(count, config["image_size"], generator) - 0.45) / 0.225,)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialise(module: SsdResnet34, generator: torch.Generator) -> None:
     """Draw weights: layers that pass on what they get, last layers that call nearly everything background."""
-    if not isinstance(module, SsdResnet34):
-        raise TypeError(f"ssd_resnet34 cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
     init_identity(module)
     for layer, anchors in zip(module.conf, _ANCHORS_PER_PLACE, strict=True):

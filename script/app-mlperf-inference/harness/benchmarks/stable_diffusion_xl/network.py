@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.benchmarks.initialweights import draw_weights
 from harness.benchmarks.stable_diffusion_xl.decoder import Decoder
 from harness.benchmarks.stable_diffusion_xl.schedule import euler_schedule
 from harness.benchmarks.stable_diffusion_xl.text import TextEncoder
@@ -137,11 +136,6 @@ def example_inputs(
     pooled = torch.randn((count, 2, int(config["pooled"])), generator=generator)
     step = torch.arange(count, dtype=torch.int64) % int(config["steps"])
     return latent * 5.0, step, context, pooled
-
-
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights."""
-    draw_weights(module, generator)
 
 
 _FOLDERS = {"texts": ("text_encoder.", "text_encoder_2."), "step": ("unet.",), "image": ("vae.",)}

@@ -18,8 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.benchmarks.initialweights import draw_weights
-
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "full": {
         "d_model": 1280,
@@ -219,11 +217,6 @@ def example_inputs(
     tokens = torch.randint(0, config["vocab_size"], (count, 2), generator=generator)
     position = torch.tensor([[3, 4]]).expand(count, -1).contiguous()
     return (tokens, position, *(state(config["frame_count"] // 2) for _ in range(2)), *(state(4) for _ in range(2)))
-
-
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights."""
-    draw_weights(module, generator)
 
 
 def convert_checkpoint(network: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -344,10 +344,8 @@ def example_inputs(
     return (random_pictures(count, config["image_size"], generator),)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialise(module: Yolo, generator: torch.Generator) -> None:
     """Draw weights: layers that pass on what they get, last layers that claim one object in a hundred places."""
-    if not isinstance(module, Yolo):
-        raise TypeError(f"yolo cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
     init_identity(module)
     module.detect.dfl.set()
