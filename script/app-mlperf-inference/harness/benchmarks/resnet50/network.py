@@ -8,7 +8,7 @@ He et al. 2015, "Deep Residual Learning for Image Recognition", table 1. Paramet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -22,19 +22,18 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "tiny": MappingProxyType({"depths": (1, 1, 1, 1), "width": 8, "classes": 1000, "side": 64}),
     }
 )
-_EXPANSION = 4
-"""A block gives four times as many maps as its 3x3 convolution has."""
+EXPANSION = 4
+"""A block of ResNet gives four times as many maps as its 3x3 convolution has."""
 
 
-class _Bottleneck(nn.Module):
+class Bottleneck(nn.Module):
     """1x1 narrows, 3x3 with the stride, 1x1 widens; added to the input or, for another shape, to its projection."""
 
-    def __init__(self, inputs: int, middle: int, stride: int) -> None:
+    def __init__(self, inputs: int, middle: int, outputs: int, stride: int, groups: int) -> None:
         super().__init__()
-        outputs = middle * _EXPANSION
         self.conv1 = nn.Conv2d(inputs, middle, kernel_size=1, bias=False)
         self.bn1 = nn.BatchNorm2d(middle)
-        self.conv2 = nn.Conv2d(middle, middle, kernel_size=3, stride=stride, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(middle, middle, kernel_size=3, stride=stride, padding=1, groups=groups, bias=False)
         self.bn2 = nn.BatchNorm2d(middle)
         self.conv3 = nn.Conv2d(middle, outputs, kernel_size=1, bias=False)
         self.bn3 = nn.BatchNorm2d(outputs)
@@ -51,10 +50,10 @@ class _Bottleneck(nn.Module):
         return self.relu(self.bn3(self.conv3(maps)) + kept)
 
 
-class ResNet(nn.Module):
-    """float32[batch, 3, side, side] to the scores (no softmax) float32[batch, classes]."""
+class Body(nn.Module):
+    """The layers up to the last map. ResNeXt's 3x3 convolutions are `width_factor` times as wide, in groups."""
 
-    def __init__(self, depths: tuple[int, ...], width: int, classes: int) -> None:
+    def __init__(self, depths: Sequence[int], width: int, width_factor: int = 1, groups: int = 1) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, kernel_size=7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -62,23 +61,36 @@ class ResNet(nn.Module):
         self.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
         inputs = width
         for number, depth in enumerate(depths, start=1):
-            middle = width << (number - 1)
+            middle, outputs = (width << (number - 1)) * width_factor, (width << (number - 1)) * EXPANSION
             blocks = []
             for place in range(depth):
                 stride = 2 if number > 1 and place == 0 else 1
-                blocks.append(_Bottleneck(inputs, middle, stride))
-                inputs = middle * _EXPANSION
+                blocks.append(Bottleneck(inputs, middle, outputs, stride, groups))
+                inputs = outputs
             setattr(self, f"layer{number}", nn.Sequential(*blocks))
         self._layer_count = len(depths)
+
+    def stages(self, image: torch.Tensor) -> list[torch.Tensor]:
+        """Return the maps of each layer; the last has EXPANSION * width * 2 ** (layers - 1) channels."""
+        maps = self.maxpool(self.relu(self.bn1(self.conv1(image))))
+        found = []
+        for number in range(1, self._layer_count + 1):
+            maps = getattr(self, f"layer{number}")(maps)
+            found.append(maps)
+        return found
+
+
+class ResNet(Body):
+    """float32[batch, 3, side, side] to the scores (no softmax) float32[batch, classes]."""
+
+    def __init__(self, depths: Sequence[int], width: int, classes: int) -> None:
+        super().__init__(depths, width)
         self.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(inputs, classes)
+        self.fc = nn.Linear(EXPANSION * (width << (len(depths) - 1)), classes)
 
     def features(self, image: torch.Tensor) -> torch.Tensor:
         """Return what the last layer looks at: float32[batch, 4 * width * 2 ** (layers - 1)]."""
-        maps = self.maxpool(self.relu(self.bn1(self.conv1(image))))
-        for number in range(1, self._layer_count + 1):
-            maps = getattr(self, f"layer{number}")(maps)
-        return torch.flatten(self.avgpool(maps), 1)
+        return torch.flatten(self.avgpool(self.stages(image)[-1]), 1)
 
     def forward(self, image: torch.Tensor) -> tuple[torch.Tensor]:
         return (self.fc(self.features(image)),)

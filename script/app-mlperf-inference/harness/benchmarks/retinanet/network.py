@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.benchmarks.initialweights import draw_weights, init_identity, init_low_scores, random_pictures
+from harness.benchmarks.resnet50.network import EXPANSION, Body
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -57,57 +58,9 @@ FIT: Mapping[str, Any] = {
 
 _ANCHORS_PER_PLACE = 9
 _HEAD_DEPTH = 4
-_EXPANSION = 4
 _IMAGE_MEAN = (0.485, 0.456, 0.406)
 _IMAGE_DEVIATION = (0.229, 0.224, 0.225)
 """Normalisation is a part of the network. Source: RetinaNet in model/retinanet.py."""
-
-
-class _Bottleneck(nn.Module):
-    def __init__(self, channels: int, planes: int, stride: int, config: Mapping[str, Any]) -> None:
-        super().__init__()
-        width, out = planes * config["width_factor"], planes * _EXPANSION
-        self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, groups=config["group_count"], bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, out, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(out)
-        self.downsample: nn.Module | None = None
-        if stride != 1 or channels != out:
-            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = functional.relu(self.bn1(self.conv1(x)))
-        y = functional.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        return functional.relu(y + (x if self.downsample is None else self.downsample(x)))
-
-
-class _Body(nn.Module):
-    """The backbone; gives the feature maps of its last three stages (strides 8, 16, 32)."""
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__()
-        stem = channels = config["stem_channels"]
-        self.conv1 = nn.Conv2d(3, stem, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(stem)
-        for stage, count in enumerate(config["blocks"]):
-            planes = stem * 2**stage
-            blocks: list[nn.Module] = []
-            for block in range(count):
-                stride = 2 if stage > 0 and block == 0 else 1
-                blocks.append(_Bottleneck(channels, planes, stride, config))
-                channels = planes * _EXPANSION
-            self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
-
-    def forward(self, x: Tensor) -> list[Tensor]:
-        x = functional.max_pool2d(functional.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        maps = []
-        for stage in range(1, 5):
-            x = self.get_submodule(f"layer{stage}")(x)
-            maps.append(x)
-        return maps[1:]
 
 
 class _ExtraLevels(nn.Module):
@@ -141,12 +94,12 @@ class _Pyramid(nn.Module):
 class _Backbone(nn.Module):
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        self.body = _Body(config)
-        channels = [config["stem_channels"] * _EXPANSION * 2**stage for stage in (1, 2, 3)]
+        self.body = Body(config["blocks"], config["stem_channels"], config["width_factor"], config["group_count"])
+        channels = [config["stem_channels"] * EXPANSION * 2**stage for stage in (1, 2, 3)]
         self.fpn = _Pyramid(channels, config["pyramid_channels"])
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        return self.fpn(self.body(x))
+        return self.fpn(self.body.stages(x)[1:])  # strides 8, 16, 32
 
 
 def _tower(channels: int) -> nn.Sequential:
@@ -241,10 +194,8 @@ def example_inputs(
     return (random_pictures(count, config["image_size"], generator),)
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
+def initialise(module: RetinaNet, generator: torch.Generator) -> None:
     """Draw weights: layers that pass on what they get, last layers that claim few objects."""
-    if not isinstance(module, RetinaNet):
-        raise TypeError(f"retinanet cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
     init_identity(module)
     init_low_scores(module.head.classification_head.cls_logits, generator, is_score=True)
