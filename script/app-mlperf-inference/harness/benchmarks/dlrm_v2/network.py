@@ -7,6 +7,7 @@ and main.py). 104 GB at full size, nearly all of it embeddings.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -59,13 +60,8 @@ def summed_embeddings(table: nn.EmbeddingBag, values: torch.Tensor) -> torch.Ten
     return functional.embedding_bag(values, table.weight, mode="sum")
 
 
-class _Layer(nn.Module):
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self._linear = nn.Linear(inputs, outputs)
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.relu(self._linear(values))
+def _layer(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(OrderedDict(_linear=nn.Linear(inputs, outputs), relu=nn.ReLU()))
 
 
 class _Perceptron(nn.Module):
@@ -73,7 +69,7 @@ class _Perceptron(nn.Module):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self._mlp = nn.Sequential(*(_Layer(inputs, outputs) for inputs, outputs in pairwise(sizes)))
+        self._mlp = nn.Sequential(*(_layer(inputs, outputs) for inputs, outputs in pairwise(sizes)))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         return self._mlp(values)
@@ -95,42 +91,18 @@ class _CrossNet(nn.Module):
         return values
 
 
-class _Bags(nn.Module):
-    def __init__(self, table_rows: Sequence[int], width: int) -> None:
-        super().__init__()
-        self.embedding_bags = nn.ModuleDict(
-            {f"t_cat_{number}": nn.EmbeddingBag(rows, width, mode="sum") for number, rows in enumerate(table_rows)}
-        )
-
-
 class _Sparse(nn.Module):
     def __init__(self, table_rows: Sequence[int], width: int, hot_counts: Sequence[int]) -> None:
         super().__init__()
         self._hot_counts = list(hot_counts)
-        self.embedding_bag_collection = _Bags(table_rows, width)
+        tables = (nn.EmbeddingBag(rows, width, mode="sum") for rows in table_rows)
+        bags = nn.ModuleDict({f"t_cat_{number}": table for number, table in enumerate(tables)})
+        self.embedding_bag_collection = nn.ModuleDict({"embedding_bags": bags})
 
     def forward(self, values: torch.Tensor) -> list[torch.Tensor]:
         parts = torch.split(values, self._hot_counts, dim=1)
-        tables = self.embedding_bag_collection.embedding_bags.values()
+        tables = self.embedding_bag_collection["embedding_bags"].children()
         return [summed_embeddings(table, part) for table, part in zip(tables, parts, strict=True)]  # type: ignore[arg-type]
-
-
-class _Dense(nn.Module):
-    def __init__(self, sizes: Sequence[int]) -> None:
-        super().__init__()
-        self.model = _Perceptron(sizes)
-
-
-class _Interaction(nn.Module):
-    def __init__(self, width: int, layers: int, rank: int) -> None:
-        super().__init__()
-        self.crossnet = _CrossNet(width, layers, rank)
-
-
-class _Over(nn.Module):
-    def __init__(self, sizes: Sequence[int]) -> None:
-        super().__init__()
-        self.model = nn.Sequential(_Perceptron(sizes[:-1]), nn.Linear(sizes[-2], sizes[-1]))
 
 
 class DlrmDcn(nn.Module):
@@ -141,14 +113,16 @@ class DlrmDcn(nn.Module):
         width = int(config["embedding_width"])
         joined = (len(config["table_rows"]) + 1) * width
         self.sparse_arch = _Sparse(config["table_rows"], width, config["hot_counts"])
-        self.dense_arch = _Dense((DENSE_COUNT, *config["dense_layers"]))
-        self.inter_arch = _Interaction(joined, int(config["cross_layers"]), int(config["cross_rank"]))
-        self.over_arch = _Over((joined, *config["over_layers"]))
+        over = (joined, *config["over_layers"])
+        self.dense_arch = nn.ModuleDict({"model": _Perceptron((DENSE_COUNT, *config["dense_layers"]))})
+        cross = _CrossNet(joined, int(config["cross_layers"]), int(config["cross_rank"]))
+        self.inter_arch = nn.ModuleDict({"crossnet": cross})
+        self.over_arch = nn.ModuleDict({"model": nn.Sequential(_Perceptron(over[:-1]), nn.Linear(*over[-2:]))})
 
     def forward(self, dense: torch.Tensor, sparse: torch.Tensor) -> tuple[torch.Tensor]:
-        joined = torch.cat((self.dense_arch.model(dense), *self.sparse_arch(sparse)), dim=1)
-        crossed = self.inter_arch.crossnet(joined)
-        return (torch.sigmoid(self.over_arch.model(crossed)).squeeze(1),)
+        joined = torch.cat((self.dense_arch["model"](dense), *self.sparse_arch(sparse)), dim=1)
+        crossed = self.inter_arch["crossnet"](joined)
+        return (torch.sigmoid(self.over_arch["model"](crossed)).squeeze(1),)
 
 
 def convert_checkpoint(network: str, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

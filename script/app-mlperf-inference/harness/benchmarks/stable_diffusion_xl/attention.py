@@ -76,28 +76,20 @@ class _Gated(nn.Module):
         return values * functional.gelu(gate)
 
 
-class _Wide(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.net = nn.ModuleList([_Gated(width), nn.Identity(), nn.Linear(4 * width, width)])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net[2](self.net[0](x))
-
-
 class _TransformerBlock(nn.Module):
     def __init__(self, width: int, context: int, heads: int) -> None:
         super().__init__()
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
         self.attn1 = Attention(width, width, heads)
         self.attn2 = Attention(width, context, heads)
-        self.ff = _Wide(width)
+        wide = nn.Sequential(_Gated(width), nn.Identity(), nn.Linear(4 * width, width))
+        self.ff = nn.ModuleDict({"net": wide})
 
     def forward(self, x: Tensor, context: Tensor) -> Tensor:
         normal = self.norm1(x)
         x = x + self.attn1(normal, normal)
         x = x + self.attn2(self.norm2(x), context)
-        return x + self.ff(self.norm3(x))
+        return x + self.ff["net"](self.norm3(x))
 
 
 class Transformer(nn.Module):
