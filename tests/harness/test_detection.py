@@ -10,6 +10,7 @@ from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
 from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
 from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding import detection as d  # noqa: E402
+from harness.decoding import ssd  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 
 NOTHING = d.Detections(np.zeros((0, 4), dtype=np.float32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64))
@@ -87,7 +88,8 @@ def test_the_full_networks_have_the_references_number_of_anchors(module, config,
 
 def test_anchors_have_the_references_values():
     # Printed by torchvision's AnchorGenerator and by the reference's anchor_generator.py and ssd_r34.py.
-    anchors = d.to_corners(retinanet.anchors_of(ModelFacts(config=FULL_RETINANET)))
+    pixels = retinanet.anchors_of(ModelFacts(config=FULL_RETINANET)) * np.float32(FULL_RETINANET["image_size"])
+    anchors = d.to_corners(pixels).round(3)
     assert anchors[0].tolist() == [-23, -11, 23, 11]
     assert anchors[9].tolist() == [-15, -11, 31, 11]  # the next place is 8 pixels to the right
     assert anchors[-1].tolist() == [397, 110, 971, 1258]  # places are 114 apart, not 128
@@ -101,7 +103,7 @@ def test_anchors_have_the_references_values():
 
 def test_at_most_200_candidates_of_a_class_come_to_suppression():
     labels = np.array([1, 2, 1, 1, 2, 3], dtype=np.int64)
-    assert ssd_resnet34.first_of_each(labels, 2).tolist() == [True, True, True, False, True, True]
+    assert ssd.first_of_each(labels, 2).tolist() == [True, True, True, False, True, True]
 
 
 def test_a_row_is_index_ymin_xmin_ymax_xmax_score_class_in_float32():

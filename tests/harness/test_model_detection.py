@@ -159,9 +159,8 @@ def test_a_network_that_claims_nothing_gives_empty_responses(name, made):
 def perfect_outputs(name, model, facts, boxes, kinds):
     """What a network must say to have found exactly these boxes."""
     module = MODULES[name]
-    anchors, unit = module.anchors_of(facts), np.float32(module.anchor_unit(facts))
     chosen = np.arange(len(boxes)) * 5
-    deltas = encode(boxes * unit, anchors[chosen], module.CODING)
+    deltas = encode(boxes, module.anchors_of(facts)[chosen], module.CODING)
     outputs = {spec.name: spec.zeros(1) for spec in model.network.outputs}
     if name == "retinanet":
         outputs["logits"][:] = -9.0
@@ -298,8 +297,7 @@ def test_fitting_lowers_the_loss_and_leaves_an_inference_network(name, tmp_path)
     facts = facts_of(name)
     model = MODULES[name].open_model(facts)
     recipe = fit_detection.fit_of(name)
-    anchors = MODULES[name].anchors_of(facts) / np.float32(MODULES[name].anchor_unit(facts))
-    grid = fit_detection.Grid(anchors, MODULES[name].CODING)
+    grid = fit_detection.Grid(MODULES[name].anchors_of(facts), MODULES[name].CODING)
     size = model.network.inputs[0].fixed_shape[1]
     images, targets = fit_detection.make_batch(model, grid, size, recipe, np.random.default_rng(9))
 

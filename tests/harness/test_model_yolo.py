@@ -114,7 +114,7 @@ def test_a_network_that_says_the_truth_scores_100_on_images_of_any_shape(tmp_pat
 
 
 def test_the_fit_and_the_network_mean_the_same_places():
-    anchors = yolo.anchors_of(ModelFacts(config=TINY))
+    anchors = yolo.anchors_of(ModelFacts(config=TINY)) * np.float32(TINY["image_size"])
     module = network.build("model", TINY)
     middles = (module.points * module.strides).numpy()
     assert np.allclose(anchors[:, :2], middles)

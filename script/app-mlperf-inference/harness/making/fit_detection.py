@@ -162,8 +162,7 @@ def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     recipe = fit_of(request.architecture)
     torch.manual_seed(request.seed)
     modules = build_modules(request)
-    anchors = file.anchors_of(facts) / np.float32(file.anchor_unit(facts))
-    fit(modules["model"], model, Grid(anchors, file.CODING), recipe, request.seed)
+    fit(modules["model"], model, Grid(file.anchors_of(facts), file.CODING), recipe, request.seed)
     score = fitting.score_of(model, modules, dataset, _SCORED_BATCH)
     facts_for_people = {
         "source": "fitted on synthetic pictures by harness.making.fit_detection",

@@ -130,14 +130,9 @@ def _anchors(image_size: int, grids: Sequence[int], sizes: Sequence[float]) -> F
 
 
 def anchors_of(facts: ModelFacts) -> Floats:
-    """Return the anchors of the configuration as centres in pixels; raises HarnessError."""
+    """Return the anchors of the configuration as centres, parts of the sides; raises HarnessError."""
     size = whole_number(facts, "image_size")
-    return _anchors(size, _grids(size), whole_numbers(facts, "anchor_sizes"))
-
-
-def anchor_unit(facts: ModelFacts) -> int:
-    """Return what the anchors are divided by to be parts of the image's sides."""
-    return whole_number(facts, "image_size")
+    return _anchors(size, _grids(size), whole_numbers(facts, "anchor_sizes")) / np.float32(size)
 
 
 def open_model(facts: ModelFacts) -> Detector:
@@ -147,7 +142,7 @@ def open_model(facts: ModelFacts) -> Detector:
         return _published()
     size, class_count = whole_number(facts, "image_size"), whole_number(facts, "class_count")
     most, grids = whole_number(facts, "candidates_per_level"), _grids(size)
-    anchors = anchors_of(facts)
+    anchors = _anchors(size, grids, whole_numbers(facts, "anchor_sizes"))
     count = sum(min(most, grid * grid * _ANCHORS_PER_PLACE * class_count) for grid in grids)
     outputs = (
         TensorSpec(name="logits", dtype="float32", shape=(count,)),

@@ -13,28 +13,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.decoding.detection import (
-    SSD_CODING,
-    Detections,
-    Floats,
-    best_first,
-    boxes_at,
-    decode,
-    suppress,
-)
+from harness.decoding.detection import SSD_CODING, Detections, Floats, boxes_at
 from harness.decoding.detector import Detector, is_published, refuse_published_weights, resized, whole_number
+from harness.decoding.ssd import Limits, open_ssd
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
 CODING = SSD_CODING
-_SCORE_LIMIT = 0.3  # score_threshold of models/ssd_mobilenet_v1.py
-_OVERLAP_LIMIT = 0.6  # nms_threshold
-_UNION_EPSILON = 1e-5  # box_iou in models/utils.py
+_LIMITS = Limits(
+    score=0.3,  # score_threshold of models/ssd_mobilenet_v1.py
+    overlap=0.6,  # nms_threshold
+    epsilon=1e-5,  # box_iou in models/utils.py
+)
 _PUBLISHED_SIZE = 300
 
 
@@ -47,25 +41,6 @@ def _prepare(image: npt.NDArray[np.uint8], size: int) -> Array:
 def _prepare_published(image: npt.NDArray[np.uint8]) -> Array:
     """Return uint8[300, 300, 3], RGB, rounded down as the reference does."""
     return resized(image, _PUBLISHED_SIZE).astype(np.uint8)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Anchored:
-    """Makes detections of what the network of this folder says about its anchors."""
-
-    anchors: Floats
-
-    def find(self, outputs: Tensors) -> Detections:
-        """Return what one image's scores [anchors, classes] and deltas [anchors, 4] say; class 0 is the background."""
-        scores = outputs["scores"].astype(np.float32)
-        anchors, labels = np.nonzero(scores[:, 1:] > _SCORE_LIMIT)
-        labels += 1
-        values = scores[anchors, labels]
-        order = best_first(values)
-        anchors, labels, values = anchors[order], labels[order], values[order]
-        boxes = decode(outputs["deltas"][anchors].astype(np.float32), self.anchors[anchors], CODING)
-        kept = suppress(boxes, labels, limit=_OVERLAP_LIMIT, epsilon=_UNION_EPSILON)
-        return Detections(boxes[kept], values[kept], labels[kept])
 
 
 def _find_published(outputs: Tensors) -> Detections:
@@ -118,27 +93,9 @@ def anchors_of(facts: ModelFacts) -> Floats:
     return _anchors([-(-size // stride) for stride in (16, 32, 64, 128, 256, 512)])
 
 
-def anchor_unit(facts: ModelFacts) -> int:
-    """Return what the anchors are divided by to be parts of the image's sides."""
-    return 1
-
-
 def open_model(facts: ModelFacts) -> Detector:
     """Return the model; raises HarnessError when model.json does not describe an SSD-MobileNet."""
     if is_published(facts):
         refuse_published_weights(facts, "ssd-mobilenet")
         return _published()
-    size, class_count, anchors = (
-        whole_number(facts, "image_size"),
-        whole_number(facts, "class_count"),
-        anchors_of(facts),
-    )
-    network = NetworkSpec(
-        name="model",
-        inputs=(TensorSpec(name="image", dtype="float32", shape=(3, size, size)),),
-        outputs=(
-            TensorSpec(name="scores", dtype="float32", shape=(len(anchors), class_count)),
-            TensorSpec(name="deltas", dtype="float32", shape=(len(anchors), 4)),
-        ),
-    )
-    return Detector(network=network, prepare=lambda image: _prepare(image, size), find=_Anchored(anchors).find)
+    return open_ssd(facts, anchors_of(facts), _LIMITS, _prepare)

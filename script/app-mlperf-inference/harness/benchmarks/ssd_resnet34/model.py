@@ -17,21 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.decoding.detection import (
-    SSD_CODING,
-    Detections,
-    Floats,
-    Integers,
-    best_first,
-    boxes_at,
-    decode,
-    suppress,
-)
+from harness.decoding.detection import SSD_CODING, Detections, Floats, boxes_at
 from harness.decoding.detector import (
     Detector,
     is_published,
@@ -40,15 +30,18 @@ from harness.decoding.detector import (
     whole_number,
     whole_numbers,
 )
+from harness.decoding.ssd import Limits, open_ssd
 from harness.errors import HarnessError
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
 CODING = SSD_CODING
-_SCORE_LIMIT = 0.05  # decode_single in models/ssd_r34.py
-_OVERLAP_LIMIT = float(np.nextafter(np.float32(0.5), np.float32(0)))  # boxes stay below 0.5, not at it
-_MOST_OF_CLASS = 200  # max_num: candidates of one class
-_MOST_DETECTIONS = 200  # max_output
+_LIMITS = Limits(
+    score=0.05,  # decode_single in models/ssd_r34.py
+    overlap=float(np.nextafter(np.float32(0.5), np.float32(0))),  # boxes stay below 0.5, not at it
+    most_of_class=200,  # max_num
+    most=200,  # max_output
+)
 _PUBLISHED_SIZE = 1200
 _PUBLISHED_SCORE_LIMIT = 0.5  # PostProcessCocoOnnx
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
@@ -61,36 +54,6 @@ def _prepare(image: npt.NDArray[np.uint8], size: int) -> Array:
     return np.ascontiguousarray(normalised.transpose(2, 0, 1))
 
 
-def first_of_each(labels: Integers, most: int) -> npt.NDArray[np.bool_]:
-    """Return True for the first `most` of every label."""
-    order = np.argsort(labels, kind="stable")
-    grouped = labels[order]
-    starts = np.searchsorted(grouped, grouped, side="left")
-    is_early = np.empty(len(labels), dtype=np.bool_)
-    is_early[order] = np.arange(len(labels)) - starts < most
-    return is_early
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Boxed:
-    """Makes detections of what the network of this folder says about its default boxes."""
-
-    anchors: Floats
-
-    def find(self, outputs: Tensors) -> Detections:
-        """Return what one image's scores [boxes, classes] and deltas [boxes, 4] say; class 0 is the background."""
-        scores = outputs["scores"].astype(np.float32)
-        anchors, labels = np.nonzero(scores[:, 1:] > _SCORE_LIMIT)
-        labels += 1
-        values = scores[anchors, labels]
-        order = best_first(values)
-        order = order[first_of_each(labels[order], _MOST_OF_CLASS)]
-        anchors, labels, values = anchors[order], labels[order], values[order]
-        boxes = decode(outputs["deltas"][anchors].astype(np.float32), self.anchors[anchors], CODING)
-        kept = suppress(boxes, labels, limit=_OVERLAP_LIMIT, most=_MOST_DETECTIONS)
-        return Detections(boxes[kept], values[kept], labels[kept])
-
-
 def _find_published(outputs: Tensors) -> Detections:
     """Return what bboxes [1, n, 4] (corners, 0..1), labels [1, n] and scores [1, n] of the published file say."""
     scores = outputs["scores"][0].astype(np.float32)
@@ -100,18 +63,15 @@ def _find_published(outputs: Tensors) -> Detections:
     return Detections(boxes, scores[:count], outputs["labels"][0, :count].astype(np.int64))
 
 
-def _image(size: int) -> tuple[TensorSpec, ...]:
-    return (TensorSpec(name="image", dtype="float32", shape=(3, size, size)),)
-
-
 def _published() -> Detector:
+    image = TensorSpec(name="image", dtype="float32", shape=(3, _PUBLISHED_SIZE, _PUBLISHED_SIZE))
     outputs = (
         TensorSpec(name="bboxes", dtype="float32", shape=("detections", 4)),
         TensorSpec(name="labels", dtype="int64", shape=("detections",)),
         TensorSpec(name="scores", dtype="float32", shape=("detections",)),
     )
     return Detector(
-        network=NetworkSpec(name="model", inputs=_image(_PUBLISHED_SIZE), outputs=outputs),
+        network=NetworkSpec(name="model", inputs=(image,), outputs=outputs),
         prepare=lambda image: _prepare(image, _PUBLISHED_SIZE),
         find=_find_published,
         is_batched=False,
@@ -158,28 +118,9 @@ def anchors_of(facts: ModelFacts) -> Floats:
     return _anchors(size, _grids(facts, size))
 
 
-def anchor_unit(facts: ModelFacts) -> int:
-    """Return what the default boxes are divided by to be parts of the image's sides."""
-    return 1
-
-
 def open_model(facts: ModelFacts) -> Detector:
     """Return the model; raises HarnessError when model.json does not describe an SSD-ResNet34."""
     if is_published(facts):
         refuse_published_weights(facts, "ssd-resnet34")
         return _published()
-    size, class_count, anchors = (
-        whole_number(facts, "image_size"),
-        whole_number(facts, "class_count"),
-        anchors_of(facts),
-    )
-    outputs = (
-        TensorSpec(name="scores", dtype="float32", shape=(len(anchors), class_count)),
-        TensorSpec(name="deltas", dtype="float32", shape=(len(anchors), 4)),
-    )
-    return Detector(
-        network=NetworkSpec(name="model", inputs=_image(size), outputs=outputs),
-        prepare=lambda image: _prepare(image, size),
-        find=_Boxed(anchors).find,
-        is_label_mapped=True,
-    )
+    return open_ssd(facts, anchors_of(facts), _LIMITS, _prepare, is_label_mapped=True)

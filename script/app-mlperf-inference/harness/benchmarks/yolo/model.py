@@ -93,7 +93,8 @@ class _Places:
 
 
 def anchors_of(facts: ModelFacts) -> Floats:
-    """Return the squares, as centres in pixels, that the fit takes for the network's places; raises HarnessError."""
+    """Return the squares, as centres in parts of the sides, that the fit takes for the network's places; raises
+    HarnessError."""
     size = whole_number(facts, "image_size")
     levels = []
     for stride, side in zip(_STRIDES, _VIRTUAL_SIDES, strict=True):
@@ -101,12 +102,7 @@ def anchors_of(facts: ModelFacts) -> Floats:
         y, x = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
         sides = np.full_like(x, side * stride)
         levels.append(np.stack((x, y, sides, sides), axis=1))
-    return np.concatenate(levels)
-
-
-def anchor_unit(facts: ModelFacts) -> int:
-    """Return what the anchors are divided by to be parts of the image's sides."""
-    return whole_number(facts, "image_size")
+    return np.concatenate(levels) / np.float32(size)
 
 
 def open_model(facts: ModelFacts) -> Detector:
