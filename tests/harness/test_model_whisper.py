@@ -102,7 +102,7 @@ def test_decoding_with_caches_gives_what_the_whole_text_gives_and_does_not_depen
     together = model.transcribe(calls, model.collate(samples))
     assert together == [model.transcribe(calls, model.collate([one]))[0] for one in samples]
     assert max(map(len, together)) <= 10  # of 14 positions the prompt has 4
-    _, prompt, _ = model._tokenizer()
+    _, prompt, _ = model._tokenizer
     clip = modules["encoder"](torch.from_numpy(model.collate(samples)["features"]))
     for row, tokens in enumerate(together):
         text = torch.tensor([[*prompt.tolist(), *tokens[:-1]]])

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness.errors import HarnessError
@@ -101,6 +102,19 @@ def parse_calibration(values: Any, source: str) -> CalibrationSource | None:
         wanted = "name and sha256 (texts) and is_official (true or false), or null"
         raise HarnessError(f"{source}: calibration cannot be used: {error!r}; allowed: {wanted}", _HINT) from error
     return CalibrationSource(name=name, sha256=sha256, is_official=is_official)
+
+
+def required_config(
+    facts: ModelFacts, keys: Iterable[str], recipe: str, otherwise: Mapping[str, Any] = MappingProxyType({})
+) -> Mapping[str, Any]:
+    """Return the network's configuration, `otherwise` where model.json gives none; raises HarnessError naming the keys
+    that it lacks. recipe: the last tag of the recipe that writes such a model.json."""
+    config = facts.config or otherwise
+    missing = [key for key in keys if key not in config]
+    if missing:
+        message = f"the model's config lacks {', '.join(missing)}"
+        raise HarnessError(message, f"give the model.json that get,ml-model,{recipe} writes")
+    return config
 
 
 def parse_model_facts(text: str, path: Path) -> ModelFacts:

@@ -7,6 +7,7 @@ A response is the new tokens as int32, the end token included where the engine g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -28,13 +29,10 @@ class TokenModel:
     def __init__(self, facts: ModelFacts, scorer: Scorer) -> None:
         self._facts = facts
         self._scorer = scorer
-        self._opened: Tokenizer | None = None
 
-    @property
+    @cached_property
     def _tokenizer(self) -> Tokenizer:
-        if self._opened is None:
-            self._opened = open_tokenizer(self._facts.folder)
-        return self._opened
+        return open_tokenizer(self._facts.folder)
 
     def prompts(self, raw: Sequence[Sample]) -> list[Prompt]:
         """Return the prompts of samples: with their tokens, and as text where the data set has it."""

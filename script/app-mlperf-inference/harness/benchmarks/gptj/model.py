@@ -12,6 +12,7 @@ the network's inputs and beam_search.py for the rules of the search.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,9 @@ import numpy.typing as npt
 
 from harness.benchmarks.gptj.beam_search import BeamSearch, SearchRules
 from harness.datasets.cnndm import Article, CnnDmDataset
-from harness.errors import HarnessError
 from harness.metrics import rouge
 from harness.metrics.score import Score
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, required_config
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 from harness.text.tokenizer import Tokenizer, open_tokenizer
 
@@ -82,15 +82,12 @@ class GptJ:
         self._end_token = int(config["eos_token_id"])
         heads = int(config["n_head"])
         self._cache_shape = (int(config["n_layer"]), heads, 1, int(config["n_embd"]) // heads)
-        self._opened_tokenizer: Tokenizer | None = None
 
-    @property
+    @cached_property
     def _tokenizer(self) -> Tokenizer:
-        if self._opened_tokenizer is None:
-            # transformers' decode did so by default when the reference was made (up to 4.x): ROUGE-1, 2 and L do not
-            # change by it, the number of characters does.
-            self._opened_tokenizer = open_tokenizer(self._facts.folder, is_cleaned=True)
-        return self._opened_tokenizer
+        # transformers' decode did so by default when the reference was made (up to 4.x): ROUGE-1, 2 and L do not change
+        # by it, the number of characters does.
+        return open_tokenizer(self._facts.folder, is_cleaned=True)
 
     def preprocess(self, raw: Sequence[Article]) -> Samples:
         """Return the tokens of each article's prompt, cut off after LONGEST_PROMPT."""
@@ -187,8 +184,5 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 def open_model(facts: ModelFacts) -> GptJ:
     """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
-    missing = [key for key in _SIZES if key not in facts.config]
-    if missing:
-        message = f"the model's config lacks {', '.join(missing)}"
-        raise HarnessError(message, "give the model.json that get,ml-model,gptj writes")
+    required_config(facts, _SIZES, "gptj")
     return GptJ(facts)

@@ -19,7 +19,7 @@ from harness.datasets.igbh import Graph, IgbhDataset, Integers, Papers
 from harness.errors import HarnessError
 from harness.metrics import top1
 from harness.metrics.score import Score
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, required_config
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 _FULL = {"feature_count": 1024, "class_count": 2983, "fan_out": [5, 10, 15]}
@@ -104,10 +104,4 @@ class Rgat:
 
 def open_model(facts: ModelFacts) -> Rgat:
     """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
-    config = facts.config or _FULL
-    missing = [key for key in _FULL if key not in config]
-    if missing:
-        raise HarnessError(
-            f"the model's config lacks {', '.join(missing)}", "give the model.json that get,ml-model,rgat writes"
-        )
-    return Rgat(config)
+    return Rgat(required_config(facts, _FULL, "rgat", _FULL))

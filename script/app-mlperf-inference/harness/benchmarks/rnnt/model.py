@@ -22,7 +22,7 @@ from harness.errors import HarnessError
 from harness.media import audio_features
 from harness.metrics import wer
 from harness.metrics.score import Score
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, required_config
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 
 IntArray = npt.NDArray[np.int64]
@@ -184,9 +184,4 @@ class Rnnt:
 
 def open_model(facts: ModelFacts) -> Rnnt:
     """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
-    config = facts.config or _OFFICIAL_SIZES
-    missing = [key for key in _OFFICIAL_SIZES if key not in config]
-    if missing:
-        message = f"the model's config lacks {', '.join(missing)}"
-        raise HarnessError(message, "give the model.json that get,ml-model,rnnt writes")
-    return Rnnt(config)
+    return Rnnt(required_config(facts, _OFFICIAL_SIZES, "rnnt", _OFFICIAL_SIZES))

@@ -8,6 +8,7 @@ mlcommons/inference (b66003e1 of 2026-08-20).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.datasets.coco2014 import CaptionSet, Prompt
 from harness.errors import HarnessError
 from harness.media.clip_tokens import ClipTokenizer, open_clip_tokenizer
 from harness.metrics.score import Score
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, required_config
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 
 NEGATIVE_PROMPT = "normal quality, low quality, worst quality, low res, blurry, nsfw, nude"
@@ -67,17 +68,15 @@ class StableDiffusionXl:
         self._scale = np.float32(first_scale(self._steps))
         pixels = self.networks[2].outputs[0].fixed_shape[1]
         self.response = TensorSpec(name="picture", dtype="uint8", shape=(pixels, pixels, 3))
-        self._opened: ClipTokenizer | None = None
 
+    @cached_property
     def _tokenizer(self) -> ClipTokenizer:
-        if self._opened is None:
-            self._opened = open_clip_tokenizer(self._facts.folder)
-        return self._opened
+        return open_clip_tokenizer(self._facts.folder)
 
     def preprocess(self, raw: Sequence[Prompt]) -> Samples:
         """Return the tokens of captions and negative prompt, and the noise; raises HarnessError for noise of another
         size than the model's."""
-        tokenizer, texts = self._tokenizer(), [NEGATIVE_PROMPT, *(prompt.caption for prompt in raw)]
+        tokenizer, texts = self._tokenizer, [NEGATIVE_PROMPT, *(prompt.caption for prompt in raw)]
         first, second = tokenizer.first(texts, self._positions), tokenizer.second(texts, self._positions)
         samples: list[Tensors] = []
         for number, prompt in enumerate(raw, start=1):
@@ -114,7 +113,7 @@ class StableDiffusionXl:
         """Return CLIP_SCORE and FID_SCORE as the official script's."""
         from harness.benchmarks.stable_diffusion_xl import pictures
 
-        return pictures.score(responses, dataset, self._tokenizer(), self.response.fixed_shape)
+        return pictures.score(responses, dataset, self._tokenizer, self.response.fixed_shape)
 
     def write_pictures(self, folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet) -> None:
         """Write the pictures of some samples, and what each shows, as reviewers of a submission want to see them."""
@@ -132,9 +131,4 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 def open_model(facts: ModelFacts) -> StableDiffusionXl:
     """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
-    config = facts.config or _FULL
-    missing = [key for key in _SIZES if key not in config]
-    if missing:
-        message = f"the model's config lacks {', '.join(missing)}"
-        raise HarnessError(message, "give the model.json that get,ml-model,stable-diffusion-xl writes")
-    return StableDiffusionXl(config, facts)
+    return StableDiffusionXl(required_config(facts, _SIZES, "stable-diffusion-xl", _FULL), facts)

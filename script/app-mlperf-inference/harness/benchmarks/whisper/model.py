@@ -9,6 +9,7 @@ reference_SUT.py, QSL.py and accuracy_eval.py in speech2text of mlcommons/infere
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from harness.errors import HarnessError
 from harness.media.whisper_features import log_mel
 from harness.metrics import wer_whisper
 from harness.metrics.score import Score
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, required_config
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec, TokenResponses
 from harness.text.tokenizer import Tokenizer, open_tokenizer
 
@@ -73,24 +74,22 @@ class Whisper:
         heads = int(config["heads"])
         self._cache_shape = (int(config["decoder_layers"]), heads, 1, int(config["d_model"]) // heads)
         self._most = min(MOST_TOKENS, int(config["position_count"]) - len(PROMPT))
-        self._opened: tuple[Tokenizer, IntArray, int] | None = None
 
+    @cached_property
     def _tokenizer(self) -> tuple[Tokenizer, IntArray, int]:
-        """Return the tokenizer, the prompt's tokens and the end token; raises HarnessError."""
-        if self._opened is None:
-            tokenizer = open_tokenizer(self._facts.folder)
-            found = [tokenizer.library_tokenizer.token_to_id(name) for name in (*PROMPT, END)]
-            if None in found:
-                raise HarnessError(
-                    f"the tokenizer in {self._facts.folder} has no {(*PROMPT, END)[found.index(None)]}",
-                    "give the folder with model.json that get,ml-model,whisper made",
-                )
-            self._opened = tokenizer, np.array(found[:-1], dtype=np.int64), int(found[-1])
-        return self._opened
+        """The tokenizer, the prompt's tokens and the end token; raises HarnessError."""
+        tokenizer = open_tokenizer(self._facts.folder)
+        found = [tokenizer.library_tokenizer.token_to_id(name) for name in (*PROMPT, END)]
+        if None in found:
+            raise HarnessError(
+                f"the tokenizer in {self._facts.folder} has no {(*PROMPT, END)[found.index(None)]}",
+                "give the folder with model.json that get,ml-model,whisper made",
+            )
+        return tokenizer, np.array(found[:-1], dtype=np.int64), int(found[-1])
 
     def preprocess(self, raw: Sequence[npt.NDArray[np.float32]]) -> Samples:
         """Return the waveforms as they are; the features are timed work."""
-        self._tokenizer()  # a missing file is told of before the run
+        _ = self._tokenizer  # a missing file is told of before the run
         return [{"waveform": waveform} for waveform in raw]
 
     def length(self, sample: Tensors) -> int:
@@ -104,14 +103,14 @@ class Whisper:
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Sequence[Array]:
         """Return the labels of each transcript, int64[characters], with the number of its tokens."""
-        tokenizer, _, end = self._tokenizer()
+        tokenizer, _, end = self._tokenizer
         tokens = self.transcribe(networks, inputs)
         texts = [tokenizer.library_tokenizer.decode([one for one in row if one != end]) for row in tokens]
         return TokenResponses([wer_whisper.labels_of(text) for text in texts], [len(row) for row in tokens])
 
     def transcribe(self, networks: Mapping[str, Infer], inputs: Tensors) -> list[list[int]]:
         """Return the new tokens of each sample, with the end token where it came."""
-        _, prompt, end = self._tokenizer()
+        _, prompt, end = self._tokenizer
         clip = networks["encoder"]({"features": inputs["features"]})
         count = len(inputs["features"])
         token: IntArray = np.tile(prompt, (count, 1))
@@ -147,9 +146,4 @@ def memory_bytes(facts: ModelFacts) -> int:
 
 def open_model(facts: ModelFacts) -> Whisper:
     """Return the model with the sizes that model.json gives; raises HarnessError naming those it lacks."""
-    config = facts.config or _FULL
-    missing = [key for key in _SIZES if key not in config]
-    if missing:
-        message = f"the model's config lacks {', '.join(missing)}"
-        raise HarnessError(message, "give the model.json that get,ml-model,whisper writes")
-    return Whisper(config, facts)
+    return Whisper(required_config(facts, _SIZES, "whisper", _FULL), facts)
