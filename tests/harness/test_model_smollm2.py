@@ -77,10 +77,17 @@ def test_the_common_beginning_of_two_answers(one, other, expected):
     assert common_prefix(np.array(one, dtype=np.int32), np.array(other, dtype=np.int32)) == expected
 
 
+def test_a_line_ends_at_a_newline_only(tmp_path):
+    """JSON may hold the other characters at which str.splitlines cuts."""
+    row = '{"messages": [], "text": "a\u2028b", "tokens": [1], "answer": [1]}\n'
+    (tmp_path / "samples.jsonl").write_text(row, encoding="utf-8")
+    assert smollm2_data.open_dataset(tmp_path).samples[0].text == "a\u2028b"
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("", "no prompt"),
+        ("", "no sample"),
         ("[]\n", "line 1"),
         ('{"messages": [], "text": "", "tokens": [], "answer": [1]}\n', "at least one"),
         ('{"messages": [], "text": "", "tokens": [1.5], "answer": [1]}\n', "whole numbers"),

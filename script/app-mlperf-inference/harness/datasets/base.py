@@ -11,11 +11,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from harness.errors import HarnessError
 
 FACTS_FILE = "dataset.json"
+Sample = TypeVar("Sample")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,29 @@ def listed_cases(folder: Path, key: str, hint: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not listed or not all(isinstance(case, str) for case in listed):
         raise HarnessError(f"{folder / FACTS_FILE}: {key} is {listed!r}; it should name the cases", hint)
     return tuple(listed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SamplesOfFile(Generic[Sample]):
+    """A data set that was read from one file and is in memory."""
+
+    path: Path
+    samples: tuple[Sample, ...]
+    facts: DatasetFacts
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.samples)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self.path,)
+
+    def load(self, indices: Sequence[int]) -> list[Sample]:
+        """Return the samples of `indices`, in that order."""
+        return [self.samples[index] for index in indices]
 
 
 class Dataset(Protocol):

@@ -8,12 +8,11 @@ The official list has the 13,368 articles of the validation part, in the data se
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import SamplesOfFile, read_facts
 from harness.errors import HarnessError
 
 ARTICLES_FILE = "cnn_eval.json"
@@ -30,32 +29,13 @@ class Article:
     summary: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CnnDmDataset:
-    """The articles, in memory (the official ones are 60 MB)."""
-
-    path: Path
-    articles: tuple[Article, ...]
-    facts: DatasetFacts
-
-    @property
-    def count(self) -> int:
-        """Number of articles."""
-        return len(self.articles)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The list of articles."""
-        return (self.path,)
+class CnnDmDataset(SamplesOfFile[Article]):
+    """The articles (the official ones are 60 MB)."""
 
     @property
     def summaries(self) -> tuple[str, ...]:
         """The summaries that people wrote, by index."""
-        return tuple(article.summary for article in self.articles)
-
-    def load(self, indices: Sequence[int]) -> list[Article]:
-        """Return the articles of `indices`, in that order."""
-        return [self.articles[index] for index in indices]
+        return tuple(article.summary for article in self.samples)
 
 
 def _article(entry: Any) -> Article:

@@ -11,18 +11,19 @@ reference may be absent; a sample has tokens or text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import FACTS_FILE, DatasetFacts, read_facts
+from harness.datasets.base import FACTS_FILE, SamplesOfFile, read_facts
 from harness.errors import HarnessError
 from harness.text.parts import SAMPLES_FILE
 
+Parsed = TypeVar("Parsed")
 _HINT = "make the data set again: cm run script --tags=get,dataset,mlperf-text,_<benchmark> --renew"
 
 
@@ -37,23 +38,8 @@ class Sample:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenisedDataset:
-    """The samples, in memory (13,368 of the longest official set are 60 MB)."""
-
-    path: Path
-    samples: tuple[Sample, ...]
-    facts: DatasetFacts
-
-    @property
-    def count(self) -> int:
-        """Number of samples."""
-        return len(self.samples)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The list of samples."""
-        return (self.path,)
+class TokenisedDataset(SamplesOfFile[Sample]):
+    """The samples (13,368 of the longest official set are 60 MB)."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -65,10 +51,6 @@ class TokenisedDataset:
         """The data set that each sample comes from, by index."""
         return tuple(sample.subset for sample in self.samples)
 
-    def load(self, indices: Sequence[int]) -> list[Sample]:
-        """Return the samples of `indices`, in that order."""
-        return [self.samples[index] for index in indices]
-
 
 def _sample(row: Any) -> Sample:
     """Return the sample of a parsed line; raises KeyError, TypeError, ValueError and OverflowError."""
@@ -78,34 +60,41 @@ def _sample(row: Any) -> Sample:
     ids = row.get("tokens")
     if ids is None and not text:
         raise ValueError("it has neither tokens nor a text")
-    tokens = None if ids is None else _tokens(ids)
+    tokens = None if ids is None else token_array(ids)
     return Sample(tokens=tokens, reference=reference, subset=subset, text=text, answer=answer)
 
 
-def _tokens(ids: Any) -> npt.NDArray[np.int32]:
+def token_array(ids: Any) -> npt.NDArray[np.int32]:
+    """Return the tokens of a parsed line; raises ValueError for anything but a list of them."""
     found = np.array(ids)
     if found.ndim != 1 or found.dtype.kind != "i" or not len(found) or not 0 <= found.min() <= found.max() < 2**31:
         raise ValueError("tokens must be a list of whole numbers from 0, at least one")
     return found.astype(np.int32)
 
 
-def _samples(path: Path) -> Iterator[Sample]:
+def _lines(path: Path, parse: Callable[[Any], Parsed], hint: str) -> Iterator[Parsed]:
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    yield _sample(json.loads(line))
+                    yield parse(json.loads(line))
                 except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                    raise HarnessError(f"line {number} of {path} cannot be used: {error!r}", _HINT) from error
+                    raise HarnessError(f"line {number} of {path} cannot be used: {error!r}", hint) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
+        raise HarnessError(f"cannot read {path}: {error}", hint) from error
+
+
+def samples_of_lines(path: Path, parse: Callable[[Any], Parsed], hint: str) -> tuple[Parsed, ...]:
+    """Return what `parse` makes of each line's JSON; raises HarnessError naming the first line that cannot be used."""
+    samples = tuple(_lines(path, parse, hint))
+    if not samples:
+        raise HarnessError(f"{path} holds no sample", hint)
+    return samples
 
 
 def open_dataset(folder: Path) -> TokenisedDataset:
     """Return the samples of `folder`; raises HarnessError naming the first line that cannot be used."""
     path = folder / SAMPLES_FILE
-    samples = tuple(_samples(path))
-    if not samples:
-        raise HarnessError(f"{path} holds no sample", _HINT)
+    samples = samples_of_lines(path, _sample, _HINT)
     described = folder if (folder / FACTS_FILE).is_file() else folder.parent  # a part's facts lie beside its folder
     return TokenisedDataset(path, samples, read_facts(described))
