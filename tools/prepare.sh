@@ -91,8 +91,19 @@ create_environment() {
   rm -rf "$folder"
   say "Cannot make a virtual environment with $python:"
   tail -n 5 "$folder.log" >&2
-  say "  hint: sudo apt-get install -y python3-venv"
+  say_hint "sudo apt-get install -y python3-venv"
   return 1
+}
+
+# say_hint TEXT: prints what to try after a failure: to free space where that is what lacks, else TEXT.
+say_hint() {
+  local free_mb
+  free_mb="$(($(stat -f -c '%a*%S' "$CHECKOUT") / 1000000))"
+  if [ "$free_mb" -lt 100 ]; then
+    say "  hint: only $free_mb MB are free for $CHECKOUT (df -h shows where there is more); then the same line again"
+  else
+    say "  hint: $1"
+  fi
 }
 
 # prepare_environment FOLDER REQUIREMENTS: the environment holds what the file asks for; done once per version of it. It
@@ -102,7 +113,11 @@ prepare_environment() {
   stamp="$folder/crowdperf-ready"
   wanted="$(cat "$CHECKOUT/requirements.txt" "$requirements" | cksum)"
   if is_ready "$folder" "$wanted"; then return 0; fi
-  exec 9>"$folder.lock"
+  if ! { exec 9>"$folder.lock"; } 2>/dev/null; then
+    say "$(id -un) cannot write into $CHECKOUT, where ./cm keeps its environment, cache and results."
+    say_hint "make a clone of your own: git clone $(printf '%q' "$CHECKOUT") crowdperf"
+    return 1
+  fi
   if command -v flock >/dev/null 2>&1; then flock 9; fi
   if is_ready "$folder" "$wanted"; then
     exec 9>&-
@@ -123,7 +138,11 @@ prepare_environment() {
     sed '/^torch==/d' "$requirements" >"$folder/requirements.txt"
     requirements="$folder/requirements.txt"
   fi
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || return 1
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || {
+    say "pip could not install what $requirements asks for; its message is above."
+    say_hint "without a network, or behind a proxy: docs/howto/get-crowdperf.md; then the same line again"
+    return 1
+  }
   printf '%s\n%s\n' "$wanted" "$("$folder/bin/python" --version)" >"$stamp.new" && mv "$stamp.new" "$stamp"
   exec 9>&-
 }

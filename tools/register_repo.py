@@ -72,4 +72,10 @@ def main(home: Path, checkout: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    try:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    except OSError as error:
+        sys.exit(
+            f"cannot set up the CM home {sys.argv[1]}: {error.strerror}: {error.filename}\n"
+            "  hint: ls -ld shows its owner, df -h whether the disk is full; then the same line again"
+        )

@@ -175,6 +175,29 @@ def test_without_ensurepip_and_pip_the_one_command_that_helps_is_told(
     assert not (checkout / ".venv").exists()
 
 
+def test_a_checkout_that_cannot_be_written_is_named_with_a_way_out(shell: Shell, checkout: Path) -> None:
+    (checkout / ".venv.lock").mkdir()  # as a checkout of somebody else refuses the file, root too
+    failed = shell("prepare_environment .venv requirements.txt")
+    assert failed.returncode == 1
+    assert f" cannot write into {checkout}, where ./cm keeps its environment" in failed.stderr
+    assert "hint: make a clone of your own: git clone " in failed.stderr and len(failed.stderr.splitlines()) == 2
+
+
+def test_packages_that_cannot_be_installed_are_no_finished_environment(prepared: Path, shell: Shell) -> None:
+    (prepared / "requirements.txt").write_text("no-such-package==1.0\n", encoding="utf-8")
+    failed = shell("prepare_environment .venv requirements.txt")
+    assert failed.returncode == 1
+    assert f"pip could not install what {prepared}/requirements.txt asks for" in failed.stderr
+    assert "hint: without a network, or behind a proxy: docs/howto/get-crowdperf.md" in failed.stderr
+    assert not (prepared / ".venv" / "crowdperf-ready").exists()
+
+
+def test_where_the_disk_is_full_the_hint_says_so(shell: Shell, checkout: Path) -> None:
+    told = shell("stat() { echo '3*1000000'; }; say_hint 'something else'").stderr
+    assert told.startswith(f"  hint: only 3 MB are free for {checkout} (df -h")
+    assert shell("stat() { echo '300*1000000'; }; say_hint 'something else'").stderr == "  hint: something else\n"
+
+
 def test_a_python_that_is_too_old_is_passed_over(shell: Shell, tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.mkdir()
@@ -224,6 +247,17 @@ def test_an_index_that_a_killed_start_left_is_removed_from_a_registered_home(tmp
     (tmp_path / "index.json").write_text(broken, encoding="utf-8")
     register(tmp_path, ROOT)
     assert not (tmp_path / "index.json").exists()
+
+
+def test_a_home_that_cannot_be_written_is_an_error_of_two_lines(tmp_path: Path) -> None:
+    (tmp_path / "repos").write_text("no folder", encoding="utf-8")
+    words = [sys.executable, str(ROOT / "tools" / "register_repo.py"), str(tmp_path), str(ROOT)]
+    failed = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(
+        f"cannot set up the CM home {tmp_path}: File exists: {tmp_path / 'repos'}\n  hint: "
+    )
+    assert len(failed.stderr.splitlines()) == 2
 
 
 def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -> None:
