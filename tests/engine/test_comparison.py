@@ -330,3 +330,9 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(tmp_path: Path, word
     paths = [str(tmp_path / word) for word in words]
     with pytest.raises(RequestError, match=expected):
         diff_action({"artifact": paths[0] if paths else "", "artifacts": paths[1:]})
+
+
+def test_a_folder_that_is_not_there_comes_with_the_command_that_lists_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as caught:
+        diff_action({"artifact": str(tmp_path / "a"), "artifacts": [str(tmp_path / "b")]})
+    assert caught.value.hint.startswith("cm run script --tags=show,mlperf,results ")

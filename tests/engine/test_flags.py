@@ -82,6 +82,17 @@ def test_tags_without_quotes_are_answered_with_the_line_that_works() -> None:
     assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
 
 
+def test_a_comment_that_a_shell_handed_over_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def never(_: object) -> dict[str, Any]:
+        raise AssertionError("carried out")
+
+    for words in (["#", "what", "has been"], ["a", "#", "--help"]):
+        i = {"action": "show", "automation": "cache", "artifact": words[0], "artifacts": words[1:], "out": "con"}
+        assert answer_cm(never, {**i, "help": True}, None)["return"] == 1
+        error = capsys.readouterr().err
+        assert "the words from # on came as arguments" in error and "setopt interactive_comments" in error
+
+
 @pytest.mark.parametrize("value", [True, ""])
 def test_a_version_without_a_value_is_refused(value: object) -> None:
     with pytest.raises(RequestError, match="--version_min has no value"):

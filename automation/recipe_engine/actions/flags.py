@@ -19,6 +19,7 @@ def checked(action: Action) -> Action:
     """The action on the console: with ``--help`` it says how to call it, and it refuses flags that it does not have."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
+        check_comment(i)
         if is_yes(i.get("help")) or is_yes(i.get("h")):
             from .help import action_help_action
 
@@ -27,6 +28,15 @@ def checked(action: Action) -> Action:
         return action(i)
 
     return act
+
+
+def check_comment(i: Mapping[str, Any]) -> None:
+    """Raises RequestError for a comment behind the command, as documents have it: zsh hands it over as words."""
+    if "#" in (i.get("artifact"), *(i.get("artifacts") or ())):
+        raise RequestError(
+            "the words from # on came as arguments: this shell takes no comments on its command line",
+            hint="leave them out; in zsh, setopt interactive_comments lets whole lines be pasted",
+        )
 
 
 def check_flags(i: Mapping[str, Any]) -> None:

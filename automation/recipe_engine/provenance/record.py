@@ -248,7 +248,8 @@ def find_results(folder: Path) -> tuple[ResultRecord, ...]:
         folder = folder.parent
     if not folder.is_dir():
         raise NothingFound(
-            f"{folder} is not a result folder: {'it is a file' if folder.exists() else 'it does not exist'}"
+            f"{folder} is not a result folder: {'it is a file' if folder.exists() else 'it does not exist'}",
+            hint="cm run script --tags=show,mlperf,results   # lists the results and their folders",
         )
     found = tuple(map(_read_record, sorted(_places(folder))))
     if not found:
