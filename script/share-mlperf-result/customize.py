@@ -6,13 +6,15 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
+import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from mlperf_results.serveraddress import server_parts, without_login
 from mlperf_results.userpaths import users_folder
 
 PREFIX = "CM_MLPERF_SHARE_"
+TOKEN_KEY = "CM_MLPERF_COLLECTOR_TOKEN"
 ANSWER_FILE = "tmp-share.json"
 SHOW = "hint: cm run script --tags=show,mlperf,results"
 FLAGS = ("dry_run", "yes", "with_events")
@@ -32,6 +34,22 @@ def newest_result(folder: Path) -> Path:
     return found[-1].parent
 
 
+def token_of(env: dict[str, Any]) -> str:
+    """What the program gets as the token: the file that holds it, from where the call was made, or itself.
+
+    Raises Refused.
+    """
+    given = str(env.get(TOKEN_KEY) or "").strip()
+    path = os.path.join(users_folder(env), os.path.expanduser(given)) if given else ""
+    if os.path.isfile(path):
+        return path
+    if "/" in given or given.endswith(".txt"):  # no token: it would be sent as one
+        raise Refused(
+            "--token is not a file here\nhint: --token=FILE, with the token that the collector's operator gave"
+        )
+    return given
+
+
 def words_of(env: dict[str, Any]) -> list[str]:
     """The words for the program. Raises Refused."""
     given = {
@@ -40,8 +58,8 @@ def words_of(env: dict[str, Any]) -> list[str]:
     }
     here = users_folder(env)
     collector, withdrawn = given["collector"], given["withdraw"]
-    if collector and (urlsplit(collector).scheme not in ("http", "https") or not urlsplit(collector).hostname):
-        raise Refused(f"--collector must be http://HOST:PORT or https://HOST, got {collector!r}")
+    if collector and server_parts(collector) is None:
+        raise Refused(f"--collector must be http://HOST:PORT or https://HOST, got {without_login(collector)!r}")
     if withdrawn and not collector:
         raise Refused("--withdraw needs the collector that has the result\nhint: --collector=http://HOST:PORT")
     if not withdrawn:
@@ -59,6 +77,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be; a run is planned first, so that nothing is installed for it then."""
     try:
         words_of(i["env"])
+        token_of(i["env"])
     except Refused as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0, "runs": []}
@@ -68,6 +87,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: the words for the program."""
     try:
         i["env"]["CM_TMP_SHARE_WORDS"] = "\n".join(words_of(i["env"]))
+        i["env"][TOKEN_KEY] = token_of(i["env"])
     except Refused as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}

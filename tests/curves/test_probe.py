@@ -32,7 +32,10 @@ def test_the_client_gets_the_url_without_the_call(given: str, expected: str) -> 
     assert root_of(given) == expected
 
 
-@pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://", "http://me:secret@host", "http://h/?k=1"])
+@pytest.mark.parametrize("given", [
+        "", "host:8000", "ftp://me:secret@host", "http://", "http://me:secret@host", "http://h/?k=1", "http://HOST:PORT",
+        "http://host:99999", "http://[::1",
+    ])  # fmt: skip
 def test_a_url_that_is_none_is_refused_without_repeating_a_password(given: str) -> None:
     with pytest.raises(ValueError, match="--url must") as caught:
         root_of(given)
@@ -63,6 +66,7 @@ def test_the_key_goes_into_the_header_and_a_missing_one_is_named(server: tuple[S
         ("empty", "no streamed token"),
         ("error", "broke the answer off"),
         ("json", "no streamed token"),
+        ("garbage", r"not of OpenAI's form: \{.choices.: 7\}"),
     ],
 )
 def test_what_would_spoil_a_curve_is_found_at_once(server: tuple[Stub, str], behaviour: str, words: str) -> None:
@@ -70,9 +74,18 @@ def test_what_would_spoil_a_curve_is_found_at_once(server: tuple[Stub, str], beh
         probe(f"{server[1]}/{behaviour}", MODEL)
 
 
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(server: tuple[Stub, str]) -> None:
+    for value in ("open sesame", "opensesame\r", "opens\u00e9same"):
+        with pytest.raises(ProbeError, match="MY_KEY holds no API key") as caught:
+            probe(server[1], MODEL, "MY_KEY", {"MY_KEY": value})
+        assert "open" not in str(caught.value)
+
+
 def test_no_server_is_said_with_the_address() -> None:
     with pytest.raises(ProbeError, match=r"no answer from http://127\.0\.0\.1:9.*start the server"):
         probe("http://127.0.0.1:9", MODEL)
+    with pytest.raises(ProbeError, match=r"no answer from http://a\.\.b"):
+        probe("http://a..b", MODEL)
 
 
 def test_another_name_in_the_answer_is_a_note(server: tuple[Stub, str]) -> None:

@@ -28,7 +28,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
     text = refusal(tmp_path, url="host:8000", model="gpt-oss-120", c_max="32", points="", offline="chosen",
                    dataset="absent.jsonl", tokenizer="", curve="../up", api_key_variable="MY KEY")  # fmt: skip
     for words in (
-        "--url must be like http://HOST:PORT",
+        "--url must be like http://HOST:8000",
         "'gpt-oss-120' is not a model",
         "C_max must be greater than 32, got 32",
         "unknown offline 'chosen'",

@@ -11,7 +11,7 @@ PREFIX = "CM_MLPERF_SHARE_"
 
 
 def _call(tmp_path: Path, **inputs: str) -> dict:
-    env = {f"{PREFIX}{name.upper()}": value for name, value in inputs.items()}
+    env = {f"{'CM_MLPERF_COLLECTOR_' if name == 'token' else PREFIX}{name.upper()}": inputs[name] for name in inputs}
     return {"env": {**env, "CM_TMP_CURRENT_PATH": str(tmp_path)}, "state": {}}
 
 
@@ -39,6 +39,10 @@ def test_the_newest_result_is_taken_and_words_stay_words(tmp_path: Path, results
     [
         ({"result": "elsewhere"}, "is not a result folder"),
         ({"collector": "127.0.0.1:8090"}, "--collector must be http"),
+        ({"collector": "http://HOST:PORT"}, "--collector must be http"),
+        ({"collector": "http://127.0.0.1:99999"}, "--collector must be http"),
+        ({"token": "token.txt"}, "--token is not a file here\nhint: --token=FILE"),
+        ({"token": "../token"}, "--token is not a file here"),
         ({"withdraw": "a1"}, "--withdraw needs the collector"),
         ({"alias": "a\n--yes"}, "holds a line break"),
     ],
@@ -47,6 +51,17 @@ def test_a_call_that_cannot_succeed_is_refused(tmp_path: Path, results: Path, in
     for hook in ("plan", "preprocess"):
         answer = getattr(load_recipe("share-mlperf-result"), hook)(_call(tmp_path, **inputs))
         assert answer["return"] == 1 and message in answer["error"]
+    assert results.is_dir()
+
+
+def test_a_file_with_the_token_is_found_from_where_the_call_was_made_and_a_token_stays(
+    tmp_path: Path, results: Path
+) -> None:
+    (tmp_path / "token.txt").write_text("word")
+    for given, expected in (("token.txt", str(tmp_path / "token.txt")), ("k" * 300, "k" * 300), ("", "")):
+        i = _call(tmp_path, token=given)
+        assert load_recipe("share-mlperf-result").preprocess(i) == {"return": 0}
+        assert i["env"]["CM_MLPERF_COLLECTOR_TOKEN"] == expected
     assert results.is_dir()
 
 

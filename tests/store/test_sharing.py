@@ -139,6 +139,34 @@ def test_what_a_collector_refuses_stays_with_the_reason(
     assert message in (folder / "share" / "not-sent.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfsecret-word\r\n",
+        "upload secret-word\nmoderation other\n".encode("utf-16"),
+        b"caf\xc3\xa9-word",
+        None,
+    ],
+)
+def test_a_token_of_other_programs_is_read_or_refused_without_being_shown(
+    folder: Path, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    given = "secret-word " + "k" * 300  # longer than a file's name can be
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+        given = str(tmp_path / "token")
+    monkeypatch.setenv("CM_MLPERF_COLLECTOR_TOKEN", given)
+    collector.answers[:] = [(201, {"id": "a1", "url": "/r/a1"}, {})]
+    code = main([f"--result={folder}", f"--collector={collector.url}", "--yes"])
+    shown = capsys.readouterr()
+    assert "word" not in shown.out + shown.err
+    if content is not None and content.startswith(b"\xef"):
+        assert code == 0 and collector.requests[-1][2]["Authorization"] == "Bearer secret-word"
+    else:
+        assert code == 1 and "--token must be a token without blanks" in shown.err
+
+
 def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"--result={folder}", "--collector=http://127.0.0.1:1", "--yes"]) == 1
     assert "does not answer" in capsys.readouterr().err
@@ -184,7 +212,8 @@ def test_a_withdrawal_is_signed_by_the_same_key(
 
 
 @pytest.mark.parametrize(
-    "address", ["", "ftp://x", "http://", "http://user:pass@x/", "http://x/?a=b", "file:///etc/passwd", "x:8090"]
+    "address",
+    ["", "ftp://x", "http://", "http://user:pass@x/", "http://x/?a=b", "file:///etc/passwd", "x:8090", "http://x:PORT"],
 )
 def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(NotShared, match="--collector must be"):

@@ -27,12 +27,13 @@ from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from mlperf_curves.samples import SAMPLES
 from mlperf_results.honestpaths import HOME, RESULT, Places
 from mlperf_results.names import printable
 from mlperf_results.privacy import known_here
+from mlperf_results.serveraddress import server_parts, without_login
 from mlperf_results.wholefile import write_bytes_whole, write_whole
 
 from results_store.bundle import Bundle, NothingToShare, make_bundle, make_curve_bundle, read_bundle
@@ -90,9 +91,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def collector_address(text: str) -> str:
     """Return the address of a collector, with a slash at its end. Raises NotShared for another form."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise NotShared(f"--collector must be http://HOST:PORT or https://HOST, got {text!r}")
+    parts = server_parts(text)
+    if parts is None or parts.query or parts.fragment or parts.username:
+        raise NotShared(f"--collector must be http://HOST:PORT or https://HOST, got {without_login(text)!r}")
     return text.rstrip("/") + "/"
 
 
@@ -105,10 +106,10 @@ def _token_in(text: str) -> str:
 
 def _token(environ: Mapping[str, str], collector: str) -> str:
     given = environ.get(TOKEN_VARIABLE, "").strip() or known_token(collector, environ)
-    path = Path(given).expanduser()
-    if given and len(given) < _LONGEST_TOKEN and path.is_file():
-        given = _token_in(path.read_text(encoding="utf-8")[:_LONGEST_TOKEN])
-    if any(not letter.isprintable() or letter == " " for letter in given):
+    path = os.path.expanduser(given)
+    if os.path.isfile(path):  # Path.is_file raises, with the name, where a long token is none
+        given = _token_in(Path(path).read_bytes()[:_LONGEST_TOKEN].decode("utf-8-sig", "replace"))
+    if re.search(r"[^\x21-\x7e]", given):
         raise NotShared("--token must be a token without blanks, or a file that holds one")
     return given
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from mlperf_results.eventstream import DONE, EventStream, StreamError
 from mlperf_results.names import printable
+from mlperf_results.serveraddress import server_parts, without_login
 
 CALL = "/v1/chat/completions"
 _WAIT_S = 20.0
@@ -42,9 +44,9 @@ class Probed:
 
 def root_of(url: str) -> str:
     """Return the URL as the client wants it, without /v1; raises ValueError for one that is not http."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"--url must be like http://HOST:PORT, got {url!r}")
+    parts = server_parts(url)
+    if parts is None:
+        raise ValueError(f"--url must be like http://HOST:8000, got {without_login(url)!r}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("--url must have no user name, password or query; give an API key with --api_key_variable")
     return url.rstrip("/").removesuffix(CALL).removesuffix("/v1").rstrip("/")
@@ -93,12 +95,17 @@ def probe(url: str, model: str, key_variable: str = "", environment: Mapping[str
     if key_variable:
         if not environment.get(key_variable):
             raise ProbeError(f"the environment variable {key_variable} of --api_key_variable is not set")
+        if re.search(r"[^\x21-\x7e]", environment[key_variable]):  # not shown: http.client would repeat the key
+            raise ProbeError(
+                f"the environment variable {key_variable} holds no API key: allowed are printable ASCII characters "
+                "without spaces and line ends; copy the key again"
+            )
         headers["Authorization"] = f"Bearer {environment[key_variable]}"
     began_s = time.monotonic()
     try:
         connection.request("POST", parts.path + CALL, json.dumps(body), headers)
         answer = _read(connection.getresponse(), began_s + _WAIT_S)
-    except (OSError, http.client.HTTPException, StreamError) as error:
+    except (OSError, http.client.HTTPException, StreamError, UnicodeError) as error:
         raise ProbeError(
             f"no answer from {url}{CALL}: {printable(str(error)) or type(error).__name__}; start the server, "
             "wait until it has loaded its model, and check host and port"
@@ -116,13 +123,20 @@ def _read(response: http.client.HTTPResponse, until_s: float) -> _Answer:
         raise ProbeError(f"the server answers {response.status} {response.reason}: {said}; {advice}")
     stream, answer = EventStream(_MOST_BYTES), _Answer()
     while received := response.read1(65536):
-        for event in stream.feed(received):
-            answer.take(event)
+        _take_all(answer, stream.feed(received))
         if time.monotonic() > until_s:
             raise ProbeError(f"the answer of at most {_TOKENS} tokens was not complete after {_WAIT_S:g} s")
-    for event in stream.end():
-        answer.take(event)
+    _take_all(answer, stream.end())
     return answer
+
+
+def _take_all(answer: _Answer, events: list[Any]) -> None:
+    for event in events:
+        try:
+            answer.take(event)
+        except (TypeError, AttributeError):
+            shown = printable(json.dumps(event)[:_SHOWN])
+            raise ProbeError(f"an event of the stream is not of OpenAI's form: {shown}") from None
 
 
 def _judged(answer: _Answer, model: str, began_s: float) -> Probed:

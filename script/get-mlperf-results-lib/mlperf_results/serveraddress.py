@@ -1,0 +1,20 @@
+"""Reads the address of a server as a user gives it: http or https, a host, a port where it has one. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+
+def server_parts(url: str) -> SplitResult | None:
+    """Return the parts of a server's address; None where scheme, host or port are not those of one."""
+    try:
+        parts = urlsplit(url)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is not a number or above 65535, an IPv6 address without its bracket
+        return None
+    return parts if is_server else None
+
+
+def without_login(url: str) -> str:
+    """Return an address for a message: without what may be a user and a password."""
+    return url.rpartition("@")[2]
