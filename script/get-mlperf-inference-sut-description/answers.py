@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from mlperf_results.textdocuments import json_for_yaml, utf8_text, yaml_mapping
 from mlperf_results.wholefile import write_whole
 
 from .description import Fact
@@ -37,11 +37,10 @@ def _env_key(key: str) -> str:
 def from_file(path: Path) -> dict[str, Fact]:
     """The answers in a YAML or JSON file; empty values are open questions. Raises AnswersError."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise AnswersError(f"--system_facts={path.name} cannot be read: {error}") from error
-    if not isinstance(content, Mapping):
-        raise AnswersError(f"--system_facts={path.name} should map keys to values, found {type(content).__name__}")
+        content = yaml_mapping(json_for_yaml(utf8_text(path.read_bytes())))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise AnswersError(f"--system_facts={path} cannot be read: {reason}; it maps keys to values") from error
     return _checked_all(content, f"--system_facts={path.name}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from mlperf_results.names import unknown_text
 from mlperf_results.privacy import find_leaks
 
 ALLOWED: Mapping[str, tuple[str, ...]] = {
@@ -74,9 +75,9 @@ def checked(key: str, value: object) -> str:
     """The answer as a description holds it. Raises BadAnswer for an unknown key, a filler, a secret, or a value not
     allowed."""
     if key not in QUESTIONS:
-        raise BadAnswer(f"{key} is no key of a system description; allowed: {', '.join(QUESTIONS)}")
+        raise BadAnswer(unknown_text("key of a system description", key, tuple(QUESTIONS)))
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise BadAnswer(f"{key}: one text or number is wanted, found {value!r}")
+        raise BadAnswer(f"{key}: one text or number is wanted, found {value!r}; put a text in quotes")
     text = " ".join(str(value).split())
     leaks = find_leaks(text)
     if leaks:  # said without the value: answers are remembered, and end up in a submission

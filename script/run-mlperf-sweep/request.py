@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import printable
+from mlperf_results.textdocuments import utf8_text
 from mlperf_sweeps.choice import Choice, parse_where
 from mlperf_sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
 from mlperf_sweeps.executor import Executor
@@ -16,6 +17,7 @@ from mlperf_sweeps.executors import FALSE, KIND, LOCAL, TRUE, Say, make_executor
 from mlperf_sweeps.expand import Expansion, expand
 from mlperf_sweeps.folder import SweepFolder
 from mlperf_sweeps.planning import Program
+from mlperf_sweeps.secretsfile import WrongSecrets, read_secrets
 from mlperf_sweeps.sweep import RERUN_VALUES, Conduct
 
 from . import recipes
@@ -82,9 +84,9 @@ def _read_file(given: str, here: Path) -> tuple[str, str, str]:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise SweepError([Problem(0, f"{path.name} is larger than {LARGEST_BYTES:,} bytes")])
-        return path.read_text(encoding="utf-8"), path.name, selector
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        return utf8_text(path.read_bytes()), path.name, selector
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise SweepError([Problem(0, f"--file: {printable(str(path))} cannot be read: {reason}")]) from None
 
 
@@ -111,6 +113,16 @@ def _conduct(given: Mapping[str, str], settings: Mapping[str, str], problems: li
     )
 
 
+def _secrets_problems(settings: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with the file of secrets; each point would fail for it, one after another."""
+    text = settings.get("secrets", "")
+    try:
+        read_secrets(Path(text).expanduser().absolute() if text else None)
+    except (WrongSecrets, OSError) as error:
+        return [Problem(0, f"--secrets: {printable(str(error))}")]
+    return []
+
+
 def read_call(i: Mapping[str, Any], say: Say) -> Call:
     """The checked call. Raises SweepError with every problem."""
     env, given = i["env"], _given(i["env"], i["meta"]["input_mapping"])
@@ -120,7 +132,7 @@ def read_call(i: Mapping[str, Any], say: Say) -> Call:
     asked = {RENAMED.get(key, key): value for key, value in given.items() if RENAMED.get(key, key) in setting_names()}
     settings, problems = settings_of(definition, asked)
     executor, wrong = (None, []) if problems else make_executor(settings, say)
-    problems += wrong
+    problems += [*wrong, *_secrets_problems(settings)]
     conduct = _conduct(given, settings, problems)
     for flag in ("adr", "add_deps_recursive", "env"):
         if i["input"].get(flag):

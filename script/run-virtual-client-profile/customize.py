@@ -22,6 +22,7 @@ from mlperf_metrics.commandline import parse_list
 from mlperf_metrics.found import architecture, session_of
 from mlperf_results.names import printable_lines
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.textdocuments import utf8_text
 from mlperf_results.userpaths import given_path, users_folder
 
 from . import overlays, running, statefile
@@ -53,11 +54,12 @@ def read_profile(text: str, here: Path) -> Profile:
         try:
             if path.stat().st_size > LARGEST_BYTES:
                 raise ProfileError([f"{path.name}: larger than {LARGEST_BYTES:,} bytes"])
-            profiles.append(parse_profile(path.read_bytes().decode("utf-8-sig"), path.name))
+            profiles.append(parse_profile(utf8_text(path.read_bytes()), path.name))
         except ProfileError as error:
             problems += error.problems
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"--profile: {path} cannot be read ({error})")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            problems.append(f"--profile: {path} cannot be read: {reason}")
     if problems or not profiles:
         raise ProfileError(problems or ["--profile is missing"])
     return reduce(merged, profiles)

@@ -89,7 +89,7 @@ def test_a_remark_is_added_to_the_notes_once() -> None:
         ("status", "sold", "allowed: available; preview; rdi"),
         ("system_type", "phone", "allowed: datacenter"),
         ("accelerators_per_node", "N/A", "no whole number"),
-        ("colour", "red", "is no key"),
+        ("coling", "air", r"did you mean cooling\?.*known: division, submitter"),
         ("cooling", ["air"], "one text or number"),
         ("cooling", True, "one text or number"),
     ],
@@ -112,14 +112,28 @@ def test_the_file_of_questions_can_be_filled_in_and_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("- a\n", "should map keys"), ("a: [\n", "cannot be read"), ("cooling: TBD\ncolour: red\n", "colour")],
+    ("content", "words"),
+    [
+        (b"- a\n", "a YAML list, not a mapping"),
+        (b"", "nothing, not a mapping"),
+        (b"cooling: air\na: b: c\n", "facts.yaml cannot be read: no YAML .line 2: "),
+        (b"cooling: air\nhost_networking: f\xfcnf\n", "no UTF-8 text .byte 0xfc in line 2.; save it as UTF-8"),
+        (b"cooling: TBD\ncolour: red\n", "colour"),
+        (b"cooling: no\n", "found False; put a text in quotes"),
+    ],
 )
-def test_a_bad_file_of_facts_is_refused_with_every_reason(tmp_path: Path, text: str, words: str) -> None:
+def test_a_bad_file_of_facts_is_refused_with_every_reason(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "facts.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(content)
     with pytest.raises(answers.AnswersError, match=words):
         answers.from_file(path)
+
+
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbfcooling: air\r\n", b'{\n\t"cooling": "air"\n}\n'])
+def test_facts_are_read_with_a_byte_order_mark_and_as_json_with_tabs(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "facts.yaml"
+    path.write_bytes(content)
+    assert answers.from_file(path)["cooling"].value == "air"
 
 
 def test_a_person_is_asked_until_an_answer_is_allowed_and_may_leave_one_open() -> None:

@@ -15,6 +15,21 @@ _MOST_NODES = 10_000
 """Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
 
 
+def utf8_text(content: bytes) -> str:
+    """Return the text in the bytes of a file, without a byte order mark; raises ValueError with words for people."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{content[error.start]:02x} in line {line}"
+        raise ValueError(f"no UTF-8 text ({found}); save it as UTF-8") from None
+
+
+def json_for_yaml(text: str) -> str:
+    """Return a text for a reader of YAML: JSON may be indented by tabs, which YAML is not, and strings have none."""
+    return text.replace("\t", " ") if text.lstrip().startswith("{") else text
+
+
 def parse_json(text: str) -> Json:
     """Return the JSON in a text; raises ValueError with words for people for anything else."""
     try:
@@ -56,9 +71,12 @@ def yaml_mapping(text: str) -> Mapping[str, Json]:
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(f"no YAML ({' '.join(str(error).split())[:120]})") from None
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        words = f"line {mark.line + 1}: {problem}" if mark and problem else " ".join(str(error).split())[:120]
+        raise ValueError(f"no YAML ({words})") from None
     if not isinstance(value, dict):
-        raise ValueError(f"a YAML {type(value).__name__}, not a mapping")
+        found = "nothing" if value is None else f"a YAML {type(value).__name__}"
+        raise ValueError(f"{found}, not a mapping")
     if not _is_small(value):
         raise ValueError(f"more than {_MOST_NODES} values, with those that aliases repeat")
     return value

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import yaml
+from mlperf_results.textdocuments import json_for_yaml
 
 FORMAT = 1
 DEFAULT_RECIPE = "run,mlperf,inference"
@@ -106,7 +107,7 @@ class Definition:
 def parse_definition(text: str, source: str) -> Definition:
     """The definition in the text of a file called ``source``. Raises SweepError where nothing can be read."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(json_for_yaml(text), Loader=yaml.SafeLoader)
         is_huge = root is not None and _is_huge(root)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, cast
 from mlperf_sweeps import attempts, surroundings
 from mlperf_sweeps.attempts import HEARTBEAT_S, MARKER, read_json, utc_now, write_json
 from mlperf_sweeps.folder import PointFile, PointFolder
+from mlperf_sweeps.secretsfile import WrongSecrets, read_secrets
 
 DONE, FAILED, INVALID, TRY_AGAIN, WRONG = 0, 1, 2, 75, 78
 CODES = {"done": DONE, "failed": FAILED, "invalid": INVALID, "interrupted": TRY_AGAIN, "cancelled": TRY_AGAIN}
@@ -131,18 +132,11 @@ def read_point(point: PointFolder) -> PointFile:
     return cast(PointFile, content)
 
 
-def read_secrets(path: Path | None) -> dict[str, str]:
-    """The variables of a file of secrets. Raises WrongPoint where others may read it."""
-    if path is None:
-        return {}
-    if not path.is_file() or path.stat().st_mode & 0o077 or path.stat().st_uid != os.getuid():
-        raise WrongPoint(f"{path} must be a file of yours with mode 0600; try: chmod 600 {path}")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {name.strip(): value for name, mark, value in (line.partition("=") for line in lines) if mark}
-
-
 def attempt(point: PointFolder, options: Options) -> int:
-    """Makes one attempt, unless the point is done or under way; returns the wrapper's exit code. Raises WrongPoint."""
+    """Makes one attempt, unless the point is done or under way; returns the wrapper's exit code.
+
+    Raises WrongPoint, WrongSecrets, OSError.
+    """
     what = read_point(point)
     done = read_json(point.done_file)
     if done is not None and not attempts.damage(point.path, done):
@@ -340,6 +334,6 @@ def main(words: Sequence[str] | None = None) -> int:
     """Reads the command line, makes the attempt; returns the exit code."""
     try:
         return attempt(*_read(sys.argv[1:] if words is None else words))
-    except (OSError, WrongPoint) as error:
+    except (OSError, WrongPoint, WrongSecrets) as error:
         print(f"not a point that can be run: {error}", file=sys.stderr)
         return WRONG

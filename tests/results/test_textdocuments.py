@@ -1,0 +1,33 @@
+"""Texts from elsewhere: what is wrong is said in words, with the line; what other programs write is read."""
+
+from __future__ import annotations
+
+import pytest
+from mlperf_results.textdocuments import json_for_yaml, utf8_text, yaml_mapping
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text_and_another_encoding_is_named_with_its_line() -> None:
+    assert utf8_text("\ufeffé\n".encode()) == "é\n"
+    with pytest.raises(ValueError, match=r"no UTF-8 text \(byte 0xfc in line 3\); save it as UTF-8"):
+        utf8_text("a\nb\nfür".encode("latin-1"))
+    with pytest.raises(ValueError, match="byte 0xff in line 1"):
+        utf8_text("a: 1".encode("utf-16"))
+
+
+def test_json_with_tabs_is_read_as_yaml_and_yaml_is_left_alone() -> None:
+    assert yaml_mapping(json_for_yaml('\n{\n\t"a":\t"b\\tc"\n}')) == {"a": "b\tc"}
+    assert json_for_yaml("a:\t1") == "a:\t1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\nb: c: d\n", r"no YAML \(line 2: mapping values are not allowed here\)"),
+        ("a: [1\nb: 2\n", r"no YAML \(line 2: "),
+        ("", "^nothing, not a mapping"),
+        ("- a", "^a YAML list, not a mapping"),
+    ],
+)
+def test_what_is_no_mapping_is_said_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        yaml_mapping(text)
