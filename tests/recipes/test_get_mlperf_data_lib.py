@@ -229,10 +229,24 @@ def test_a_model_that_was_changed_cut_or_lost_is_an_error_naming_all(inside):
     assert "hint: " in error
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 2, "files": {"model": {"file": "a"}}}'])
-def test_a_damaged_model_json_is_an_error(inside, text):
-    write(inside, a="weights", model__json=text)
-    assert "cannot be used" in answers.model_answer({}, inside)["error"]
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "line 1 column 2"),
+        (b"[]", 'must be a JSON object with "format": 1'),
+        (b'{"format": 2, "files": {"model": {"file": "a"}}}', 'must be a JSON object with "format": 1'),
+        (b'{"format": 1}', "files must be like"),
+        (b'{"format": 1, "files": [1]}', "files must be like"),
+        (b'{"format": 1, "files": {"model": "a"}}', "files must be like"),
+        (b'{"format": 1, "source": "f\xfcr mich", "files": {"model": {"file": "a"}}}', "can't decode byte 0xfc"),
+    ],
+)
+def test_a_damaged_model_json_is_an_error_that_says_what_is_wrong_with_it(inside, content, words):
+    write(inside, a="weights")
+    (inside / "model.json").write_bytes(content)
+    error = answers.model_answer({}, inside)["error"]
+    assert f"{inside / 'model.json'} cannot be used: " in error
+    assert words in error and "hint: correct the file" in error and "Error(" not in error
 
 
 # --- the recipe ---

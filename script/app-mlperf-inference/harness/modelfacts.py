@@ -153,6 +153,7 @@ def read_model_facts(model_path: Path | None, model_info_path: Path | None) -> M
         return ModelFacts(folder=None if model_path is None else model_path.parent, files=files)
     try:
         text = model_info_path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise HarnessError(f"cannot read {model_info_path}: {error.strerror}", _HINT) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HarnessError(f"cannot read {model_info_path}: {reason}", _HINT) from error
     return parse_model_facts(text, model_info_path.absolute())

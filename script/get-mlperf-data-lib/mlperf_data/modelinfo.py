@@ -17,6 +17,7 @@ from mlperf_data.errors import DataError
 
 MODEL_INFO_FILE = "model.json"
 FORMAT = 1
+_HINT = "correct the file (docs/howto/run-a-benchmark.md shows one), or make the model again with --renew"
 OWN_MODEL_HINT = (
     "for a model of your own, give a folder with the file and a model.json that describes it: "
     "docs/howto/run-a-benchmark.md, 'Use your own data and models'"
@@ -79,19 +80,36 @@ class ModelInfo:
         return (*self.main.values(), *self.beside)
 
 
+def _rows(entry: Any) -> tuple[Any, ...]:
+    """The rows of a network's entry that name files: itself, and those of files with more weights."""
+    beside = entry.get("beside", []) if isinstance(entry, dict) else []
+    return (entry, *(beside if isinstance(beside, list) else [beside]))
+
+
+def _entries(values: Any) -> dict[str, dict[str, Any]]:
+    """The entry of each network in the content of a model.json. Raises ValueError with what is wrong."""
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ValueError(f'it must be a JSON object with "format": {FORMAT}')
+    entries = values.get("files")
+    is_right = isinstance(entries, dict) and all(
+        isinstance(row, dict) and isinstance(row.get("file"), str) for entry in entries.values() for row in _rows(entry)
+    )
+    if not isinstance(entries, dict) or not entries or not is_right:
+        raise ValueError('files must be like {"model": {"file": "NAME", "sha256": "..."}}')
+    return entries
+
+
 def read_model_info(folder: Path) -> ModelInfo:
     """Return what `folder`/model.json says, all its files being there with their checksums. Raises DataError."""
     path = folder / MODEL_INFO_FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        entries = {str(network): dict(entry) for network, entry in values["files"].items()}
-        if values["format"] != FORMAT or not entries:
-            raise ValueError(f"format {values['format']!r} with {len(entries)} files")
-        main = {network: folder / str(entry["file"]) for network, entry in entries.items()}
-        rows = [row for entry in entries.values() for row in (entry, *entry.get("beside", ()))]
-        checksums = [(folder / str(row["file"]), row.get("sha256")) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} cannot be used: {error!r}", "make the model again with --renew") from error
+        values = json.loads(path.read_bytes().decode("utf-8"))
+        entries = _entries(values)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{path} cannot be used: {reason}", _HINT) from error
+    main = {network: folder / entry["file"] for network, entry in entries.items()}
+    checksums = [(folder / row["file"], row.get("sha256")) for entry in entries.values() for row in _rows(entry)]
     problems = [problem for file, checksum in checksums if (problem := _problem(file, checksum))]
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
