@@ -15,7 +15,7 @@ from recipe_engine.rules.errors import StoreError
     ("code", "path", "message", "hint"),
     [
         (errno.ENOSPC, "/x/y", "cannot write /x/y: No space left on device", "cm gc cache -f"),
-        (errno.EDQUOT, "/x/y", "cannot write /x/y: Disk quota exceeded", "CROWDPERF_CACHE"),
+        (errno.EDQUOT, "/x/y", "cannot write /x/y: Disk quota exceeded", "or choose a folder on another disk"),
         (errno.ENOSPC, None, "cannot write standard output or a file: No space left on device", "cm gc cache"),
         (errno.EACCES, "/x/y", "cannot use /x/y: Permission denied; / belongs to ", "folder that you may write"),
         (errno.EROFS, "/x/y", "cannot use /x/y: Read-only file system", "CROWDPERF_CACHE"),
@@ -44,6 +44,8 @@ def test_in_a_cache_its_owner_is_named(tmp_path: Path) -> None:
     made = store_error(PermissionError(errno.EACCES, "Permission denied", str(tmp_path / ".locks" / "a.lock")))
     assert made.message.startswith(f"cannot write to the cache {tmp_path} of ")
     assert "choose a cache of your own: export CROWDPERF_CACHE=" in made.hint
+    full = store_error(OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "entry" / "file")))
+    assert "or choose a cache on another disk: export CROWDPERF_CACHE=" in full.hint
 
 
 def test_a_write_names_the_file_and_on_a_full_disk_the_size_that_it_needs() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mlperf_results.wholefile import copy_whole, link_or_copy, write_once
+from mlperf_results.wholefile import copy_whole, link_or_copy, write_once, write_whole
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
@@ -45,3 +47,19 @@ def test_a_copy_takes_the_place_of_a_file_and_leaves_nothing_beside_it(tmp_path:
         source.write_text(text, encoding="utf-8")
         copy_whole(source, target)
         assert [(path.name, path.read_text(encoding="utf-8")) for path in target.parent.iterdir()] == [("b", text)]
+
+
+def test_a_file_that_finds_no_room_is_named_and_its_beginning_removed(tmp_path: Path, monkeypatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, content: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fdopen(descriptor: int, mode: str) -> Full:
+        os.close(descriptor)
+        return Full()
+
+    monkeypatch.setattr("os.fdopen", fdopen)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_whole(tmp_path / "results.json", "{}")
+    assert caught.value.filename == str(tmp_path / "results.json")
+    assert list(tmp_path.iterdir()) == []

@@ -122,18 +122,24 @@ def _no_space(error: OSError, path: str) -> StoreError:
         free = f"; {size_text(facts.f_bavail * facts.f_frsize)} of {size_text(facts.f_blocks * facts.f_frsize)}"
         free += f" and {facts.f_favail} of {facts.f_files} inodes" if facts.f_files and not facts.f_favail else ""
         free += f" are free in {folder}"
+    hint = "cm gc cache --dry-run shows what can be removed, cm gc cache -f removes it; or choose "
+    other = f"a cache on another disk: {OTHER_CACHE}" if not path or _cache_of(folder) else "a folder on another disk"
     return StoreError(
         f"cannot write {path or 'standard output or a file'}{needed}: {error.strerror}{free if path else ''}",
-        hint="cm gc cache --dry-run shows what can be removed, cm gc cache -f removes it; or choose a cache on another "
-        f"disk: {OTHER_CACHE}",
+        hint=f"{hint}{other}",
     )
+
+
+def _cache_of(folder: Path) -> str:
+    """The cache that a folder lies in, empty where it lies in none."""
+    return next((str(place) for place in (folder, *folder.parents) if (place / CACHE_MARK).exists()), "")
 
 
 def _no_permission(error: OSError, path: str) -> StoreError:
     import stat  # here, because only failures need it
 
     folder = _existing_folder(path)
-    cache = next((str(place) for place in (folder, *folder.parents) if (place / CACHE_MARK).exists()), "")
+    cache = _cache_of(folder)
     reason = str(error.strerror)
     if error.errno != errno.EROFS:
         with contextlib.suppress(OSError):

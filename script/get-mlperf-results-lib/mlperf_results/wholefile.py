@@ -3,6 +3,7 @@ back."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,14 +21,20 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write `content` beside `path` and rename it; the folder is made. Raises OSError.
+    """Write `content` beside `path` and rename it; the folder is made. Raises OSError, which names the file.
 
     mode: the file's, less the process's umask; 0o600 for what nobody else may read.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(content)
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        error.filename = error.filename or str(path)  # a write that finds no room names no file
+        raise
     os.replace(unfinished, path)
 
 
