@@ -186,6 +186,7 @@ def make_schema() -> Schema:
                 "desc": {"type": "string", "description": "what it is, for the user"},
                 "default": {"description": "what counts when the input is not given; for the user, nothing sets it"},
                 "choices": {"type": "array", "description": "all values that make sense"},
+                "boolean": {**_ref("flag"), "description": "the values are yes and no, and other words for them"},
                 "refused": {"type": "object", "description": "values that people may expect, to what to do instead"},
                 "is_path": {**_ref("flag"), "description": "a relative path counts from the folder of the command"},
             },

@@ -632,6 +632,13 @@ INPUT: dict[str, Case] = {
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),
+    "boolean": Case(
+        {"boolean": True},
+        True,
+        told("--size=y is not one of its values (allowed: yes, no)"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "y"},
+    ),
     "refused": Case(
         {"choices": ["small"], "refused": {"huge": "nothing here is so large"}},
         True,

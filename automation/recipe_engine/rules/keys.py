@@ -163,7 +163,7 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
     "override": ["tags", "env", *_BOUNDS, *KINDS, "extra_cache_tags"],
     "docker": ["run", "real_run"],
     "extra_cache_tags_from_env": ["env", "prefix"],
-    "input_description": ["choices", "refused", "is_path", "desc", "default"],
+    "input_description": ["choices", "boolean", "refused", "is_path", "desc", "default"],
     "tests": ["run_inputs"],
     "tests.run_inputs": ["id", "env", "docker", "test-all-variations", "variations_list"],
 }
@@ -187,7 +187,7 @@ FOR_PEOPLE: Mapping[str, Mapping[str, str]] = {
         "default_gui": "settings of a graphical interface",
     },
     "input_description": {
-        **dict.fromkeys(("boolean", "sort"), "documentation"),
+        "sort": "documentation",
     },
 }
 """Keys that no run reads but people and other tools do, with what they are for."""

@@ -203,7 +203,15 @@ def _inputs(reader: Reader, key: str) -> dict[str, InputDescription]:
         name: {"desc": block} if isinstance(block, str) else block for name, block in reader.mapping(key).items()
     }
     blocks = Reader({key: described}, reader.path).blocks(key)
-    return {name: InputDescription(**block.fields(_INPUT)) for name, block in blocks.items()}
+    return {name: _input(block) for name, block in blocks.items()}
+
+
+def _input(block: Reader) -> InputDescription:
+    """One described input; of a ``boolean`` the choices are yes and no, for which other words count too."""
+    fields = block.fields(_INPUT)
+    if is_yes(block.source.get("boolean")):
+        fields["choices"] = fields.get("choices") or ("yes", "no")
+    return InputDescription(**fields)
 
 
 def _variation(name: str, block: Reader) -> Variation:
