@@ -20,6 +20,7 @@ from mlperf_sweeps.collecting import (
     sweep_csv,
     sweep_json,
 )
+from mlperf_sweeps.commands import under_way
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.page import page
 from mlperf_sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
@@ -134,3 +135,10 @@ def test_a_plan_counts_node_hours_and_points_by_axis() -> None:
 def test_points_of_an_earlier_file_are_kept_behind_those_of_this_one() -> None:
     assert [(each.id, each.is_wanted) for each in with_earlier([point(2)], [point(1), point(2)])] == [
         ("p2-r1", True), ("p1-r1", False)]  # fmt: skip
+
+
+def test_while_points_are_not_over_the_line_that_makes_them_is_named() -> None:
+    answer = under_way(FACTS, [row(1, 5.0, State.PLANNED)], 1)
+    assert answer["return"] == 3
+    assert answer["error"].startswith("not over yet: 1 point; about 60 s left\nhint: cm run <b>   # makes")
+    assert "hint" not in under_way(replace(FACTS, command=""), [row(1, 5.0, State.PLANNED)], 1)["error"]

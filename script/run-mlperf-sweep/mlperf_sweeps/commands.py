@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import printable_lines
+from mlperf_results.names import counted, printable_lines
 
-from mlperf_sweeps.collecting import summary_text, sweep_json
+from mlperf_sweeps.collecting import Facts, Row, summary_text, sweep_json
 from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import duration_text
@@ -50,8 +50,12 @@ def _states(report: Report) -> Mapping[str, State]:
         return states_without_queue(report.folder)
 
 
-def _under_way(count: int, left_s: float) -> str:
-    return f"{count} points are not over yet; about {duration_text(left_s)} left"
+def under_way(facts: Facts, waiting: Sequence[Row], at_once: int) -> Answer:
+    """CM's answer while points are not over: 3, and the line that makes what is missing."""
+    left = duration_text(remaining_s(waiting, at_once))
+    text = f"not over yet: {counted(len(waiting), 'point')}; about {left} left"
+    again = f"\nhint: {facts.command}   # makes what is missing, and leaves alone what is running"
+    return {"return": 3, "error": text + (again if facts.command else "")}
 
 
 def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
@@ -69,7 +73,7 @@ def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
         return {"return": 0}
     at_once = int(report.settings.get("max_parallel") or 1)
     waiting = [row for row in rows if row.status.state.value in ("planned", "submitted", "running")]
-    return {"return": 3, "error": _under_way(len(waiting), remaining_s(waiting, at_once))}
+    return under_way(report.facts, waiting, at_once)
 
 
 def cancel(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
@@ -104,4 +108,8 @@ def without_result(states: Mapping[str, str]) -> Answer:
         return {"return": 0}
     listed = "\n  ".join(f"{point}: {states[point]}" for point in missing[:10])
     more = f"\n  and {len(missing) - 10} more" if len(missing) > 10 else ""
-    return {"return": 2, "error": f"{len(missing)} of {len(states)} points have no valid result:\n  {listed}{more}"}
+    hint = (
+        "hint: points/ID/attempts/ has what each printed; the sweep's line with --rerun=failed,invalid makes them again"
+    )
+    text = f"{len(missing)} of {len(states)} points have no valid result:\n  {listed}{more}"
+    return {"return": 2, "error": f"{text}\n{hint}"}
