@@ -59,7 +59,10 @@ def words_of(env: dict[str, Any]) -> list[str]:
     here = users_folder(env)
     collector, withdrawn = given["collector"], given["withdraw"]
     if collector and server_parts(collector) is None:
-        raise Refused(f"--collector must be http://HOST:PORT or https://HOST, got {without_login(collector)!r}")
+        raise Refused(
+            f"--collector must be http://HOST:PORT or https://HOST, got {without_login(collector)!r}\n"
+            "hint: --collector=http://127.0.0.1:8090 is one that you started here; of others, ask the operator"
+        )
     if withdrawn and not collector:
         raise Refused("--withdraw needs the collector that has the result\nhint: --collector=http://HOST:PORT")
     if not withdrawn:
@@ -87,7 +90,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: the words for the program."""
     try:
         i["env"]["CM_TMP_SHARE_WORDS"] = "\n".join(words_of(i["env"]))
-        i["env"][TOKEN_KEY] = token_of(i["env"])
+        i["env"]["CM_TMP_SHARE_TOKEN"] = token_of(i["env"])  # a hook changes no env key of an input
     except Refused as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from recipe_loader import load_recipe
+from recipe_loader import RECIPES, load_recipe
 
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}, "recursion_spaces": " "}
+)
 PREFIX = "CM_MLPERF_SHARE_"
 
 
@@ -61,7 +65,7 @@ def test_a_file_with_the_token_is_found_from_where_the_call_was_made_and_a_token
     for given, expected in (("token.txt", str(tmp_path / "token.txt")), ("k" * 300, "k" * 300), ("", "")):
         i = _call(tmp_path, token=given)
         assert load_recipe("share-mlperf-result").preprocess(i) == {"return": 0}
-        assert i["env"]["CM_MLPERF_COLLECTOR_TOKEN"] == expected
+        assert i["env"]["CM_TMP_SHARE_TOKEN"] == expected
     assert results.is_dir()
 
 
@@ -78,3 +82,17 @@ def test_the_answer_becomes_state_or_the_error(tmp_path: Path, monkeypatch: pyte
     Path("tmp-share.json").write_text('{"error": "no"}')
     assert hooks.postprocess(i) == {"return": 1, "error": "no"}
     assert not Path("tmp-share.json").exists()
+
+
+@pytest.mark.parametrize("token", ["/here/token.txt", None])  # the engine exports no empty value
+def test_the_program_gets_the_token_of_the_hook_because_an_input_keeps_its_env(
+    tmp_path: Path, token: str | None
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/bash\nprintf "%s|" "$CM_MLPERF_COLLECTOR_TOKEN" > tmp-share.json\n')
+    python.chmod(0o755)
+    env = {"CM_MLPERF_COLLECTOR_TOKEN": "token.txt", **({} if token is None else {"CM_TMP_SHARE_TOKEN": token})}
+    env |= {"CM_MLPERF_RESULTS_SERVER_PYTHON": str(python), "CM_TMP_SHARE_WORDS": "--dry_run", "PATH": "/usr/bin:/bin"}
+    script = RECIPES / "share-mlperf-result" / "run.sh"
+    subprocess.run(["bash", str(script)], cwd=tmp_path, env=env, check=True, timeout=20)
+    assert (tmp_path / "tmp-share.json").read_text() == f"{token or ''}|"

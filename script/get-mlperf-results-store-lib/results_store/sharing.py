@@ -66,6 +66,11 @@ _HINTS = {
     429: "wait a little, then the same line again",
     503: "the collector has no room now; the same line again sends it later",
 }
+_WITHDRAWAL_HINTS = {
+    401: _HINTS[401],
+    403: "only the key that signed a result can withdraw it",
+    404: "the id is the last part of the result's address, https://HOST/r/ID",
+}
 
 
 class NotShared(Exception):
@@ -212,7 +217,9 @@ def _bundle_of(folder: Path, arguments: argparse.Namespace, key: SigningKey, sen
     """The bundle of a call's folder, or of a curve's. Raises NothingToShare, ValueError."""
     if (folder / OF_CALL[0]).is_file():
         if arguments.with_events:
-            raise NothingToShare("--with_events is for curves of MLPerf Endpoints; LoadGen's logs always go")
+            raise NothingToShare(
+                "--with_events is for curves of MLPerf Endpoints; LoadGen's logs always go\nhint: leave it away"
+            )
         return make_bundle(folder, key, arguments.alias, sender)
     return make_curve_bundle(folder, key, arguments.alias, sender, with_events=arguments.with_events)
 
@@ -260,7 +267,8 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
             raise NotShared(refusal_text(answer, _HINTS))
     except NotShared as error:
         write_whole(reason, f"{error}\n")
-        raise NotShared(f"{error}\nthe bundle stays in {path}") from None
+        why, mark, hint = str(error).partition("\nhint: ")
+        raise NotShared(f"{why}\nthe bundle stays in {path}{mark}{hint}") from None
     reason.unlink(missing_ok=True)
     rows = answer.content.get("results") or [answer.content]
     links = [{"id": str(row.get("id")), "url": urljoin(to, str(row.get("url")))} for row in rows]
@@ -272,7 +280,7 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
 def _is_agreed(to: str) -> bool:
     """Whether the person agrees. Raises NotShared where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise NotShared(f"would send this to {to}; stdin is not a terminal, so pass --yes to confirm")
+        raise NotShared(f"would send this to {to}; stdin is not a terminal\nhint: pass --yes to confirm")
     print(f"Send it to {to}? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -290,7 +298,7 @@ def withdraw(arguments: argparse.Namespace) -> dict[str, Any]:
     body = sign_withdrawal(key, arguments.withdraw)
     answer = call("DELETE", url, body, "application/json", _token(os.environ, to))
     if answer.status != 200:
-        raise NotShared(refusal_text(answer, {403: "only the key that signed a result can withdraw it"}))
+        raise NotShared(refusal_text(answer, _WITHDRAWAL_HINTS))
     print(f"Withdrawn: {printable(arguments.withdraw)}. Its page says so from now on.")
     return {"withdrawn": arguments.withdraw, "key": key_id_of(key.public_key)}
 
