@@ -105,6 +105,8 @@ def read_call(i: dict[str, Any]) -> StepList:
         profile = read_profile(given.get("profile") or DEFAULT_PROFILE, here)
     except ProfileError as error:
         problems += error.problems
+    if (folder := log_folder(env)).is_file():
+        problems.append(f"--log-dir: {folder} is a file; give a folder, which is made where it is missing")
     if problems or profile is None:
         raise ProfileError(problems)
     config_ver = options.choices["config_ver"]
