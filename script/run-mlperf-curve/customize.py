@@ -36,13 +36,17 @@ from mlperf_sweeps.sweep import RERUN_VALUES, Conduct, FolderInUse, exit_code
 from . import commands
 
 PREFIX = "CM_MLPERF_CURVE_"
-HINT = "hint: cm run script --tags=run,mlperf,curve,_plan ...   # shows the points, asks no server"
+HINT = "hint: cm help script run-mlperf-curve   # its inputs, with what each may be"
+FOLDER_HINT = "hint: cm run script --tags=run,mlperf,curve,_{} --curve_dir=results/NAME-curve"
 FAILURES = (ValueError, OfficialError, ProbeError, FolderInUse, ExecutorError, OSError)
 
 
-def failure(error: Exception | str) -> dict[str, Any]:
+def failure(error: Exception | str, action: str = "") -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
-    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT}"}
+    hint = FOLDER_HINT.format(action) if action in ("check", "view") else HINT
+    if isinstance(error, ProbeError):
+        hint = "hint: the same line again once the server answers; nothing was written"
+    return {"return": 1, "error": f"{printable_lines(str(error))}\n{hint}"}
 
 
 def given_of(env: dict[str, Any]) -> Inputs:
@@ -87,7 +91,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return show_plan(i, request)
         return measure(i, given, request)
     except FAILURES as error:
-        return failure(error)
+        return failure(error, action)
 
 
 def show_plan(i: dict[str, Any], request: CurveRequest) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def test_a_server_that_does_not_answer_ends_the_call_before_anything_is_written(
     keys = {f"CM_MLPERF_ENDPOINTS_CLIENT_{key}": "unknown" for key in ("WITH_PATH", "VERSION", "COMMIT")}
     found = {"return": 0, "new_env": keys}
     answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9"), found))
-    assert answer["return"] == 1 and "start the server" in answer["error"] and "_plan" in answer["error"]
+    assert answer["return"] == 1 and "start the server" in answer["error"]
+    assert answer["error"].endswith("hint: the same line again once the server answers; nothing was written")
     assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
 
 
@@ -183,3 +184,14 @@ def test_the_official_checker_misses_only_accuracy_samples_in_a_tree_of_recorded
     viewed = home.run_cm("run,mlperf,curve,_view", f"--curve_dir={tree}")
     assert viewed.code == 0, viewed.stderr
     assert len(json.loads((home.work / "view" / "bundle.json").read_text())["runs"]) == len(NUMBERS)
+
+
+def test_an_error_names_a_command_of_the_action_that_was_asked_for(tmp_path: Path) -> None:
+    refused = recipe.plan(call(tmp_path, {"c_max": "x"}))["error"]
+    assert "--url is missing" in refused and "--url must be" not in refused
+    assert "--eval_method is missing: a scorer of the client, such as pass_at_1" in refused
+    assert refused.endswith("hint: cm help script run-mlperf-curve   # its inputs, with what each may be")
+    i = call(tmp_path, {"action": "check"})
+    i["env"]["CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH"] = "checker"
+    checked = recipe.preprocess(i)["error"]
+    assert checked.endswith("hint: cm run script --tags=run,mlperf,curve,_check --curve_dir=results/NAME-curve")

@@ -176,8 +176,10 @@ def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, Data
         reader.problems.append("--dataset is missing: the file with the prompts of the performance runs")
     if not has_accuracy:
         return performance, None
+    if not (eval_method := reader.text("eval_method")):
+        reader.problems.append("--eval_method is missing: a scorer of the client, such as pass_at_1 or string_match")
     scoring: dict[str, Json] = {
-        "eval_method": reader.text("eval_method", needed=True),
+        "eval_method": eval_method,
         "ground_truth": reader.text("answer_column", "ground_truth"),
         "num_repeats": reader.whole("accuracy_repeats", 1),
     }
@@ -257,10 +259,11 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
     key = reader.text("api_key_variable")
     if key and not _VARIABLE.fullmatch(key):
         reader.problems.append(f"--api_key_variable must be the name of an environment variable, got {key!r}")
-    tokenizer, folder = reader.text("tokenizer", needed=True), reader.path("tokenizer")
+    url, tokenizer = reader.text("url", needed=True), reader.text("tokenizer", needed=True)
+    folder = reader.path("tokenizer")
     return ClientSettings(
         name=model,
-        url=reader.attempt(lambda: root_of(reader.text("url", needed=True))) or "",
+        url=(reader.attempt(lambda: root_of(url)) if url else "") or "",
         model=reader.text("served_model", model),
         tokenizer=str(folder) if folder and folder.is_dir() else tokenizer,
         generation=_generation(reader),
