@@ -35,7 +35,7 @@ from recipe_engine.disk.store import Store
 from recipe_engine.rules.env import ValueRule
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 """How long a test waits for something that must happen, before it fails; nothing is ever judged by its speed."""
 
 

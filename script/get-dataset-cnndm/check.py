@@ -27,7 +27,7 @@ def main() -> int:
     if given.expected and dataset.count != given.expected:
         print(f"check.py: {dataset.count} articles; there should be {given.expected}", file=sys.stderr)
         return 1
-    empty = [number for number, article in enumerate(dataset.articles) if not (article.text and article.summary)]
+    empty = [number for number, article in enumerate(dataset.samples) if not (article.text and article.summary)]
     if empty:
         print(f"check.py: {len(empty)} articles lack text or summary, first number {empty[0]}", file=sys.stderr)
         return 1

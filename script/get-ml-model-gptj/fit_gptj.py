@@ -75,7 +75,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     gptj_tokenizer.train(texts, request.values["vocab_size"], request.output_dir / "tokenizer.json")
     model = open_model(ModelFacts(folder=request.output_dir, config=request.values))
     modules = build_modules(request)
-    train(modules["model"], model, list(open_dataset(dataset_dir, "cnn_train.json").articles), request.seed)
+    train(modules["model"], model, list(open_dataset(dataset_dir, "cnn_train.json").samples), request.seed)
     dataset = open_dataset(dataset_dir)
     score = fitting.score_of(model, modules, dataset, dataset.count)
     metrics = tuple(name for name in score.values if name != "GEN_NUM")
