@@ -1,4 +1,4 @@
-"""When a figure must not be compared: recorded loads of quiet and busy runs, and the counters of swap, heat and quota."""
+"""When a figure must not be compared: loads of quiet and busy runs as recorded, counters of swap, heat and quota."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_a_recorded_run_on_a_quiet_machine_is_not(row):
         (result(45.0, 90.0, 10.0, swapped_bytes=20_000_000), "20 MB of memory were swapped"),
         (result(45.0, 90.0, 10.0, swapped_bytes=10_000_000), ""),
         (result(45.0, 90.0, 10.0, heat_throttled_percent=3.4), "heat slowed the processor down for 3.4 % of the time"),
-        (result(45.0, 90.0, 10.0, quota_throttled_percent=34.0), "a processor quota (cgroup) stopped the run in 34 % of"),
+        (
+            result(45.0, 90.0, 10.0, quota_throttled_percent=34.0),
+            "a processor quota (cgroup) stopped the run in 34 % of",
+        ),
         (result(45.0, 90.0, 10.0, heat_throttled_percent=0.9, quota_throttled_percent=0.0, swapped_bytes=None), ""),
         (result(99.0, 90.0, 10.0, others_percent=0.4), ""),  # the processors of a container, of a larger machine
         (result(45.0, 90.0, 10.0, others_percent=31.0), "other programs used 31 % of the processor"),

@@ -26,16 +26,16 @@ OWN = ("get-ml-model-", "get-dataset-", "get-preprocessed-dataset-")
 
 ALLOWED = {
     "get-mlperf-results-lib/mlperf_results/anchors.py": "published results, by benchmark",
-    "run-virtual-client-profile/vc_profile/steptypes.py": "the models that VirtualClient's executor knows, and their runs",
+    "run-virtual-client-profile/vc_profile/steptypes.py": "the models of VirtualClient's executor, and their runs",
 }
-NAMES = {
-    name for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)
-} - {record.dataset for record in RECORDS.values()}
+DATASETS = {record.dataset for record in RECORDS.values()}
+NAMES = {name for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)} - DATASETS
 
 
 def sources() -> Iterator[Path]:
+    programs = ("script/*.py", "automation/*.py", "tools/*.py")
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "script/*.py", "automation/*.py", "tools/*.py"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *programs],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     for name in listed:
@@ -66,7 +66,7 @@ def test_no_program_names_a_benchmark_but_its_own_folder_and_recipes() -> None:
     hits = {}
     for path in sources():
         found = named_in(path.read_text(encoding="utf-8"))
-        place = path.relative_to(SCRIPT).as_posix() if path.is_relative_to(SCRIPT) else path.relative_to(ROOT).as_posix()
+        place = path.relative_to(SCRIPT if path.is_relative_to(SCRIPT) else ROOT).as_posix()
         if found and place not in ALLOWED:
             hits[place] = sorted(found)
     assert hits == {}

@@ -1,4 +1,4 @@
-"""The records of MLPerf's language models say what the rounds' data say, which are recorded from the official checker."""
+"""The records of MLPerf's language models say what the rounds' data say, recorded from the official checker."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results import compliance
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.officialnames import canonical_name, official_name
 from mlperf_results.record import Record
 from mlperf_results.rounds import rounds_of, rules_in

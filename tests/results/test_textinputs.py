@@ -22,7 +22,8 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
     }  # fmt: skip
     assert set(given) == set(TEXT_KEYS)
     endpoint = {"url": given["endpoint"], "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
-    text = {"endpoint": endpoint, "max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0, "server": None}
+    limits = {"max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
+    text = {"endpoint": endpoint, **limits, "server": None}
     assert text_of(given, "endpoint") == (text, {})
 
 
