@@ -61,6 +61,17 @@ def test_the_runs_of_a_scenario_work_in_the_shape_of_the_first(digits: Digits, t
     assert len(second.result["shape_candidates"]) == 1
 
 
+def test_a_compliance_run_leaves_the_shape_of_the_runs_as_it_is(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "digits" / "Offline"
+    folder.mkdir(parents=True)
+    (folder / FILE).write_text("what the runs found")
+    given = {"compliance_test": "TEST04", "instances": 1, "threads": 1, "batch_size": 5, "min_duration_ms": 50}
+    output = str(folder / "TEST04" / "performance" / "run_1")
+    done = run_harness(tmp_path, {**digits.request(tmp_path, backend="onnxruntime", **given), "output_dir": output})
+    assert done.code == 0, done.stderr
+    assert (folder / FILE).read_text() == "what the runs found"
+
+
 @pytest.mark.parametrize(
     "change", [{"backend": "null"}, {"precision": "int8"}, {"execution_mode": "fast"}, {"batch_size": 3}]
 )

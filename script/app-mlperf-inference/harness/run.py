@@ -121,7 +121,7 @@ def _find_or_keep(parts: Parts, search: Search, opener: _Opener) -> tuple[Found,
         only = replace(search, layouts=(kept.layout,), batch_size=kept.batch_size, largest_batch_size=kept.batch_size)
         return replace(find_shape(only, opener.open, opener.close), batch_size=kept.batch_size), kept
     found = find_shape(search, opener.open, opener.close)
-    if path is not None and not found.work.failures.is_set:
+    if path is not None and parts.config.compliance_test is None and not found.work.failures.is_set:
         write_shape(path, wanted, found)
     return found, None
 

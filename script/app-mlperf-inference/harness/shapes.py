@@ -6,7 +6,7 @@
 The first run of a scenario looks for the best shape and writes the file with what it measured. The accuracy run and the
 compliance runs of the same folder then work in that shape, so that they answer with the same batches on the same
 instances. A file that was written for something else (`for`: model, files, backend, precision, cores, length of the
-search, what the request gives) is not used, and is replaced.
+search, what the request gives) is not used, and is replaced, but not by a compliance run.
 """
 
 from __future__ import annotations
