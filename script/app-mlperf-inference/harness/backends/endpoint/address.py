@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from mlperf_results.textinputs import APIS
-
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.text.request import Endpoint
 
@@ -132,10 +130,7 @@ def _proxy(parts: SplitResult) -> str | None:
 
 
 def parse_address(endpoint: Endpoint, environment: Mapping[str, str]) -> Address:
-    """Return where to ask; raises ConfigError and HarnessError naming what is wrong with URL, API or key."""
-    if endpoint.api not in (None, *APIS):
-        problem = Problem("endpoint.api", repr(endpoint.api), f"{', '.join(APIS)}, or null: what the server has")
-        raise ConfigError("the run", [problem], "give it as --endpoint_api=completions")
+    """Return where to ask; raises ConfigError and HarnessError naming what is wrong with URL or key."""
     parts = _parts(endpoint.url)
     path = parts.path.rstrip("/")
     call = next((one for one in _CALLS if path.endswith(one)), None)

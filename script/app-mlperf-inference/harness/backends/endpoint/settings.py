@@ -46,16 +46,11 @@ def _open_files() -> int:
 
 
 def resolve_client(text: TextRequest) -> ClientSettings:
-    """Return the settings; raises ConfigError for one that cannot be, HarnessError for more connections than files."""
-    problems = []
-    if text.max_in_flight is not None and text.max_in_flight < 1:
-        problems.append(Problem("text.max_in_flight", str(text.max_in_flight), "1 or more"))
-    if text.timeout_s is not None and not 0 < text.timeout_s < float("inf"):
-        problems.append(Problem("text.timeout_s", str(text.timeout_s), "a number of seconds above 0"))
+    """Return the settings; raises ConfigError for one that no server takes, HarnessError for more connections than
+    files."""
     if text.kv_cache_bytes is not None:
-        problems.append(Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), "null: the server has its own memory"))
-    if problems:
-        raise ConfigError("the run", problems)
+        allowed = "null: the server has its own memory"
+        raise ConfigError("the run", [Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), allowed)])
     possible = _open_files() - _OTHER_FILES
     wanted = text.max_in_flight or MAX_IN_FLIGHT
     if wanted > possible and text.max_in_flight is not None:
