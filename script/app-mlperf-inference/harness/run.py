@@ -34,6 +34,7 @@ from harness.testrun import (
     clear_folder,
     common_versions,
     from_everywhere,
+    loadgen_test,
     raise_recorded,
     synthetic_parts,
     user_lines,
@@ -139,25 +140,6 @@ def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
     return queued(work, found.batch_size, wait_s)
 
 
-def _facts(prepared: Prepared, shape_name: str) -> Facts:
-    parts, found, opened, kept = prepared.parts, prepared.found, prepared.opened, prepared.kept
-    return Facts(
-        command=tuple(sys.orig_argv),
-        started_utc=prepared.started.isoformat(timespec="seconds"),
-        versions={**common_versions(), **opened.versions()},
-        model_sha256=parts.digests,
-        calibration=parts.facts.calibration,
-        is_official_model=parts.rules.is_official,
-        is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
-        is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
-        issue_shape=shape_name,
-        warm_up=asdict(found.warm_up),
-        kept_shape_utc=None if kept is None else kept.found_utc,
-        candidates=[asdict(candidate) for candidate in found.candidates],
-        serving=None if opened.serving is None else opened.serving.record(),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A request with the networks open in their best shape and every setting decided: what is left is LoadGen."""
@@ -176,20 +158,26 @@ class Prepared:
 
     def test(self) -> Test:
         """Return the LoadGen test."""
-        from harness.loadgen import Test
-
-        return Test(
-            model=self.parts.rules.loadgen_name_in(self.config.scenario),
-            scenario=self.config.scenario,
-            mode=self.config.mode,
-            conf_values=self.settings.conf_values,
-            performance_sample_count=self.settings.performance_sample_count.value,
-            audit_values=audited_values(self.config),
-        )
+        return loadgen_test(self.config, self.parts.rules, self.settings)
 
     def facts(self, shape_name: str) -> Facts:
         """Return what result.json says beside settings and log."""
-        return _facts(self, shape_name)
+        parts, found, opened, kept = self.parts, self.found, self.opened, self.kept
+        return Facts(
+            command=tuple(sys.orig_argv),
+            started_utc=self.started.isoformat(timespec="seconds"),
+            versions={**common_versions(), **opened.versions()},
+            model_sha256=parts.digests,
+            calibration=parts.facts.calibration,
+            is_official_model=parts.rules.is_official,
+            is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
+            is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
+            issue_shape=shape_name,
+            warm_up=asdict(found.warm_up),
+            kept_shape_utc=None if kept is None else kept.found_utc,
+            candidates=[asdict(candidate) for candidate in found.candidates],
+            serving=None if opened.serving is None else opened.serving.record(),
+        )
 
 
 def prepare(config: RunConfig) -> Prepared:

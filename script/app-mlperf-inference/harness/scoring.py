@@ -3,8 +3,8 @@ verdict."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import cast
 
 from mlperf_results.benchmarks import record_of
@@ -14,9 +14,10 @@ from mlperf_results.logs import Json
 from mlperf_results.names import SYNTHETIC_LABEL, Mode
 from mlperf_results.rounds import rounds_of
 from mlperf_results.roundtables import files_beside_score
+from mlperf_results.wholefile import read_object
 
 from harness import registry
-from harness.accuracy import Judged, ResponseLog, all_passed, judge, official_targets
+from harness.accuracy import ResponseLog, all_passed, judge, official_targets
 from harness.benchmarks.base import Model, PictureModel
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
@@ -31,17 +32,6 @@ PICTURES_FOLDER = "images"
 PART_OF_REFERENCE = 0.99
 """Lowest accepted accuracy as a part of the one that model.json gives, where no official target applies (synthetic
 models and data, models that are not MLPerf's): what the closed division asks of most models."""
-
-
-def _metric_record(item: Judged) -> Json:
-    return {
-        "name": item.name,
-        "value": item.value,
-        "reference": item.reference,
-        "target": item.target,
-        "upper_limit": item.upper_limit,
-        "passed": item.is_passed,
-    }
 
 
 def _basis(is_synthetic: bool, is_official: bool, has_reference: bool) -> str:
@@ -69,15 +59,6 @@ def _keeping(
         if index in wanted:
             kept[index] = data
         yield index, data
-
-
-def _result_of(paths: RunPaths) -> dict[str, Json] | None:
-    """Return the result.json beside the log; None where the log came without one."""
-    try:
-        result: dict[str, Json] = json.loads(paths.result_json.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return result
 
 
 def score(config: RunConfig) -> dict[str, Json]:
@@ -109,7 +90,7 @@ def score(config: RunConfig) -> dict[str, Json]:
     judged = judge(scored, official, facts.reference, PART_OF_REFERENCE, most)
     content: dict[str, Json] = {
         "format": 2,
-        "metrics": [_metric_record(item) for item in judged],
+        "metrics": [{**asdict(item), "passed": item.is_passed} for item in judged],
         "passed": all_passed(judged),
         "target_basis": _basis(is_synthetic, record_of(config.model).is_official, facts.reference is not None),
         "line": scored.line,
@@ -121,6 +102,6 @@ def score(config: RunConfig) -> dict[str, Json]:
     }
     paths.accuracy_text.write_text(scored.line + "\n", encoding="utf-8")
     write_json(paths.accuracy_json, content)
-    if (result := _result_of(paths)) is not None:
+    if (result := read_object(paths.result_json)) is not None:  # a log may come without one
         write_json(paths.metadata_json, metadata(result, content))
     return content

@@ -144,6 +144,20 @@ def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> 
     }
 
 
+def loadgen_test(config: RunConfig, rules: Record, settings: Settings, sample_count: int | None = None) -> Test:
+    """Return the LoadGen test of a run whose settings are decided. sample_count: as for `audited_values`."""
+    from harness.loadgen import Test
+
+    return Test(
+        model=rules.loadgen_name_in(config.scenario),
+        scenario=config.scenario,
+        mode=config.mode,
+        conf_values=settings.conf_values,
+        performance_sample_count=settings.performance_sample_count.value,
+        audit_values=audited_values(config, sample_count),
+    )
+
+
 def samples_of(work: Answering) -> Samples:
     """Return the data set as LoadGen sees it; an error in it ends the run."""
     from harness.loadgen import Samples

@@ -20,7 +20,7 @@ from harness.tensors import Infer, NetworkSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendRequest:
-    """What to open. `path` is None only for a backend with NEEDS_MODEL_FILE = False.
+    """What to open. `path` is None only for a backend whose record names no framework.
 
     config: model.json's, for backends that build the network themselves. precision: "fp32", "fp16", "bf16", "int8".
     gpus: device indices, empty for device cpu. instances: how many callers infer at the same time; each has an

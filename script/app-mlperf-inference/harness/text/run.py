@@ -35,6 +35,7 @@ from harness.testrun import (
     clear_folder,
     common_versions,
     from_everywhere,
+    loadgen_test,
     raise_recorded,
     synthetic_parts,
     user_lines,
@@ -156,17 +157,7 @@ class PreparedText:
 
     def test(self) -> Test:
         """Return the LoadGen test."""
-        from harness.loadgen import Test
-
-        config = self.parts.config
-        return Test(
-            model=self.parts.rules.loadgen_name_in(config.scenario),
-            scenario=config.scenario,
-            mode=config.mode,
-            conf_values=self.settings.conf_values,
-            performance_sample_count=self.settings.performance_sample_count.value,
-            audit_values=audited_values(config, self.parts.dataset.count),
-        )
+        return loadgen_test(self.parts.config, self.parts.rules, self.settings, self.parts.dataset.count)
 
     def facts(self) -> Facts:
         """Return what result.json says beside settings and log."""

@@ -8,7 +8,6 @@ Source: text_to_image/tools at b66003e1 of 2026-08-20. One picture at a time is 
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ from torch import nn
 from harness.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of
 from harness.benchmarks.stable_diffusion_xl.inception import FEATURES, Inception
 from harness.checkpoints import read_checkpoint
+from harness.cores import available_cores
 from harness.datasets.coco2014 import CLIP_FILES, INCEPTION_FILES, STATISTICS_FILE, CaptionSet
 from harness.errors import HarnessError
 from harness.libraries import import_library
@@ -119,10 +119,6 @@ def write(folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet, shape
     (folder / "captions.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
 def score(
     responses: Iterable[tuple[int, bytes]], dataset: CaptionSet, tokenizer: ClipTokenizer, shape: tuple[int, ...]
 ) -> Score:
@@ -133,7 +129,9 @@ def score(
     )
     assert isinstance(clip, Clip)
     real = _real_statistics(dataset.scoring_file((STATISTICS_FILE,)))
-    torch.set_num_threads(_cores() if len(real[0]) == FEATURES else 1)  # small networks only wait for each other
+    torch.set_num_threads(
+        len(available_cores()) if len(real[0]) == FEATURES else 1
+    )  # small networks only wait for each other
     clip_scores: list[float] = []
     features: list[Matrix] = []
     with torch.inference_mode():
