@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, simulated
@@ -18,6 +19,7 @@ from mlperf_results.rounds import scenarios_of
 from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
 
 FORMAT = 3
+Value = TypeVar("Value")
 
 SCENARIO_KEY = "CM_MLPERF_LOADGEN_SCENARIO"
 MODE_KEY = "CM_MLPERF_LOADGEN_MODE"
@@ -146,10 +148,8 @@ class _Reader:
 
     def precision(self, names: tuple[str, ...]) -> str | None:
         """The number format, in the harness's spelling."""
-        text = PRECISION_ALIASES.get(self.text(PRECISION_KEY), self.text(PRECISION_KEY)) or "fp32"
-        if text not in names:
-            self.problems.append(f"{PRECISION_KEY}: {unknown_text('precision', text, names)}")
-        return text
+        text = self.text(PRECISION_KEY)
+        return self.one_of(PRECISION_KEY, "precision", names, PRECISION_ALIASES.get(text, text) or "fp32")
 
     def compliance_test(self) -> str | None:
         """The compliance test that the run is for; None for an ordinary run."""
@@ -178,15 +178,10 @@ class _Reader:
 
     def gpus(self) -> list[int] | None:
         """The GPUs to use; None where nothing is said."""
-        text = self.text(GPUS_KEY)
-        found = gpu_numbers(text) if text else None
-        if text and found is None:
+        found = self.read(GPUS_KEY, gpu_numbers, "numbers from 0, separated by commas, none twice")
+        if found is not None and self.text(DEVICE_KEY) != "cuda":
             self.problems.append(
-                f"{GPUS_KEY}: found {text!r}; allowed: numbers from 0, separated by commas, none twice"
-            )
-        elif found is not None and self.text(DEVICE_KEY) != "cuda":
-            self.problems.append(
-                f"{GPUS_KEY}: found {text!r}; the device {self.text(DEVICE_KEY)} has none (take _cuda)"
+                f"{GPUS_KEY}: found {self.text(GPUS_KEY)!r}; the device {self.text(DEVICE_KEY)} has none (take _cuda)"
             )
         return found
 
@@ -216,10 +211,10 @@ class _Reader:
             "server": self.path(SERVER_FILE_KEY),
             "batching": self.chosen(SERVING["batching"], "batching", ("client", "server")),
             "transport": self.chosen(SERVING["transport"], "transport", ("grpc", "http", "shm")),
-            "instance_count": self.number(SERVING["instance_count"], whole_number, WHOLE),
-            "max_queue_delay_us": self.number(SERVING["max_queue_delay_us"], from_zero, "a whole number from 0"),
-            "preferred_batch_size": self.listed(SERVING["preferred_batch_size"], batch_sizes, sizes),
-            "max_batch_size": self.number(SERVING["max_batch_size"], whole_number, WHOLE),
+            "instance_count": self.read(SERVING["instance_count"], whole_number, WHOLE),
+            "max_queue_delay_us": self.read(SERVING["max_queue_delay_us"], from_zero, "a whole number from 0"),
+            "preferred_batch_size": self.read(SERVING["preferred_batch_size"], batch_sizes, sizes),
+            "max_batch_size": self.read(SERVING["max_batch_size"], whole_number, WHOLE),
         }
 
     def prompts(self) -> dict[str, object] | None:
@@ -229,22 +224,13 @@ class _Reader:
         self.problems += [f"{TEXT_KEYS[name]}: {why}" for name, why in problems.items()]
         return text
 
-    def listed(self, key: str, parse: Callable[[str], list[int] | None], allowed: str) -> list[int] | None:
-        """The numbers of a comma list; None where nothing is said."""
+    def read(self, key: str, parse: Callable[[str], Value | None], allowed: str) -> Value | None:
+        """What `parse` makes of the text; None where nothing is said."""
         text = self.text(key)
         found = parse(text) if text else None
         if text and found is None:
             self.problems.append(f"{key}: found {text!r}; allowed: {allowed}")
         return found
-
-    def number(self, key: str, parse: Callable[[str], float | None], allowed: str) -> float | None:
-        text = self.text(key)
-        if not text:
-            return None
-        value = parse(text)
-        if value is None:
-            self.problems.append(f"{key}: found {text!r}; allowed: {allowed}")
-        return value
 
     def path(self, key: str) -> str | None:
         """An absolute path; a relative one starts at the folder of the user."""
@@ -290,9 +276,9 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         "user_conf": reader.path(USER_CONF_KEY),
     }
     for name, key in WHOLE_NUMBERS.items():
-        asked[name] = reader.number(key, whole_number, WHOLE)
+        asked[name] = reader.read(key, whole_number, WHOLE)
     for name, key in NUMBERS.items():
-        asked[name] = reader.number(key, positive_number, "a number above 0")
+        asked[name] = reader.read(key, positive_number, "a number above 0")
     if (serving := reader.serving()) is not None:
         asked["serving"] = serving
     if (text := reader.prompts()) is not None:
