@@ -333,3 +333,10 @@ def test_missing_images_and_broken_annotations_are_refused(tmp_path):
     dataset.annotations_path.write_text('{"images": [{"id": 1}]}')
     with pytest.raises(HarnessError, match="COCO's format"):
         load_dataset("coco").open_dataset(tmp_path)
+
+
+def test_a_list_of_classes_that_cannot_be_used_is_named_with_what_lines_are(tmp_path, capsys):
+    (tmp_path / "classes.txt").write_text("one\n")
+    words = ["--layout=coco", f"--classes={tmp_path / 'classes.txt'}", "--count=1", f"--output_dir={tmp_path}"]
+    assert scene_dataset.main(words) == 1
+    assert capsys.readouterr().err.endswith("hint: lines are: id name\n")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.calibrationlists import official_list
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.media import imaging
 from harness.modelfacts import file_sha256
 
@@ -87,8 +87,9 @@ def record_images(url: str, names: Sequence[str], folder: Path, list_path: Path)
     target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("listed_images")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.listed_images",
         description="Fetch the images of the official calibration list of a data set.",
@@ -103,12 +104,9 @@ def main(words: Sequence[str] | None = None) -> int:
         names = official_list(given.dataset)[1]
         fetch_all(names, given.url, folder, given.threads)
         record_images(given.url, names, folder, Path("calibration_images.sha256"))
-    except (HarnessError, OSError) as error:
-        hint = getattr(error, "hint", "")
-        print(f"listed_images: {error}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
-        return 1
+    except OSError as error:
+        raise HarnessError(str(error)) from error
     print(f"{given.dataset}: {len(names)} images of the official calibration list in {folder}")
-    return 0
 
 
 if __name__ == "__main__":

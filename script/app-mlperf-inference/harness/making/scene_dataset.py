@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, program
 from harness.making.scenes import KIND_COUNT, Scene, draw, random_scene
 
 _JPEG_QUALITY = 92
@@ -148,8 +148,9 @@ def make_dataset(request: DatasetRequest) -> None:
     (request.output_dir / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
+@program("scene_dataset")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.scene_dataset", description=(__doc__ or "").split("\n")[0]
     )
@@ -173,11 +174,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 output_dir=given.output_dir,
             )
         )
-    except (HarnessError, OSError) as error:
-        print(f"scene_dataset: {error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        raise HarnessError(str(error)) from error
     print(f"{given.layout}: {given.count} synthetic pictures in {given.output_dir}")
-    return 0
 
 
 if __name__ == "__main__":
