@@ -104,6 +104,15 @@ def parse_calibration(values: Any, source: str) -> CalibrationSource | None:
     return CalibrationSource(name=name, sha256=sha256, is_official=is_official)
 
 
+def gguf_file(facts: ModelFacts, engine: str) -> Path:
+    """Return the GGUF file that `engine` reads; raises HarnessError where there is none, or more than one."""
+    found = [file.path for file in facts.files.values() if file.path.suffix == ".gguf"]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted(file.path.name for file in facts.files.values())) or "nothing"
+    raise HarnessError(f"{engine} reads one GGUF file; the model has {names}", "take the variation _gguf")
+
+
 def required_config(
     facts: ModelFacts, keys: Iterable[str], recipe: str, otherwise: Mapping[str, Any] = MappingProxyType({})
 ) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from mlperf_results.logs import Json
 from harness.backends.endpoint.engine import EndpointEngine
 from harness.backends.endpoint.engine import open_engine as open_endpoint
 from harness.errors import HarnessError
-from harness.keptserver import HOST, KeptServer, plain_environment
+from harness.keptserver import HOST, KeptServer, ask, plain_environment
 from harness.text.engine import EngineRequest, Listener, Request
 from harness.text.request import Endpoint
 
@@ -63,14 +63,10 @@ class OwnServer(KeptServer):
         raise HarnessError(f"{self.order.name} {what}: {reason(self.log_text())}", hint)
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=5.0)
         try:
-            connection.request("GET", "/v1/models")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
+            return ask(self.port, "/v1/models")[0] == 200
+        except (OSError, http.client.HTTPException, ValueError):
             return False
-        finally:
-            connection.close()
 
 
 class OwnServerEngine:

@@ -19,6 +19,7 @@ from harness.backends.endpoint.ownserver import MODEL, Order, OwnServerEngine, o
 from harness.backends.llama_cpp.record import RECORD
 from harness.errors import HarnessError
 from harness.keptserver import free_ports
+from harness.modelfacts import gguf_file
 from harness.text.engine import EngineRequest
 from harness.text.stepping import cache_gib, fitting, places
 
@@ -70,11 +71,7 @@ def _model(request: EngineRequest) -> Path:
     if request.sampling.min_tokens > 1 or request.sampling.stop:
         asked = f"min_tokens {request.sampling.min_tokens}, stop tokens {list(request.sampling.stop)}"
         raise HarnessError(f"llama.cpp's server cannot do what the benchmark asks: {asked}", "--backend=openvino_genai")
-    paths = [file.path for file in request.facts.files.values() if file.path.suffix == ".gguf"]
-    if len(paths) == 1:
-        return paths[0]
-    names = ", ".join(sorted(file.path.name for file in request.facts.files.values())) or "nothing"
-    raise HarnessError(f"llama_cpp reads one GGUF file; the model has {names}", "take the variation _gguf")
+    return gguf_file(request.facts, "llama_cpp")
 
 
 def open_engine(request: EngineRequest) -> OwnServerEngine:

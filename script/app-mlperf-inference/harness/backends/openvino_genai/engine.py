@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from mlperf_results.logs import Json
 from mlperf_results.record import Sampling
 
 from harness.errors import HarnessError
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import gguf_file
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
 from harness.text.stepping import Progress, StepEngine, cache_gib, places, probe
 
@@ -104,15 +103,6 @@ def generation_config(sampling: Sampling, own: Any) -> Any:
     return config
 
 
-def model_path(facts: ModelFacts) -> Path:
-    """Return the GGUF file; raises HarnessError where there is none."""
-    found = [file.path for file in facts.files.values() if file.path.suffix == ".gguf"]
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(sorted(file.path.name for file in facts.files.values())) or "nothing"
-    raise HarnessError(f"openvino_genai reads one GGUF file; the model has {names}", "take the variation _gguf")
-
-
 def _properties(request: EngineRequest) -> dict[str, Any]:
     return {
         "INFERENCE_NUM_THREADS": request.threads,
@@ -138,7 +128,8 @@ def open_engine(request: EngineRequest) -> TextEngine:
             f"it runs on cpu, weights of {', '.join(_KEPT_AS)}"
         )
     (count, origin), (cache, cache_origin) = places(request), cache_gib(request)
-    path, properties, scheduler = model_path(request.facts), _properties(request), _scheduler(count, cache)
+    path = gguf_file(request.facts, "openvino_genai")
+    properties, scheduler = _properties(request), _scheduler(count, cache)
     try:
         pipeline = openvino_genai.ContinuousBatchingPipeline(path, scheduler, "CPU", properties)
     except Exception as error:  # RuntimeError, or what its reader meets in a damaged file
