@@ -22,7 +22,11 @@ from harness.modelfacts import read_model_facts
 from harness.tensors import NetworkSpec
 
 READS = "pytorch"
-SUFFIX = ".pt"
+
+
+def suffix(task: Task) -> str:
+    """Return the end of the files' names."""
+    return ".pt"
 
 
 class _Joined(nn.Module):

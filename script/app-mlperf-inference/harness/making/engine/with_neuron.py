@@ -14,7 +14,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.making.engine import torchscript
 from harness.making.engine.task import Task
-from harness.making.engine.torchscript import READS, require_precision
+from harness.making.engine.torchscript import READS, require_precision, suffix
 from harness.making.modeljson import versions
 from harness.tensors import NetworkSpec
 
@@ -33,11 +33,6 @@ def library() -> str:
         "this Python has neither torch_neuron (Inf1) nor torch_neuronx (Inf2)",
         "cm run script --tags=get,triton,server,_neuron, on an EC2 instance inf1 or inf2",
     )
-
-
-def suffix(task: Task) -> str:
-    """Return the end of the files' names."""
-    return torchscript.SUFFIX
 
 
 def build_network(task: Task, spec: NetworkSpec, file: Any, precision: str) -> bytes:

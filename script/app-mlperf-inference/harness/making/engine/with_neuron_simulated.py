@@ -9,17 +9,12 @@ import torch
 
 from harness.making.engine import torchscript
 from harness.making.engine.task import Task
-from harness.making.engine.torchscript import READS, require_precision
+from harness.making.engine.torchscript import READS, require_precision, suffix
 from harness.tensors import NetworkSpec
 
 __all__ = ["FRAMEWORK", "READS", "build_network", "facts", "require_precision", "suffix"]
 
 FRAMEWORK = "neuron_simulated"
-
-
-def suffix(task: Task) -> str:
-    """Return the end of the files' names."""
-    return torchscript.SUFFIX
 
 
 def build_network(task: Task, spec: NetworkSpec, file: Any, precision: str) -> bytes:
