@@ -94,6 +94,15 @@ def fitting(name: str, wanted: tuple[int, str], tokens: int, token_bytes: int, l
     return (count, origin) if count <= possible else (possible, "memory for the KV cache")
 
 
+def refusal(tokens: Tokens, longest: int, vocabulary: int) -> str:
+    """Return why a model of `vocabulary` tokens cannot take a prompt; empty where it can."""
+    if not 1 <= len(tokens) <= longest:
+        return f"the prompt has {len(tokens)} tokens; allowed: 1 to {longest}"
+    if not 0 <= int(tokens.min()) <= int(tokens.max()) < vocabulary:
+        return f"the prompt has a token that is not one of the model's {vocabulary}"
+    return ""
+
+
 def probe(steps: Steps, prompts: Sequence[Prompt]) -> None:
     """Answer the first prompt up to its second token; raises HarnessError where that does not work."""
     prompt = (*prompts, _PROBE)[0]

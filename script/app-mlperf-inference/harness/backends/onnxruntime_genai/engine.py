@@ -23,7 +23,7 @@ from mlperf_results.record import Sampling
 from harness.cores import at_cores
 from harness.errors import HarnessError
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from harness.text.stepping import Progress, StepEngine, cache_gib, fitting, places, probe
+from harness.text.stepping import Progress, StepEngine, cache_gib, fitting, places, probe, refusal
 
 CONFIG = "genai_config.json"
 BATCH = 4
@@ -58,11 +58,8 @@ class GenAiSteps:
 
     def add(self, number: int, tokens: Tokens) -> str:
         """Take a prompt."""
-        most = self._longest - self._sampling.max_tokens
-        if not 1 <= len(tokens) <= most:
-            return f"the prompt has {len(tokens)} tokens; allowed: 1 to {most}"
-        if not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocabulary:
-            return f"the prompt has a token that is not one of the model's {self._vocabulary}"
+        if why := refusal(tokens, self._longest - self._sampling.max_tokens, self._vocabulary):
+            return why
         options = onnxruntime_genai.RequestOptions()
         options.set_max_session_tokens(self._longest)
         request = self._engine.create_request(options=options)

@@ -22,7 +22,7 @@ from mlperf_results.record import Sampling
 from harness.errors import HarnessError
 from harness.modelfacts import gguf_file
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from harness.text.stepping import Progress, StepEngine, cache_gib, places, probe
+from harness.text.stepping import Progress, StepEngine, cache_gib, places, probe, refusal
 
 _KEPT_AS = {"int4": "u8", "int8": "u8", "fp16": "f16"}
 """The type of keys and values by that of the weights: no finer than those."""
@@ -43,10 +43,8 @@ class GenAiSteps:
 
     def add(self, number: int, tokens: Tokens) -> str:
         """Take a prompt. The pipeline does not survive a token that the model does not have."""
-        if not 1 <= len(tokens) <= self._longest:
-            return f"the prompt has {len(tokens)} tokens; allowed: 1 to {self._longest}"
-        if not 0 <= int(tokens.min()) <= int(tokens.max()) < self._vocabulary:
-            return f"the prompt has a token that is not one of the model's {self._vocabulary}"
+        if why := refusal(tokens, self._longest, self._vocabulary):
+            return why
         self._config.rng_seed = (self._sampling.seed or 0) + number
         ids = openvino.Tensor(tokens.astype(np.int64)[None])
         try:

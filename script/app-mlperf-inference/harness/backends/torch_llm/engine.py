@@ -19,7 +19,7 @@ from mlperf_results.record import Sampling
 from harness.backends.torch_llm.llama import Llama, open_llama
 from harness.errors import HarnessError
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from harness.text.stepping import Progress, StepEngine, places, probe
+from harness.text.stepping import Progress, StepEngine, places, probe, refusal
 from harness.watch.machine import free_memory_bytes
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -54,11 +54,8 @@ class TorchSteps:
 
     def add(self, number: int, tokens: Tokens) -> str:
         """Take a prompt."""
-        most = self._longest - self._sampling.max_tokens
-        if not 1 <= len(tokens) <= most:
-            return f"the prompt has {len(tokens)} tokens; allowed: 1 to {most}"
-        if not 0 <= int(tokens.min()) <= int(tokens.max()) < self._model.config.vocab:
-            return f"the prompt has a token that is not one of the model's {self._model.config.vocab}"
+        if why := refusal(tokens, self._longest - self._sampling.max_tokens, self._model.config.vocab):
+            return why
         self._added.append((number, tokens.tolist()))
         return ""
 
