@@ -1,1 +1,1 @@
-"""Models, one file each; `base` says what one is."""
+"""Benchmarks, one folder each; `base` says what a model is."""
