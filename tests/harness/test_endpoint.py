@@ -214,7 +214,7 @@ OPENING = [
     ("models=x+y", "it serves 2 models: x, y", "--endpoint_model=x"),
     ("noise", "the server does not speak HTTP", "OpenAI's API"),
     ("die", "ended the connection in the middle of its answer", "log"),
-    ("stall", "its answer had begun", "log"),
+    ("stall", "its answer had begun", "--request_timeout_s=SECONDS"),
     ("empty", "answered with an empty stream", "log"),
     ("garbage", "4 pieces of the answer could not be read", "curl -N"),
     ("endless", "more than the 8 tokens asked for (max_tokens)", "log"),

@@ -23,6 +23,10 @@ class AnswerError(Exception):
     """An answer that cannot be used; the text says why, in words for the user."""
 
 
+class LateAnswer(AnswerError):
+    """An answer that did not come, or did not come to its end, in the time that it had."""
+
+
 def shortened(text: str) -> str:
     """Return what a server said on one line, cut where it is long."""
     line = " ".join(text.split())

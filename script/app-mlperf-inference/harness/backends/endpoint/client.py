@@ -21,7 +21,7 @@ from mlperf_results.eventstream import DONE, EventStream
 from yarl import URL
 
 from harness.backends.endpoint.address import Address
-from harness.backends.endpoint.answers import AnswerError, Collector, error_text
+from harness.backends.endpoint.answers import Collector, LateAnswer, error_text
 from harness.backends.endpoint.faults import Refused, Unfit
 
 CONNECT_S = 20.0
@@ -116,7 +116,7 @@ class Client:
         except asyncio.CancelledError:
             if not flight.why:
                 raise  # the engine is closed
-            raise AnswerError(flight.why) from None
+            raise LateAnswer(flight.why) from None
         finally:
             self.in_flight.discard(flight)
 

@@ -18,7 +18,7 @@ from mlperf_results.eventstream import StreamError
 from mlperf_results.record import Sampling
 
 from harness.backends.endpoint.address import Address
-from harness.backends.endpoint.answers import AnswerError, Collector
+from harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
 from harness.backends.endpoint.bodies import CHAT, PATHS, TEXT, BodyMaker, Field, Form, fields_of, forms_of, named_in
 from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
 from harness.backends.endpoint.client import Call, Client
@@ -74,6 +74,8 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
         if error.status == 429:
             return "wait, or raise the server's limit on requests"
         return "wait until the server has loaded its model; look into its log"
+    if isinstance(error, LateAnswer):
+        return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
         return f"start the server and wait until it is ready; check host and port: curl {address.url}/models"
     return "check that the URL is that of a server with OpenAI's API, and look into its log"
