@@ -38,6 +38,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
         "--api_key_variable must be the name",
     ):
         assert words in text, text
+    assert "MY KEY" not in text
     assert len(text.splitlines()) == len(set(text.splitlines()))
 
 

@@ -181,6 +181,9 @@ def test_secrets_leave_an_env_and_a_state_at_every_depth() -> None:
         ("url", "https://host:8080/x@y", False),
         ("tags", "get,token", False),
         ("env.CM_TOKENIZER", "x", False),
+        ("endpoint_key_variable", "MY_KEY", False),
+        ("endpoint_key_variable", "my-own-key", True),
+        ("env.CM_API_KEY_VARIABLE", "ab+c/d==", True),
     ],
 )
 def test_a_flag_is_secret_by_its_name_or_its_value(name: str, value: Any, expected: bool) -> None:

@@ -314,7 +314,15 @@ def holds_secret(name: str, value: Any) -> bool:
     """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value is secret, or a word in it gives a secret flag."""
     words = value if isinstance(value, list | tuple) else ()
     flags = [str(word).partition("=")[0] for word in words if str(word).startswith("-")]
-    return any(map(is_secret, (name.rstrip(","), *flags))) or stored(value, name) != value
+    return (
+        any(map(is_secret, (name.rstrip(","), *flags))) or _is_key_itself(name, value) or stored(value, name) != value
+    )
+
+
+def _is_key_itself(name: str, value: Any) -> bool:
+    """Whether a flag that wants the name of a key's variable (``endpoint_key_variable``) got what cannot be one."""
+    is_name = name.lower().endswith("_key_variable")
+    return is_name and isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_]*", value) is None
 
 
 def without_secret_flags(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.names import unknown_text
 from mlperf_results.numbers import positive_number, whole_number
+from mlperf_results.serveraddress import server_parts, without_login
 
 URL, KEY_VARIABLE = "endpoint", "endpoint_key_variable"
 ENDPOINT_KEYS: Mapping[str, str] = MappingProxyType(
@@ -50,13 +50,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _url_problem(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        return f"it is no URL ({error})"
-    if parts.scheme not in ("http", "https") or not host:
-        return f"found {text!r}; allowed: the URL of a server, http://HOST:PORT/v1"
+    parts = server_parts(text)
+    if parts is None:
+        return f"found {without_login(text)!r}; allowed: the URL of a server, such as http://HOST:8000/v1"
     if parts.username is not None or parts.password is not None:
         return "it holds a user or a password; name the variable that holds the key with --endpoint_key_variable"
     return f"found {text!r}; a URL without ? and #" if parts.query or parts.fragment else ""

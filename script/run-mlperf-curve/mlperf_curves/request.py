@@ -258,7 +258,8 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
               ) -> ClientSettings:  # fmt: skip
     key = reader.text("api_key_variable")
     if key and not _VARIABLE.fullmatch(key):
-        reader.problems.append(f"--api_key_variable must be the name of an environment variable, got {key!r}")
+        reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
+                               "shown: it may be the key itself)")  # fmt: skip
     url, tokenizer = reader.text("url", needed=True), reader.text("tokenizer", needed=True)
     folder = reader.path("tokenizer")
     return ClientSettings(
