@@ -41,6 +41,12 @@ def hold(lock_path: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+def test_a_write_that_is_refused_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        files.write_text(tmp_path / "gone" / "x.lock", "text")
+    assert caught.value.filename == str(tmp_path / "gone" / "x.lock")
+
+
 def test_a_write_that_breaks_off_leaves_the_old_text_and_no_scratch_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,3 +63,8 @@ def test_a_file_that_finds_no_room_is_named_and_its_beginning_removed(tmp_path: 
         write_whole(tmp_path / "results.json", "{}")
     assert caught.value.filename == str(tmp_path / "results.json")
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    (tmp_path / f".folder.{os.getpid()}.part").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        write_whole(tmp_path / "folder", "{}")
+    assert caught.value.filename == str(tmp_path / "folder")

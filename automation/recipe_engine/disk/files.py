@@ -213,9 +213,11 @@ def write_text(path: Path, text: str | bytes, opener: Callable[[str, int], int] 
             finally:
                 os.close(handle)
             os.replace(scratch, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
+        if isinstance(error, OSError) and error.filename == scratch:
+            error.filename = str(path)  # the name that the user knows
         raise
 
 

@@ -33,7 +33,7 @@ def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
-        error.filename = error.filename or str(path)  # a write that finds no room names no file
+        error.filename = str(path)  # a write that finds no room names none, an open the file beside
         raise
     os.replace(unfinished, path)
 
