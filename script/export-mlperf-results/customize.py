@@ -53,7 +53,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except NotEmpty as error:
         return {"return": 1, "error": str(error)}
     except (StoreError, OSError, sqlite3.Error) as error:
-        return {"return": 1, "error": f"cannot export {database} to {output}: {error}"}
+        return {"return": 1, "error": f"cannot export {database} to {output}: {error}\n{HINT}"}
     i["state"]["mlperf_results_export"] = {
         "output": str(output), "form": "files", "results": written.results, "files": written.files
     }  # fmt: skip

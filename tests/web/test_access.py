@@ -85,6 +85,7 @@ BAD = (
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),
     ({"path": "gone"}, "gone is not there"),
+    ({"db": "gone/results.db"}, "gone is not a folder\nhint: mkdir -p '"),
     ({"path": ".", "read_only": "yes"}, "puts nothing into"),
 )
 

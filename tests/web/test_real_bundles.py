@@ -213,5 +213,10 @@ def test_a_collector_is_not_started_where_it_must_not_be(tmp_path: Path) -> None
         found = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
         assert found.returncode == 1 and found.stderr.startswith("serve-mlperf-results: "), found.stderr
         assert "Traceback" not in found.stderr
+    (tmp_path / "notes.md").write_text("# no database")
+    words = [sys.executable, "-m", "results_web", f"--db={tmp_path / 'notes.md'}"]
+    found = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)
+    assert "notes.md cannot be opened: " in found.stderr and "Traceback" not in found.stderr
+    assert not (tmp_path / "notes.md.tokens").exists()
     tokens, _ = tokens_of(tmp_path / "tokens")
     assert tokens != TOKENS and not (tmp_path / "x.sqlite").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ import uvicorn
 from results_store.importing import FAILURES, import_path, report_lines
 from results_store.localtokens import remember_token
 from results_store.refusal import BundleRefused
+from results_store.schema import StoreError
+from results_store.store import Store
 
 from .access import TokenFileError, Tokens, tokens_of
 from .app import create_app
@@ -69,6 +72,17 @@ def greeting(settings: Settings, port: int, tokens: Tokens | None, is_new: bool)
     return lines
 
 
+def open_database(settings: Settings) -> None:
+    """See that the database is one; it is made where there is none. Raises SettingsError."""
+    try:
+        Store.open(settings.database, read_only=settings.read_only).close()
+    except (StoreError, OSError, sqlite3.Error) as error:
+        raise SettingsError(
+            f"--db={settings.database} cannot be opened: {error}\n"
+            "hint: --db=results.db names the file, which is made where it is missing"
+        ) from error
+
+
 def import_all(settings: Settings) -> None:
     """Put what was named into the database, and print what became of it. Raises SettingsError."""
     for path in settings.imports:
@@ -84,6 +98,7 @@ def main(words: Sequence[str]) -> int:
     try:
         given = given_of(words)
         settings = settings_of(given, Path(given.pop("folder", ".")))
+        open_database(settings)
         tokens, is_new = None, False
         if settings.token_file is not None and not settings.read_only:
             tokens, is_new = tokens_of(settings.token_file)

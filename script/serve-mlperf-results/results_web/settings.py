@@ -126,6 +126,8 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
         bundles_per_hour=_whole(given, "bundles_per_hour", 60, 1, 1_000_000),
     )
     _check_host(made)
+    if not database.parent.is_dir():
+        raise SettingsError(f"--db={database}: {database.parent} is not a folder\nhint: mkdir -p '{database.parent}'")
     if made.read_only and made.imports:
         raise SettingsError("--read_only puts nothing into the database; leave --path away")
     if made.read_only and (made.open_uploads or made.hold_new):
