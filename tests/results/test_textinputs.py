@@ -33,7 +33,12 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
         ({}, "endpoint", "endpoint", "give its URL"),
         ({"endpoint": "localhost:8000"}, "endpoint", "endpoint", "found 'localhost:8000'; allowed: the URL"),
         ({"endpoint": "ftp://host/v1"}, "endpoint", "endpoint", "allowed: the URL of a server"),
-        ({"endpoint": "http://host:99999/v1"}, "endpoint", "endpoint", "allowed: the URL of a server, such as http://HOST:8000"),
+        (
+            {"endpoint": "http://host:99999/v1"},
+            "endpoint",
+            "endpoint",
+            "allowed: the URL of a server, such as http://HOST:8000",
+        ),
         ({"endpoint": "http://host/v1?key=1"}, "endpoint", "endpoint", "without ? and #"),
         ({"endpoint": "http://h/v1", "endpoint_api": "chats"}, "endpoint", "endpoint_api", "did you mean chat?"),
         ({"max_in_flight": "0"}, "scripted", "max_in_flight", "found '0'; allowed: a whole number from 1"),
