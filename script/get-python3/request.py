@@ -64,7 +64,7 @@ def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
         raise RequestError(
             f"no Python is registered under the name {asked.name!r}. hint: make a virtual environment "
             f'of that name with `cm run script "install python-venv" --name={asked.name}`, or register an interpreter '
-            f'with `cm run script "get python3" --name={asked.name} --input=<path of python3>`.'
+            f'with `cm run script "get python3" --name={asked.name} --input=/path/to/python3`.'
         )
     return asked
 
@@ -85,7 +85,7 @@ def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, 
     elif found:
         hint = f"take one that is there, by the same command with --version={versions.nearest(asked.limits, found)}"
     else:
-        hint = 'say where one is: `cm run script "get python3" --path=<folder with python3>`'
+        hint = 'say where one is: `cm run script "get python3" --path=FOLDER`'
     return NoPythonFits(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\nhint: {hint}")
 
 

@@ -74,10 +74,7 @@ def _make(base: Path, folder: Path, package_manager: str, lock: int) -> str:
             )
     version = _python_version(python)
     if not version:
-        raise VenvError(
-            f"{python} was made but does not run. hint: `cm run script "
-            '"get python3" --path=<folder with another python3>`'
-        )
+        raise VenvError(f'{python} was made but does not run. hint: `cm run script "get python3" --path=FOLDER`')
     return version
 
 

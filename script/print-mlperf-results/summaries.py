@@ -25,9 +25,7 @@ TREE_BANNER = "======================== Result summaries: ======================
 NO_PERFORMANCE = "No performance results in AccuracyOnly mode."
 NO_ACCURACY = "No accuracy results in PerformanceOnly mode."
 NO_ACCURACY_LOG = "Cannot find accuracy JSON file."
-NOT_SCORED = (
-    "The accuracy run is not scored yet: cm run script --tags=process,mlperf,accuracy --result_dir=<its folder>"
-)
+NOT_SCORED = "The accuracy run is not scored yet: cm run script --tags=process,mlperf,accuracy --result_dir=FOLDER"
 SCENARIO_KEYS = {
     Scenario.SINGLE_STREAM: "result_90.00_percentile_latency_ns",
     Scenario.MULTI_STREAM: "result_99.00_percentile_per_query_latency_ns",

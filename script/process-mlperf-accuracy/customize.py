@@ -41,7 +41,7 @@ def preprocess(i):
     """CM hook: checks the folder of the run and tells run.sh where the harness is."""
     env = i["env"]
     folder = given_path(env, RESULTS_DIR_KEY)
-    hint = "hint: cm run script --tags=process,mlperf,accuracy --result_dir=<run id>/<model>/<Scenario>/accuracy"
+    hint = "hint: cm run script --tags=process,mlperf,accuracy --result_dir=results/RUN_ID/MODEL/SCENARIO/accuracy"
     if folder is None:
         return {"return": 1, "error": f"--result_dir is missing\n{hint}"}
     paths = RunPaths(folder)

@@ -21,7 +21,7 @@ from . import report
 
 INPUT_KEY, OUTPUT_KEY, RESULTS_KEY = "CM_MLPERF_REPORT_INPUT", "CM_MLPERF_REPORT_OUTPUT", "CM_MLPERF_RESULTS_DIR"
 SUMMARY_NAME = "results_summary.csv"
-HINT = "hint: cm run script --tags=report,mlperf,submission --input=<submission tree or results folder>"
+HINT = "hint: cm run script --tags=report,mlperf,submission --input=FOLDER   # of results, or a submission tree"
 
 
 class ReportError(Exception):

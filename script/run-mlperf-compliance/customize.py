@@ -12,7 +12,7 @@ from mlperf_results.userpaths import users_folder
 
 from . import asking, finding, making
 
-HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/<run id> --division=closed"
+HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/RUN_ID --division=closed"
 
 
 def failure(error: Exception, hint: str = HINT) -> dict:
