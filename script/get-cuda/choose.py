@@ -91,11 +91,8 @@ def _missing_part(kit: toolkits.Toolkit, asked: Request) -> str:
 
 def _wrong_version(kit: toolkits.Toolkit, asked: Request) -> str:
     told = [version for version in (kit.version, kit.nvcc_version) if version]
-    if asked.exact:
-        is_right = any(versions.is_exact(version, asked.exact) for version in told)
-        return "" if is_right else f"asked was {asked.limits_text}"
     # its release and its build are both its version: 12.4.1 by version.json, 12.4.131 by nvcc
-    is_right = any(versions.is_within(version, asked.minimum, asked.maximum) for version in told)
+    is_right = any(versions.is_asked(version, asked.exact, asked.minimum, asked.maximum) for version in told)
     return "" if is_right else f"asked was {asked.limits_text}"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
 
-from machine_facts import compatibility
+from machine_facts import compatibility, versions
 
 Level = Literal["runs", "unknown", "minor", "too-new"]
 FIRST_MINOR_COMPATIBLE_MAJOR = 11
@@ -24,7 +23,7 @@ def driver_fit(release: str, driver_cuda: str) -> Fit:
     """How a toolkit of ``release`` (``12.4``) goes with a driver that runs CUDA up to ``driver_cuda`` (``12.2``)."""
     if not driver_cuda:
         return Fit("unknown", "no NVIDIA driver answers here, so what it could run is not known")
-    kit, driver = _numbers(release), _numbers(driver_cuda)
+    kit, driver = versions.key(release), versions.key(driver_cuda)
     if kit[:2] <= driver[:2]:
         return Fit("runs", f"the driver runs CUDA up to {driver_cuda}")
     if kit[0] == driver[0] >= FIRST_MINOR_COMPATIBLE_MAJOR:
@@ -53,7 +52,3 @@ def misfit(release: str, library: str, version: str) -> str:
         if release.split(".")[0] in majors
         else f"{library} {version} is made for CUDA {' and '.join(majors)}, not {release}"
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))

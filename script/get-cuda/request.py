@@ -35,11 +35,7 @@ class Request(NamedTuple):
     @property
     def limits_text(self) -> str:
         """The versions asked for, in words."""
-        if self.exact:
-            return f"version {self.exact}"
-        parts = [f"{self.minimum} or newer"] if self.minimum else []
-        parts += [f"{self.maximum} or older"] if self.maximum else []
-        return "version " + " and ".join(parts) if parts else "any version"
+        return versions.asked_text(self.exact, self.minimum, self.maximum)
 
 
 def from_env(env: Mapping[str, Any]) -> Request:

@@ -46,22 +46,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         {**one._asdict(), "runtimes": list(one.runtimes), "is_usable": one.is_usable} for one in found
     ]
     text = findings.table(judged, rights)
-    best = next((one for one in found if one.is_usable and not _misfit(one, env)), None)
+    best = next((one for one in found if one.is_usable and not versions.misfit(one.version, env)), None)
     if best is None and action != "look":
         return _none_will_do(machine, found, text, env)
     print(text or f"  no container engine ({asked or ', '.join(engines.NAMES)}) is on PATH")
     env.update(_env_of(best or (found[0] if found else None)))
     return {"return": 0, "version": best.version if best else ""}
-
-
-def _misfit(engine: engines.Engine, env: dict[str, Any]) -> str:
-    """Why the engine's version is not the one asked for; empty when it is."""
-    exact, low, high = (str(env.get(f"CM_VERSION{part}", "") or "") for part in ("", "_MIN", "_MAX"))
-    if exact and not versions.is_exact(engine.version, exact):
-        return f"{engine.version} is not {exact}"
-    if not versions.is_within(engine.version, low, high):
-        return f"{engine.version} is not within {low or 'any'} and {high or 'any'}"
-    return ""
 
 
 def _none_will_do(
@@ -74,7 +64,7 @@ def _none_will_do(
             "  hint: without root's rights, ask your administrator for apptainer"
         )
         return {"return": NOT_FOUND_CODE, "error": error}
-    reasons = [f"{one.name}: {reason}" for one in found if (reason := _misfit(one, env))]
+    reasons = [f"{one.name}: {reason}" for one in found if (reason := versions.misfit(one.version, env))]
     if reasons and any(one.is_usable for one in found):
         error = "no container engine has the version asked for: " + "; ".join(reasons)
         hint = "\n  hint: cm run script --tags=get,docker,_install shows how to install a newer one"

@@ -29,10 +29,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return {"return": 0}
         return {"return": NOT_FOUND_CODE, "error": _none(missing)}
     slurm = facts.look(machine)
-    low, high = (str(env.get(f"CM_VERSION_{end}", "") or "") for end in ("MIN", "MAX"))
-    if not versions.is_within(slurm.version, low, high):
-        error = f"Slurm {slurm.version} is not within {low or 'any'} and {high or 'any'}"
-        return {"return": NOT_FOUND_CODE, "error": error}
+    if misfit := versions.misfit(slurm.version, env):
+        return {"return": NOT_FOUND_CODE, "error": f"this is Slurm {misfit}"}
     env.update(_env_of(slurm))
     i["state"]["slurm"] = {**slurm._asdict(), "partitions": [one._asdict() for one in slurm.partitions]}
     if slurm.trouble and not only_looks:

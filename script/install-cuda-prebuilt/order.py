@@ -60,6 +60,11 @@ class Wish(NamedTuple):
     sha256: str = ""
     folder: str = ""
 
+    @property
+    def limits(self) -> tuple[str, str, str]:
+        """The exact, the oldest and the newest version that is asked for."""
+        return self.exact, self.minimum, self.maximum
+
     @classmethod
     def from_env(cls, env: Mapping[str, Any]) -> Wish:
         """The wish in CM's env."""
@@ -79,7 +84,7 @@ def order(wish: Wish, files: Sequence[RunFile], machine: str, driver_cuda: str) 
         return _own_file(wish, files)
     if wish.url:
         return _own_address(wish, files)
-    fitting = [file for file in files if file.machine == machine and _is_asked(file.version, wish)]
+    fitting = [file for file in files if file.machine == machine and versions.is_asked(file.version, *wish.limits)]
     if not (wish.exact or wish.maximum) and driver_cuda:
         fitting = [file for file in fitting if versions.is_within(toolkits.release_of(file.version), "", driver_cuda)]
     if not fitting:
@@ -96,12 +101,6 @@ def offline_text(chosen: Order) -> str:
         f"    sha256sum {chosen.url.rpartition('/')[2]}   # must be {chosen.sha256}\n"
         f'    cm run script "get cuda _prebuilt" --run_file=/path/of/{chosen.url.rpartition("/")[2]}'
     )
-
-
-def _is_asked(version: str, wish: Wish) -> bool:
-    if wish.exact:
-        return versions.is_exact(version, wish.exact)
-    return versions.is_within(version, wish.minimum, wish.maximum)
 
 
 def _own_file(wish: Wish, files: Sequence[RunFile]) -> Order:
@@ -137,9 +136,11 @@ def _version_in(name: str, wish: Wish) -> str:
             f"{name} is older than CUDA {FIRST_WITH_INSTALLPATH}, whose installer works otherwise.\n"
             f'  hint: sh {name} --silent --toolkit --toolkitpath=FOLDER, then cm run script "get cuda" --input=FOLDER'
         )
-    if not _is_asked(found[1], wish):
-        asked = wish.exact or f"{wish.minimum or 'any'} to {wish.maximum or 'any'}"
-        raise OrderError(f"{name} is CUDA {found[1]}, asked was {asked}.\n  hint: leave --version out, or another file")
+    if not versions.is_asked(found[1], *wish.limits):
+        raise OrderError(
+            f"{name} is CUDA {found[1]}, asked was {versions.asked_text(*wish.limits)}.\n"
+            "  hint: leave --version out, or another file"
+        )
     return found[1]
 
 

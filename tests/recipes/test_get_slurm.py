@@ -75,3 +75,9 @@ def test_no_slurm_and_a_silent_one(tmp_path: Path, hook_input: Any) -> None:
 def test_another_version_is_an_error(tmp_path: Path, hook_input: Any, least: str, code: int) -> None:
     answer, _ = run(hook_input, build(tmp_path, FILES, commands=COMMANDS), CM_VERSION_MIN=least)
     assert answer["return"] == code
+
+
+@pytest.mark.parametrize(("exact", "code"), [("22.05", 0), ("22.05.9", 16)])
+def test_the_exact_version_asked_for_counts(tmp_path: Path, hook_input: Any, exact: str, code: int) -> None:
+    answer, _ = run(hook_input, build(tmp_path, FILES, commands=COMMANDS), CM_VERSION=exact)
+    assert answer["return"] == code

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 VersionKey = tuple[int, ...]
 
@@ -27,3 +29,23 @@ def is_within(version: str, minimum: str = "", maximum: str = "") -> bool:
 def is_exact(version: str, wanted: str) -> bool:
     """Whether ``version`` is the wanted one as far as that is written: 12.4.131 is 12.4."""
     return re.match(rf"\s*v?{re.escape(wanted.strip())}(?![\d])", version) is not None
+
+
+def is_asked(version: str, exact: str, minimum: str, maximum: str) -> bool:
+    """Whether ``version`` is one of those asked for; an exact one leaves the bounds out of account."""
+    return is_exact(version, exact) if exact else is_within(version, minimum, maximum)
+
+
+def asked_text(exact: str, minimum: str, maximum: str) -> str:
+    """The versions asked for, in words."""
+    if exact:
+        return f"version {exact}"
+    parts = [f"{minimum} or newer"] if minimum else []
+    parts += [f"{maximum} or older"] if maximum else []
+    return "version " + " and ".join(parts) if parts else "any version"
+
+
+def misfit(version: str, env: Mapping[str, Any]) -> str:
+    """Why ``version`` is not the one that CM's env asks for; empty when it is."""
+    asked = [str(env.get(key) or "").strip() for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")]
+    return "" if is_asked(version, *asked) else f"{version}, asked was {asked_text(*asked)}"

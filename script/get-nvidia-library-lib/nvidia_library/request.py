@@ -33,20 +33,14 @@ class Request(NamedTuple):
 
     def admits(self, version: str) -> bool:
         """Whether a version is one of those asked for."""
-        if self.exact:
-            # the build number is in the archive's name only: 8.9.7 by its header may be the 8.9.7.29 asked for
-            is_shorter = version.count(".") == 2 and versions.is_exact(self.exact, version)
-            return versions.is_exact(version, self.exact) or is_shorter
-        return versions.is_within(version, self.minimum, self.maximum)
+        # the build number is in the archive's name only: 8.9.7 by its header may be the 8.9.7.29 asked for
+        is_shorter = version.count(".") == 2 and versions.is_exact(self.exact, version)
+        return is_shorter or versions.is_asked(version, self.exact, self.minimum, self.maximum)
 
     @property
     def limits_text(self) -> str:
         """The versions asked for, in words."""
-        if self.exact:
-            return f"version {self.exact}"
-        parts = [f"{self.minimum} or newer"] if self.minimum else []
-        parts += [f"{self.maximum} or older"] if self.maximum else []
-        return "version " + " and ".join(parts) if parts else "any version"
+        return versions.asked_text(self.exact, self.minimum, self.maximum)
 
 
 def from_env(env: Mapping[str, Any], kind: Kind) -> Request:
