@@ -44,16 +44,16 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         planning.plan_scenario(call.model, scenario, call.execution_mode, given, recorded.get(scenario.value))
         for scenario, given in call.overrides.items()
     ]
+    lines = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
     path = (given_path(env, "CM_MLPERF_USER_CONF_FOLDER") or users_folder(env)) / CONF_NAME
     try:
-        write(path, planned)
+        write_whole(path, HEAD + "\n".join(lines) + "\n")
     except OSError as error:
         return {"return": 1, "error": f"cannot write {path}: {error}\nhint: give another folder with --output_dir"}
     if call.model not in BENCHMARKS:
         print(f"{call.model} is not an MLPerf benchmark ({', '.join(BENCHMARKS)}): it gets the rules that all share")
-    text = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
     durations = [planning.duration_line(item, mode) for item in planned for mode in call.modes]
-    print(f"{path}:\n  " + "\n  ".join(text))
+    print(f"{path}:\n  " + "\n  ".join(lines))
     print("Expected time of each LoadGen run:\n  " + "\n  ".join(durations), flush=True)
     env["CM_MLPERF_USER_CONF"] = str(path)
     i["state"]["mlperf_user_conf"] = record(planned, str(path), call)
@@ -70,12 +70,6 @@ def recorded_values(path: Path, model: str) -> dict[str, Any]:
     return {name: row for name, row in (rows or {}).items() if isinstance(row, dict)}
 
 
-def write(path: Path, planned: list[planning.Planned]) -> None:
-    """Puts user.conf in place, whole."""
-    lines = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
-    write_whole(path, HEAD + "\n".join(lines) + "\n")
-
-
 def record(planned: list[planning.Planned], path: str, call: inputs.Call) -> dict[str, Any]:
     """What recipes above are told: by scenario the target, whether it was recorded, and the seconds of each run."""
     rows = {}
@@ -83,7 +77,7 @@ def record(planned: list[planning.Planned], path: str, call: inputs.Call) -> dic
         target = item.target
         seconds = {mode.value: planning.expected_s(item, mode)[0] for mode in call.modes}
         rows[item.scenario.value] = {
-            "target": None if target is None else {"key": planning.target_key(item.scenario), "value": target.value},
+            "target": None if target is None else {"key": item.scenario.target_key, "value": target.value},
             "origin": "" if target is None else target.origin,
             "is_recorded": item.measured is not None,
             "expected_s": seconds,

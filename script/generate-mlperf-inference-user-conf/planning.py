@@ -63,7 +63,7 @@ class Planned:
     @property
     def target(self) -> Value | None:
         """The setting that tells the speed; None where the harness measures it."""
-        return self.settings.get(target_key(self.scenario))
+        return self.settings.get(self.scenario.target_key)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -80,11 +80,6 @@ class Planned:
 SAMPLES_RULE = "rule; of a smaller data set all samples"
 """The origin of a sample count: the size of the data set is known only when the run has opened it (`_tiny` ones are
 small)."""
-
-
-def target_key(scenario: Scenario) -> str:
-    """LoadGen's key of the target that a scenario is planned with."""
-    return "target_latency" if scenario.is_stream else "target_qps"
 
 
 def plan_scenario(
@@ -105,7 +100,7 @@ def plan_scenario(
     if samples is not None:
         origin = "you" if given.performance_sample_count is not None else SAMPLES_RULE
         settings["performance_sample_count_override"] = Value(samples, origin)
-    target, notes, key = _target(scenario, given, recorded), [], target_key(scenario)
+    target, notes, key = _target(scenario, given, recorded), [], scenario.target_key
     if target is not None:
         settings[key] = target
     else:
@@ -137,7 +132,7 @@ def _target(scenario: Scenario, given: Overrides, recorded: Mapping[str, Any] | 
         return Value(given.target, "you")
     if not recorded:
         return None
-    return Value(float(recorded[target_key(scenario)]), str(recorded.get("origin") or "recorded"))
+    return Value(float(recorded[scenario.target_key]), str(recorded.get("origin") or "recorded"))
 
 
 def expected_s(planned: Planned, mode: Mode) -> tuple[float, bool]:

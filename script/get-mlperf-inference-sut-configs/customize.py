@@ -8,6 +8,7 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -55,8 +56,8 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     except (sutname.BadName, sutfile.BadFile, BadInput) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if entry is not None and not is_planned:
-        what = f"SUT: {sut.name}, model: {entry.model}, scenario: {entry.scenario.value}"
-        print(f"{what}, {entry.target} updated as {entry.value:g}\nNew config stored in {path}", flush=True)
+        what = f"SUT: {sut.name}, model: {entry.model}, scenario: {entry.scenario.value}, {entry.scenario.target_key}"
+        print(f"{what} updated as {entry.value:g}\nNew config stored in {path}", flush=True)
     env["CM_HW_NAME"] = sut.hw_name
     env["CM_SUT_NAME"] = sut.name
     env["CM_SUT_CONFIG_FILE"] = str(path)
@@ -106,9 +107,7 @@ def newest_version(sut: sutname.Sut, folder: Path) -> sutname.Sut:
         return [int(number) for number in re.findall(r"\d+", version)]
 
     version = max(versions, key=order, default=sutname.NO_VERSION)
-    return sutname.Sut(
-        hw_name=sut.hw_name, device=sut.device, backend=sut.backend, backend_version=version, run_config=sut.run_config
-    )
+    return dataclasses.replace(sut, backend_version=version)
 
 
 def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
@@ -127,14 +126,13 @@ def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
         scenario = parse_scenario(_text(env, "CM_MLPERF_LOADGEN_SCENARIO"))
     except UnknownName as error:
         raise BadInput(f"--scenario: {error}") from error
-    wanted = sutfile.target_of(scenario)
+    wanted = scenario.target_key
     if not model or list(given) != [wanted]:
         raise BadInput(f"to record a value of {scenario.value}, give --model and --{wanted}, and no other target")
     seen = _text(env, "CM_SUT_CONFIG_MEASURED")
     return sutfile.Entry(
         model=model,
         scenario=scenario,
-        target=wanted,
         value=_positive(given[wanted], wanted),
         origin=_text(env, "CM_SUT_CONFIG_ORIGIN") or "given by the user",
         measured=_positive(seen, "measured") if seen else None,

@@ -38,19 +38,13 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One value. `target`: its key, `target_qps` or `target_latency`; `measured`: the figure seen, None if not told."""
+    """The target of a scenario; `measured`: the figure seen, None if not told."""
 
     model: str
     scenario: Scenario
-    target: str
     value: float
     origin: str
     measured: float | None = None
-
-
-def target_of(scenario: Scenario) -> str:
-    """The key of the value that a scenario has."""
-    return "target_latency" if scenario.is_stream else "target_qps"
 
 
 def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
@@ -67,7 +61,7 @@ def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
         for scenario, row in rows.items() if isinstance(rows, dict) else [("", None)]:
             if scenario not in names or not isinstance(row, dict):
                 raise BadFile(f"{source}: {model}: found {scenario!r}; allowed: {', '.join(names)}\n{hint}")
-            key = target_of(Scenario(scenario))
+            key = Scenario(scenario).target_key
             value = row.get(key)
             for name, found in ((key, value), ("measured", row.get("measured", value))):
                 if not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
@@ -91,7 +85,7 @@ def with_entry(content: Mapping[str, Mapping[str, Any]], entry: Entry) -> dict[s
     """The content with one value more, or another one in its place."""
     changed = {model: dict(rows) for model, rows in content.items()}
     seen = {} if entry.measured is None else {"measured": entry.measured}
-    row = {"origin": entry.origin, entry.target: entry.value, **seen}
+    row = {"origin": entry.origin, entry.scenario.target_key: entry.value, **seen}
     changed.setdefault(entry.model, {})[entry.scenario.value] = row
     return changed
 

@@ -16,16 +16,6 @@ CONFIG_TAGS = "get,mlperf,inference,sut,configs"
 CONF_TAGS = "generate,mlperf,inference,user-conf"
 COMPLIANCE_TAGS = "run,mlperf,compliance"
 SUBMISSION_TAGS = "generate,inference,submission"
-OWN_TARGET = {
-    Scenario.SINGLE_STREAM: "singlestream_target_latency",
-    Scenario.MULTI_STREAM: "multistream_target_latency",
-    Scenario.OFFLINE: "offline_target_qps",
-    Scenario.SERVER: "server_target_qps",
-    Scenario.INTERACTIVE: "interactive_target_qps",
-}
-"""The input of run-mlperf-inference that sets the target of one scenario alone."""
-SHARED_TARGET = {True: "target_latency", False: "target_qps"}
-"""The input for several scenarios: streams, and the others."""
 
 
 def python_of(passed_on: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,10 +93,14 @@ def conf_call(request: Request, config_file: str, folder: Path) -> dict[str, Any
 COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")
 
 
+def own_target(scenario: Scenario) -> str:
+    """The input of run-mlperf-inference that sets the target of one scenario alone: offline_target_qps."""
+    return f"{scenario.value.lower()}_{scenario.target_key}"
+
+
 def given_target(request: Request, scenario: Scenario) -> str | None:
     """The target that the user gives for a scenario."""
-    shared = SHARED_TARGET[scenario.is_stream]
-    return request.targets.get(OWN_TARGET[scenario], request.targets.get(shared))
+    return request.targets.get(own_target(scenario), request.targets.get(scenario.target_key))
 
 
 def run_call(
@@ -117,9 +111,9 @@ def run_call(
     for scenario in scenarios:
         given = given_target(request, scenario)
         if given is not None:
-            targets[OWN_TARGET[scenario]] = given
+            targets[own_target(scenario)] = given
         elif scenario in recorded and not request.is_finding:
-            targets[OWN_TARGET[scenario]] = recorded[scenario][0]
+            targets[own_target(scenario)] = recorded[scenario][0]
     origins = [
         f"{scenario.value}: {recorded[scenario][1]}"
         for scenario in scenarios

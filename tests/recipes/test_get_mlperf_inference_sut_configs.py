@@ -147,9 +147,7 @@ def test_a_file_that_holds_something_else_is_refused_and_left(call, text):
 
 
 def _record(path: str, number: int) -> None:
-    entry = sutfile.Entry(
-        model=f"m{number}", scenario=Scenario.OFFLINE, target="target_qps", value=1.0 + number, origin="o"
-    )
+    entry = sutfile.Entry(model=f"m{number}", scenario=Scenario.OFFLINE, value=1.0 + number, origin="o")
     sutfile.record(Path(path), entry)
 
 

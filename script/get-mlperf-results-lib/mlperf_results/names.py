@@ -65,6 +65,11 @@ class Scenario(enum.Enum):
         """The scenario that LoadGen and its logs know: an Interactive run is a Server run of another model name."""
         return Scenario.SERVER if self is Scenario.INTERACTIVE else self
 
+    @property
+    def target_key(self) -> str:
+        """LoadGen's key of the target that a run is planned with: ms in a stream, else queries per second."""
+        return "target_latency" if self.is_stream else "target_qps"
+
 
 class Mode(enum.Enum):
     """What one LoadGen run is for: a figure of speed, or the responses of the whole validation set."""
