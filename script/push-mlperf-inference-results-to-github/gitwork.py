@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mlperf_results.privacy import Known, masked
@@ -79,23 +80,9 @@ class Repository:
     def _run(
         self, words: Iterable[str], given: bytes | None, timeout_s: int, what: str
     ) -> subprocess.CompletedProcess[bytes]:
-        command = ["git", *QUIET_CONFIG, f"--git-dir={self.folder}", *words]
         held = (self.lock_number,) if self.lock_number >= 0 else ()  # what outlives this process keeps the lock
-        stdin = {"input": given} if given is not None else {"stdin": subprocess.DEVNULL}
-        try:
-            return subprocess.run(  # type: ignore[call-overload, no-any-return]
-                command,
-                capture_output=True,
-                env=self.environment,
-                pass_fds=held,
-                timeout=timeout_s,
-                check=False,
-                **stdin,
-            )
-        except FileNotFoundError as error:
-            raise GitError(what, "git is not installed", "sudo apt-get install git") from error
-        except subprocess.TimeoutExpired as error:
-            raise GitError(what, f"git did not end in {timeout_s} s") from error
+        all_words = (*QUIET_CONFIG, f"--git-dir={self.folder}", *words)
+        return _run(all_words, self.environment, what, given=given or b"", timeout_s=timeout_s, held=held)
 
     def mask(self, told: bytes) -> str:
         """Return what git said, for people."""
@@ -168,13 +155,7 @@ class Repository:
         index = self.folder / "crowdperf-index"
         for left in (index, index.with_name(index.name + ".lock")):  # of a killed push; the lock is ours
             left.unlink(missing_ok=True)
-        inner = Repository(
-            folder=self.folder,
-            remote=self.remote,
-            known=self.known,
-            environment={**self.environment, "GIT_INDEX_FILE": str(index)},
-            lock_number=self.lock_number,
-        )
+        inner = replace(self, environment={**self.environment, "GIT_INDEX_FILE": str(index)})
         rows = [f"0 {GONE}\t{path}" for path in changes.removed]
         rows += [f"{blobs[file.path].mode} {blobs[file.path].digest}\t{file.path}" for file in changes.added]
         rows += [f"{blobs[file.path].mode} {blobs[file.path].digest}\t{file.path}" for file in changes.changed]
@@ -204,6 +185,32 @@ class Repository:
             raise GitError("cannot push", told)
         is_behind = any(word in refused for word in ("(fetch first)", "(non-fast-forward)", "(stale info)"))
         raise RejectedError(told, is_behind=is_behind or "cannot lock ref" in refused)
+
+
+def _run(
+    words: Iterable[str],
+    environment: Mapping[str, str],
+    what: str,
+    *,
+    given: bytes = b"",
+    timeout_s: int = LOCAL_TIMEOUT_S,
+    held: tuple[int, ...] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git to its end, whatever its exit code; `held` are open files that it keeps open. Raises GitError."""
+    try:
+        return subprocess.run(
+            ["git", *words],
+            input=given,
+            capture_output=True,
+            env=environment,
+            pass_fds=held,
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise GitError(what, "git is not installed", "sudo apt-get install git") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitError(what, f"git did not end in {timeout_s} s") from error
 
 
 @contextlib.contextmanager
@@ -240,26 +247,20 @@ def process_environment(environ: Mapping[str, str], more: Mapping[str, str]) -> 
 
 def email(environment: Mapping[str, str]) -> str:
     """Return the address that git was told for the user's commits; empty when there is none."""
-    own = environment.get("GIT_AUTHOR_EMAIL", "")
-    command = ["git", "config", "--get", "user.email"]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=LOCAL_TIMEOUT_S, check=False
-        )
-    except OSError:
-        return own
-    return own or done.stdout.strip()
+        told = _run(("config", "--get", "user.email"), environment, "cannot read git's settings").stdout
+    except GitError:
+        told = b""
+    return environment.get("GIT_AUTHOR_EMAIL") or told.decode("utf-8", "replace").strip()
 
 
 def folder_of_clone(path: Path, environment: Mapping[str, str]) -> Path:
     """Return the git folder of a clone. Raises GitError when `path` is none."""
-    command = ["git", "-C", str(path), "rev-parse", "--absolute-git-dir"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=LOCAL_TIMEOUT_S, check=False
-    )
+    what = f"{path} is no clone of a git repository"
+    done = _run(("-C", str(path), "rev-parse", "--absolute-git-dir"), environment, what)
     if done.returncode != 0:
-        raise GitError(f"{path} is no clone of a git repository", "", "git clone ADDRESS makes one")
-    return Path(done.stdout.rstrip("\n"))
+        raise GitError(what, "", "git clone ADDRESS makes one")
+    return Path(os.fsdecode(done.stdout).rstrip("\n"))
 
 
 def remote_of_clone(folder: Path, environment: Mapping[str, str]) -> str:

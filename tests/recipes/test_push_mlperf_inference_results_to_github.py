@@ -650,3 +650,9 @@ def test_the_plan_names_the_recipes_that_the_push_calls(remote: Remote, submissi
         "version": "v6.1",
     }
     assert answer["runs"][1]["tags"].startswith("get,git,history,_repo./") and "%2C" in answer["runs"][1]["tags"]
+
+
+def test_a_clone_on_a_machine_without_git_is_an_error_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(gitwork.GitError, match="git is not installed") as raised:
+        gitwork.folder_of_clone(tmp_path, {"PATH": str(tmp_path)})
+    assert raised.value.hint == "sudo apt-get install git"
