@@ -62,7 +62,10 @@ def parse_address(text: str, folder: Path) -> Address:
 
 
 def _parse_url(text: str) -> Address:
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # its text may hold the login
+        raise AddressError("this is no address of git's") from None
     if parts.username is None:
         return Address(url=text)
     user, password = unquote(parts.username), unquote(parts.password or "")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlperf_results.names import printable
+from mlperf_results.numbers import positive_number
 from mlperf_results.privacy import known_here
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.userpaths import given_path
@@ -54,14 +55,15 @@ def preprocess(i):
     folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
     if folder is None or not folder.is_dir():
         return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
+    largest_mb = positive_number(str(env["CM_MLPERF_PUSH_LARGEST_MB"]))
+    if largest_mb is None:
+        return failure(f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is no number above 0\nhint: --largest_mb=50")
     try:
         where = asked.repository_address(env)
         found = content.read_content(folder, str(env.get("CM_MLPERF_SUBMITTER") or ""))
-        content.check_sizes(found, int(float(env["CM_MLPERF_PUSH_LARGEST_MB"]) * content.MEGABYTE))
+        content.check_sizes(found, int(largest_mb * content.MEGABYTE))
     except address.AddressError as error:
         return failure(f"{error}\nhint: {COMMAND}")
-    except ValueError:
-        return failure(f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is no number\nhint: --largest_mb=50")
     except content.ContentError as error:
         return failure(error)
     try:

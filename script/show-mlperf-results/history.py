@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -9,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
 WIDTH = 100
@@ -63,7 +66,8 @@ def parse_since(text: str, now: datetime) -> datetime | None:
     if not text:
         return None
     if age := AGE.fullmatch(text.strip().lower()):
-        return now - timedelta(**{UNITS[age[2]]: int(age[1])})
+        with contextlib.suppress(OverflowError):  # an age from before the first year
+            return now - timedelta(**{UNITS[age[2]]: int(age[1])})
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -73,9 +77,10 @@ def parse_since(text: str, now: datetime) -> datetime | None:
 
 def parse_last(text: str) -> int:
     """How many results are asked for; 0 for all. Raises InputError."""
-    if text and not (text.isdigit() and int(text) > 0):
+    count = whole_number(text) if text else 0
+    if count is None:
         raise InputError(f"--last={text} must be a positive integer")
-    return int(text or 0)
+    return count
 
 
 def folders_of(current: Path, given: str, runs: Iterable[Mapping[str, Any]]) -> list[Path]:

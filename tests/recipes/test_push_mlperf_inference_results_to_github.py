@@ -355,7 +355,8 @@ def test_too_large_files_links_and_odd_names_are_listed(push: Push, submission: 
     write(submission, {f"{SYSTEM}/Offline/big.bin": "x" * 2_000_000})
     answer = push("push", largest_mb="1.5")
     assert answer["return"] == 1 and "big.bin: 2.0 MB; at most 1.5 MB" in answer["error"]
-    assert push(largest_mb="much")["error"].startswith("--largest_mb=much is no number")
+    for text in ("much", "inf", "-1"):
+        assert push(largest_mb=text)["error"].startswith(f"--largest_mb={text} is no number")
     (submission / SYSTEM / "link").symlink_to("/etc/hostname")
     write(submission, {f"{SYSTEM}/.git/config": "x"})
     error = push("push")["error"]
@@ -373,7 +374,9 @@ def test_a_folder_without_a_submission_and_one_with_several_submitters_are_refus
     assert "closed/Bee/systems/x.json" in remote.files() and "open/ACME/systems/box.json" not in remote.files()
 
 
-@pytest.mark.parametrize("text", ["", "--upload-pack=x", "ext::sh -c x", "ftp://x/y", "no-such-folder", "a\nb"])
+@pytest.mark.parametrize(
+    "text", ["", "--upload-pack=x", "ext::sh -c x", "ftp://x/y", "no-such-folder", "a\nb", "https://[x/y"]
+)
 def test_what_is_no_address_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(address.AddressError):
         address.parse_address(text, tmp_path)
