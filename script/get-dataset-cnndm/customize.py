@@ -5,7 +5,6 @@ from pathlib import Path
 from mlperf_data import answers, given
 
 ARTICLES_FILE = "cnn_eval.json"
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 OFFICIAL_COUNT = 13_368
 
 
@@ -28,8 +27,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
-    return answers.work_answer(env, lambda: plan_work(path, env["CM_CNNDM_SOURCE"], Path.cwd()))
+    return answers.work_answer(env, lambda path: plan_work(path, env["CM_CNNDM_SOURCE"], Path.cwd()))
 
 
 plan = preprocess

@@ -46,7 +46,7 @@ def wrong_in(folder, count):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses when there is no copy, or one that is not whole."""
     env = i["env"]
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+    path = given.path_in(env)
     is_given = env[WAY_KEY] == "given"
     try:
         count = datasets.asked_count(str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT), FULL_COUNT, ", or _full")

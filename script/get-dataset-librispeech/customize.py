@@ -6,7 +6,6 @@ from pathlib import Path
 from mlperf_data import answers, given
 
 MANIFEST_FILE = "dev-clean-wav.json"
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 OFFICIAL_RECORDINGS = 2703
 OFFICIAL_COUNT = 2513
 HINT = "give a folder with dev-clean-wav.json and its wav files, or with LibriSpeech's FLAC files (*.trans.txt)"
@@ -50,9 +49,8 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
 def preprocess(i):
     """CM hook: decides what run.sh does, and whether the archive is needed."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
     env.setdefault("CM_NUM_PREPROCESS_THREADS", str(os.cpu_count() or 1))
-    return answers.work_answer(env, lambda: plan_work(path, env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
+    return answers.work_answer(env, lambda path: plan_work(path, env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
 
 
 plan = preprocess

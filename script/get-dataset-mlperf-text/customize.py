@@ -10,7 +10,6 @@ from mlperf_data import answers, datasets, given, manual
 
 from .published import SETS, STORAGE, PublishedSet
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 SAMPLES = "samples"
 
 
@@ -58,8 +57,7 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
-    return answers.work_answer(env, lambda: plan_work(env, path, Path.cwd()))
+    return answers.work_answer(env, lambda path: plan_work(env, path, Path.cwd()))
 
 
 plan = preprocess

@@ -8,7 +8,6 @@ from mlperf_data.errors import DataError
 from mlperf_data.expected import ExpectedFile, check_folder
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 DOWNLOADED_FACTS = {
     "format": 1,
     "name": "squad-v1.1",
@@ -48,7 +47,7 @@ def check_given(folder, env):
 def preprocess(i):
     """CM hook: decides what is done, and checks a given copy."""
     env = i["env"]
-    path, source = given.given_path(env.get(GIVEN_KEY)), env["CM_SQUAD_SOURCE"]
+    path, source = given.path_in(env), env["CM_SQUAD_SOURCE"]
     env["CM_SQUAD_FOLDER"] = str(path or Path.cwd())
     if path is None:
         env["CM_SQUAD_WORK"] = source

@@ -15,7 +15,6 @@ from mlperf_data.errors import DataError
 
 from .published import choose
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 LICENCE = "Apache-2.0"
 
 
@@ -65,8 +64,7 @@ def plan_work(env, path, entry):
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
-    return answers.work_answer(env, lambda: plan_work(env, path, Path.cwd()))
+    return answers.work_answer(env, lambda path: plan_work(env, path, Path.cwd()))
 
 
 plan = preprocess

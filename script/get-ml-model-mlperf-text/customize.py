@@ -11,7 +11,6 @@ from pathlib import Path
 
 from mlperf_data import answers, given, manual, modelinfo
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 TOKEN_VARIABLE = "HF_TOKEN"
 """The environment variable that huggingface_hub reads; its value is looked at by that library alone."""
 NEEDED = ("config.json", "tokenizer.json")
@@ -112,8 +111,7 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
-    return answers.work_answer(env, lambda: plan_work(env, path, os.environ))
+    return answers.work_answer(env, lambda path: plan_work(env, path, os.environ))
 
 
 plan = preprocess

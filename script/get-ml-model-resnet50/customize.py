@@ -70,10 +70,9 @@ def preprocess(i):
     """CM hook: decides what is fetched and what run.sh does."""
     env = i["env"]
     entry = Path.cwd()
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     env[FOLDER_KEY] = str(entry)
     is_made = env["CM_RESNET50_SOURCE"] != "real"
-    return answers.work_answer(env, lambda: made_work(env, path) if is_made else real_work(env, path, entry))
+    return answers.work_answer(env, lambda path: made_work(env, path) if is_made else real_work(env, path, entry))
 
 
 plan = preprocess

@@ -11,7 +11,7 @@ from mlperf_data import modelinfo, owncopies
 from mlperf_data.digests import file_digest, short_identity
 from mlperf_data.errors import DataError
 from mlperf_data.expected import relative_names
-from mlperf_data.given import identity
+from mlperf_data.given import identity, path_in
 
 DATASET_FACTS_FILE = "dataset.json"
 DOWNLOADS_FILE = "downloads.json"
@@ -27,10 +27,11 @@ def failure(error: Exception | str, hint: str = "") -> Answer:
     return {"return": 1, "error": f"{error}\nhint: {hint}" if hint else str(error)}
 
 
-def work_answer(env: MutableMapping[str, Any], decide: Callable[[], Mapping[str, str]]) -> Answer:
-    """Set the env for run.sh that `decide` returns; answer a failure for DataError, ValueError and OSError."""
+def work_answer(env: MutableMapping[str, Any], decide: Callable[[Path | None], Mapping[str, str]]) -> Answer:
+    """Set the env for run.sh that `decide` returns for the copy that the user gave (None without one); answer a failure
+    for DataError, ValueError and OSError."""
     try:
-        env.update(decide())
+        env.update(decide(path_in(env)))
     except (DataError, ValueError, OSError) as error:
         return failure(error)
     return {"return": 0}

@@ -19,10 +19,9 @@ from typing import Any
 
 from mlperf_data.answers import Answer, dataset_answer, failure
 from mlperf_data.errors import DataError
-from mlperf_data.given import given_path, refuse_beside
+from mlperf_data.given import path_in, refuse_beside
 from mlperf_data.manual import Source, refusal
 
-GIVEN_PATH_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 SIZE_KEY = "CM_DATASET_SIZE"
 MOST_CASES, MOST_IMAGES = 9_999, 99_999
 
@@ -53,7 +52,7 @@ class CaseSet:
         Answers a failure where there is neither a copy nor _synthetic.
         """
         env = i["env"]
-        path = given_path(env.get(GIVEN_PATH_KEY))
+        path = path_in(env)
         folder_key = key_of(self.name, "FOLDER")
         if env[key_of(self.name, "WAY")] == "synthetic":
             try:
@@ -93,7 +92,7 @@ class ImageSet:
     def plan(self, i: Mapping[str, Any]) -> Answer:
         """CM hook: sets what run.sh does (synthetic, fetch or check), where, and whether images are fetched."""
         env = i["env"]
-        path = given_path(env.get(GIVEN_PATH_KEY))
+        path = path_in(env)
         work_key, folder_key, fetch_key = (key_of(self.name, word) for word in ("WORK", "FOLDER", "IS_FETCHED"))
         env[fetch_key] = "no"
         is_synthetic = env[key_of(self.name, "SOURCE")] == "synthetic"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from mlperf_data.digests import short_identity
 from mlperf_data.errors import DataError
@@ -22,6 +23,11 @@ def given_path(*values: object) -> Path | None:
     texts = (str(value or "").strip() for value in values)
     text = next((text for text in texts if text), "")
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None
+
+
+def path_in(env: Mapping[str, Any]) -> Path | None:
+    """Return the copy that the user of a recipe gave by `--path`; None without one."""
+    return given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
 
 
 def refuse_beside(path: Path | None, made: str) -> None:

@@ -27,7 +27,7 @@ from mlperf_data import manual, room
 from mlperf_data.answers import Answer, failure, model_answer
 from mlperf_data.digests import file_digest
 from mlperf_data.errors import DataError
-from mlperf_data.given import given_path, one_file, refuse_beside
+from mlperf_data.given import one_file, path_in, refuse_beside
 from mlperf_data.modelinfo import RealModel, write_model_info
 
 PUBLISHED, RANDOM, TINY = "published", "random", "tiny"
@@ -120,7 +120,7 @@ class Model:
         users have to get themselves, and where the machine has no room.
         """
         env = i["env"]
-        asked, path = env[SOURCE_KEY], given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+        asked, path = env[SOURCE_KEY], path_in(env)
         env.update({WORK_KEY: asked, FETCHED_KEY: "no", ARCHIVE_KEY: "no"})
         env["CM_PUBLISHED_MODEL_ARCHITECTURE"] = self.architecture
         try:
