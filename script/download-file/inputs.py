@@ -77,7 +77,7 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
 
 
 def _limit(text: str) -> int | None:
-    if text and not text.isdigit():
+    if text and not text.isdecimal():
         raise InputError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}. hint: leave it out")
     return int(text) if text else None
 

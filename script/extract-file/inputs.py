@@ -89,7 +89,7 @@ def _is_true(env: Mapping[str, Any], key: str) -> bool:
 
 def _number(env: Mapping[str, Any], key: str, default: int) -> int:
     text = _text(env, key)
-    if text and not text.isdigit():
+    if text and not text.isdecimal():
         raise InputError(f"{key} is {text!r}, allowed is a whole number from 0. hint: leave it out for {default}")
     return int(text) if text else default
 

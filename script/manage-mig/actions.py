@@ -117,7 +117,7 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
             f"{gpu.trouble}\n"
             f"  hint: {RECIPE},_teardown --gpu={gpu.index} plans how to remove them"
         )
-    if not all(name.isdigit() for name in names):
+    if not all(name.isdecimal() for name in names):
         raise MigError(
             f"the profiles of GPU {gpu.index} could not be listed, so names cannot be looked up: {gpu.trouble}\n"
             f"  hint: sudo nvidia-smi mig -lgip -i {gpu.index} tells their numbers; then --profile=19"

@@ -66,7 +66,7 @@ def wanted_in(env: Mapping[str, Any]) -> Wanted:
             f"--gpu_clocks={clocks} is not a clock\n  allowed: MHz as one number, or lowest,highest, or free, or leave"
         )
     numbers = [part.strip() for part in text("GPUS").split(",") if part.strip()]
-    if not all(part.isdigit() for part in numbers):
+    if not all(part.isdecimal() for part in numbers):
         raise TuneError(f"--gpu={text('GPUS')} is not a list of numbers\n  hint: --gpu=0 or --gpu=0,1")
     return Wanted(
         thp=text("THP") or DEFAULTS["thp"],

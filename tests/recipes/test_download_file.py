@@ -106,6 +106,7 @@ def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> N
         ({"CM_DOWNLOAD_URL": "file://[::1/f"}, "is not an address"),
         ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_MIRRORS": "http://[::1/f"}, "is not an address"),
         ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_MAX_SIZE_BYTES": "1 GB"}, "--max_size_bytes must be"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_MAX_SIZE_BYTES": "²"}, "--max_size_bytes must be"),
         *(
             ({"CM_DOWNLOAD_URL": f"https://h/{name}"}, "is a name that the engine uses")
             for name in ("_cm.json", "_CM.JSON", "%5fcm.json", "tmp-run.sh", "entry.json", "log.txt", "used")

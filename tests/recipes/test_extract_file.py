@@ -274,6 +274,14 @@ def test_an_archive_is_limited_by_its_own_size_unless_the_user_says_more(limit: 
     assert inputs.from_env(env).max_size_bytes == (limit or 16 * 1024**3)
 
 
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").touch()
+    for text in ("1 GB", "²"):
+        env = {"CM_EXTRACT_FILEPATH": str(tmp_path / "a.tar"), "CM_EXTRACT_MAX_SIZE_BYTES": text}
+        with pytest.raises(inputs.InputError, match="allowed is a whole number from 0"):
+            inputs.from_env(env)
+
+
 @pytest.mark.parametrize(
     ("archive_gib", "limit_gib"), [(0, 16), (0.08, 16), (1, 200), (5, 1000), (6, 1024), (150, 1024)]
 )

@@ -129,6 +129,7 @@ def test_values_that_the_machine_does_not_take_are_refused(tmp_path: Path, wante
         ("GPU_CLOCKS", "1590; reboot"),
         ("GPU_CLOCKS", "fast"),
         ("GPUS", "a"),
+        ("GPUS", "²"),
         ("GOVERNOR", "$(x)"),
     ],
 )

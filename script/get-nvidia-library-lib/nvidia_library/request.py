@@ -61,7 +61,7 @@ def from_env(env: Mapping[str, Any], kind: Kind) -> Request:
     sha256, size = text(f"{kind.prefix}_EXPECTED_SHA256").lower(), text(f"{kind.prefix}_MAX_SIZE_BYTES")
     if sha256 and not re.fullmatch(r"[0-9a-f]{64}", sha256):
         raise RequestError(f"--sha256sum={sha256!r} must be 64 hexadecimal digits.\n  hint: sha256sum FILE")
-    if size and not size.isdigit():
+    if size and not size.isdecimal():
         raise RequestError(f"--max_size_bytes={size!r} must be a whole number.\n  hint: leave it out")
     start = text("CM_TMP_CURRENT_PATH") or os.getcwd()
     tar_file = text(f"{kind.prefix}_TAR_FILE_PATH")
