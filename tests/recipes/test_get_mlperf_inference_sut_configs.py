@@ -110,7 +110,7 @@ def test_a_value_is_recorded_and_told_and_read_again(call, capsys):
     [
         ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1"}, "--scenario"),
         ({"CM_MLPERF_LOADGEN_TARGET_QPS": "1", "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, "give --model"),
-        ({"CM_MLPERF_MODEL": "resnet5"}, "--model: unknown benchmark 'resnet5' (did you mean "),
+        ({"CM_MLPERF_MODEL": "resnet5"}, "--model: unknown benchmark 'resnet5'; known: "),
         (
             {
                 "CM_MLPERF_LOADGEN_TARGET_QPS": "1",
