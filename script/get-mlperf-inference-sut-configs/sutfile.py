@@ -16,16 +16,14 @@ two calls that record at the same time both find their value in it.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from mlperf_results.filelocks import file_lock
 from mlperf_results.names import Scenario
 from mlperf_results.wholefile import write_whole
 
@@ -94,20 +92,9 @@ def record(path: Path, entry: Entry) -> dict[str, dict[str, Any]]:
     """Puts one value into the file and gives its content. Raises BadFile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent):
+        with file_lock(path.parent, is_needed=False):
             content = with_entry(read(path), entry)
             write_whole(path, HEAD + yaml.safe_dump(content, sort_keys=True))
     except OSError as error:
         raise BadFile(f"cannot write {path}: {error}\nhint: give another folder with --repo_path") from error
     return content
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # a file system that cannot lock a folder
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

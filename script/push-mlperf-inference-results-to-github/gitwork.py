@@ -9,14 +9,13 @@ when it was last fetched, and `refs/crowdperf/seen/<branch>`, what the user was 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.privacy import Known, masked
 
 from .changes import Blob, Changes
@@ -216,23 +215,11 @@ def _run(
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[int]:
     """Hold the lock of a git folder; yields the number of the open file. Raises GitError when another push has it."""
-    with (folder / "crowdperf-push.lock").open("w") as file:
-        end_s = time.monotonic() + PATIENCE_S
-        while not _is_locked(file.fileno()):
-            if time.monotonic() > end_s:
-                raise GitError(f"another push works in {folder.name}", "", "let it finish, or end it")
-            time.sleep(0.1)
+    in_use = GitError(f"another push works in {folder.name}", "", "let it finish, or end it")
+    with file_lock(folder / "crowdperf-push.lock", in_use, patience_s=PATIENCE_S) as number:
         for left in (folder / HOME_REFS).rglob("*.lock"):  # git's own, of a killed push
             left.unlink(missing_ok=True)
-        yield file.fileno()
-
-
-def _is_locked(number: int) -> bool:
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        yield number
 
 
 def process_environment(environ: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
+from mlperf_results.filelocks import file_lock
 from mlperf_results.layout import ResultsPaths, make_run_id
 from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
 
@@ -106,19 +107,16 @@ def preprocess(i):
     except OSError as error:
         problem = Exception(f"cannot make a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, hint="hint: give another folder with --results_dir")
-    with sessionfile.locked(paths.folder) as is_mine:
-        if not is_mine:
-            return failure(Exception(f"another call works in {paths.folder}"), hint="hint: let it finish, or end it")
-        around = surroundings(i, config)
-        call = work.Call(
-            i=i, config=config, paths=paths, recipes=around.recipes, app_meta=around.app_meta, own_inputs=own_inputs(
-                i["input"], i["meta"]["input_mapping"]
-            ),
-        )  # fmt: skip
-        if config.run_id:
-            try:
-                folder = fixedfolder.FixedFolder(paths, around)
-            except fixedfolder.FolderInUse as error:
-                return failure(error)
-            return work.in_shared_folder(call, folder)
-        return work.in_own_folder(call, settings, content)
+    in_use = fixedfolder.FolderInUse(f"another call works in {paths.folder}")
+    try:
+        with file_lock(paths.folder, in_use, is_needed=False):
+            around = surroundings(i, config)
+            call = work.Call(
+                i=i, config=config, paths=paths, recipes=around.recipes, app_meta=around.app_meta,
+                own_inputs=own_inputs(i["input"], i["meta"]["input_mapping"]),
+            )  # fmt: skip
+            if config.run_id:
+                return work.in_shared_folder(call, fixedfolder.FixedFolder(paths, around))
+            return work.in_own_folder(call, settings, content)
+    except fixedfolder.FolderInUse as error:
+        return failure(error, hint="hint: let it finish, or end it" if error is in_use else HINT)

@@ -4,16 +4,14 @@
      "runs": {"Offline performance": {"progress": "finished"},
               "Offline accuracy": {"progress": "failed", "error": "..."}}}
 
-The folder of a call is locked (`flock`) while the call works, so that no two calls go on with the same one.
+The folder of a call is locked while the call works, so that no two calls go on with the same one.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,20 +98,3 @@ def read_run(paths: ResultsPaths, spec: RunSpec) -> FinishedRun | None:
         return None
     folder = run.folder.relative_to(paths.folder).as_posix()
     return FinishedRun(spec=spec, folder=folder, result={"output_dir": str(run.folder), **result}, accuracy=accuracy)
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[bool]:
-    """Holds the folder of a call inside the block; gives False when another call works in it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        except OSError:  # a file system that cannot lock a folder
-            yield True
-        else:
-            yield True
-    finally:
-        os.close(handle)

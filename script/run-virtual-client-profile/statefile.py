@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.wholefile import read_object, write_whole
 
 NAME, LOCK_NAME, FORMAT = "virtual_client_state.json", ".virtual_client.lock", 1
@@ -77,13 +77,7 @@ def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[Stat
     return state, False
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> AbstractContextManager[int]:
     """Holds the folder for this call. Raises FolderInUse, OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK_NAME, "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FolderInUse(f"another call works in {folder}; let it finish, or give another --log-dir") from None
-        yield
+    in_use = FolderInUse(f"another call works in {folder}; let it finish, or give another --log-dir")
+    return file_lock(folder / LOCK_NAME, in_use)

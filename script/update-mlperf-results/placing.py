@@ -12,15 +12,15 @@ from that moment on the update is finished by the next call, if this one does no
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.wholefile import file_sha256, read_object
 
 from .metadata import Digests
@@ -61,20 +61,11 @@ class Folders:
         return self.work / "plan.json"
 
 
-@contextlib.contextmanager
-def locked(folders: Folders) -> Iterator[None]:
+def locked(folders: Folders) -> contextlib.AbstractContextManager[int]:
     """Holds the folder that the output lies in. Raises PlacingError when another update works there."""
-    folders.output.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folders.output.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise PlacingError(f"another update works in {folders.output.parent}; let it finish") from None
-    try:
-        yield
-    finally:
-        os.close(handle)
+    place = folders.output.parent
+    place.mkdir(parents=True, exist_ok=True)
+    return file_lock(place, PlacingError(f"another update works in {place}; let it finish"))
 
 
 def contents(folder: Path) -> Digests | None:

@@ -365,10 +365,8 @@ def test_clean_starts_from_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> None:
     place = placing.Place(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
-    with placing.locked(place) as is_mine:
-        assert is_mine
-        with pytest.raises(placing.PlacingError, match="another call works"):
-            generate(real_runs, tmp_path / "tree")
+    with placing.locked(place), pytest.raises(placing.PlacingError, match="another call works"):
+        generate(real_runs, tmp_path / "tree")
 
 
 # --- the official checkers ---

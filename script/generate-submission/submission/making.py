@@ -166,9 +166,7 @@ def make(
     every = [piece for division in by_division.values() for piece in division]
     _refuse_leaks(every, request, systems)
     place = placing.Place(folder=request.submission_folder, facts_folder=request.facts_folder)
-    with placing.locked(place) as is_mine:
-        if not is_mine:
-            raise placing.PlacingError(f"another call works on {request.submission_folder}; let it finish, or end it")
+    with placing.locked(place):
         if not request.is_clean:
             _refuse_collisions(place, every)
         placing.start_building(place, request.is_clean)

@@ -11,7 +11,6 @@ user's: an update keeps it, and refuses to write over it; --clean removes nothin
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.wholefile import file_sha256, write_whole
 
 FORMAT = 1
@@ -55,17 +55,12 @@ class Place:
 
 
 @contextmanager
-def locked(place: Place) -> Iterator[bool]:
-    """Hold the tree's lock and tidy what a killed call left; yields False when another call works on the tree."""
-    place.facts_folder.mkdir(parents=True, exist_ok=True)
-    with open(place.facts_folder / LOCK_NAME, "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
+def locked(place: Place) -> Iterator[None]:
+    """Hold the tree's lock and tidy what a killed call left. Raises PlacingError when another call has it."""
+    in_use = PlacingError(f"another call works on {place.folder}; let it finish, or end it")
+    with file_lock(place.facts_folder / LOCK_NAME, in_use):
         _tidy(place)
-        yield True
+        yield
 
 
 def _tidy(place: Place) -> None:

@@ -7,13 +7,12 @@ is in the file is not written again: its id says so.
 from __future__ import annotations
 
 import csv
-import fcntl
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.wholefile import write_whole
 
 from .metrics import Metric
@@ -36,14 +35,6 @@ class _Marks(NamedTuple):
 
 _CSV_MARKS = _Marks(CSV_HEADER, b'"\n', b'"\n', is_after_start=True)
 _JSON_MARKS = _Marks("", SEPARATOR.encode(), b"\n}\n", is_after_start=False)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK_NAME, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def csv_files(folder: Path) -> list[Path]:
@@ -92,7 +83,7 @@ def append(
     identity, count = operation_id(session, source), len(metrics)
     rows = "".join(csv_text(metric, session, source) for metric in metrics)
     objects = "".join(SEPARATOR + json_text(metric, session, source) for metric in metrics)
-    with _locked(folder):
+    with file_lock(folder / LOCK_NAME):
         there = csv_files(folder)
         holder = next((path for path in there if identity in path.read_text(encoding="utf-8", errors="replace")), None)
         is_new = _append(holder or _current(there, folder, limit_bytes), rows, _CSV_MARKS, identity, count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
@@ -12,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from mlperf_results.filelocks import lock_open_file
 
 from mlperf_sweeps import attempts, states
 from mlperf_sweeps.attempts import read_json
@@ -124,11 +125,8 @@ class LocalExecutor:
             descriptor = machine_lock()
         except OSError as error:
             raise ExecutorError(f"cannot lock this machine for measuring: {error}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.say("waiting: another sweep of yours measures on this machine")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        waiting = "waiting: another sweep of yours measures on this machine"
+        lock_open_file(descriptor, on_wait=lambda: self.say(waiting))
         return descriptor
 
     def states(self, sweep: SweepFolder) -> dict[str, State]:

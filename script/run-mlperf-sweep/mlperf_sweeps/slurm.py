@@ -7,13 +7,14 @@ sbatch submits nothing twice.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from mlperf_results.filelocks import file_lock
 
 from mlperf_sweeps import sbatch, states
 from mlperf_sweeps.attempts import read_json, utc_now, write_json
@@ -82,7 +83,7 @@ class SlurmExecutor:
             raise ExecutorError(problem)
         sweep.jobs.mkdir(parents=True, exist_ok=True)
         limits = sbatch.limits_in(self.client.ask("scontrol", "show", "config"))
-        with self._lock(sweep) as descriptor:
+        with _submitter_lock(sweep) as descriptor:
             live = self._live(sweep)
             wanted = [point for point in points if point.id not in live]
             if len(wanted) + len(live) > limits.most_jobs:
@@ -150,7 +151,7 @@ class SlurmExecutor:
     def afterwards(self, sweep: SweepFolder, argv: Sequence[str]) -> str:
         """Submits a job that runs `argv` once all jobs of this sweep have ended; gives its number."""
         sweep.jobs.mkdir(parents=True, exist_ok=True)
-        with self._lock(sweep) as descriptor:
+        with _submitter_lock(sweep) as descriptor:
             numbers = sorted({job.number for job in self._jobs(sweep)}, key=int)
             folder = _new_folder(sweep)
             options = replace(self.options, exclusive=False, nodes=1, gres="", time="auto", max_parallel=0)
@@ -160,17 +161,6 @@ class SlurmExecutor:
             text = "#!/bin/bash\n" + sbatch.command_line(argv) + "\n"
             (folder / "job.sh").write_text(text, encoding="utf-8")
             return self._hand_over(sweep, folder, words, (descriptor, lambda: ""))
-
-    @contextlib.contextmanager
-    def _lock(self, sweep: SweepFolder) -> Iterator[int]:
-        """One submitter of a sweep at a time; sbatch holds the lock, too, should this process be killed."""
-        descriptor = os.open(sweep.jobs / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
     def _jobs(self, sweep: SweepFolder) -> list[Job]:
         """The jobs of this sweep that Slurm has not finished with. Raises ExecutorError where it does not answer."""
@@ -296,6 +286,11 @@ def _noted(sweep: SweepFolder, jobs: Iterable[Job]) -> dict[str, str]:
         if known is None or known.get("job") == job.number:
             found[job.number] = job.place
     return found
+
+
+def _submitter_lock(sweep: SweepFolder) -> contextlib.AbstractContextManager[int]:
+    """One submitter of a sweep at a time; sbatch holds the lock, too, should this process be killed."""
+    return file_lock(sweep.jobs / ".lock", is_needed=False)
 
 
 def _new_folder(sweep: SweepFolder) -> Path:

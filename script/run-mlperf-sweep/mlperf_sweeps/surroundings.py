@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import subprocess
 import time
@@ -91,6 +90,8 @@ class Company:
         self.descriptor = machine_lock() if lock_fd is None else lock_fd
         self.is_alone = True
         if lock_fd is None:
+            import fcntl  # Windows has none; the wrapper of a point, which needs this, has no other package than ours
+
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mlperf_results.filelocks import file_lock
 from mlperf_results.wholefile import read_object, write_once, write_whole
 
 from mlperf_sweeps.executor import Executor
@@ -44,19 +43,9 @@ class Conduct:
     at_once: int | None = None
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> contextlib.AbstractContextManager[int]:
     """Keeps other calls out of a sweep's folder, which is made. Raises FolderInUse and OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FolderInUse(f"another call works in {folder}") from None
-        yield
-    finally:
-        os.close(descriptor)
+    return file_lock(folder / ".lock", FolderInUse(f"another call works in {folder}"))
 
 
 def read_plan(sweep: SweepFolder) -> tuple[PlannedPoint, ...]:

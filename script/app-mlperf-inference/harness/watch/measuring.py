@@ -7,11 +7,12 @@ however that ends. The file is empty and never written. Where it cannot be opene
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from mlperf_results.filelocks import is_alone
 
 LOCK_FILE = Path("/tmp/crowdperf-measuring.lock")
 """In /tmp, which all users share; TMPDIR may be a user's own."""
@@ -27,18 +28,6 @@ def _open(path: Path) -> int:
         return os.open(path, flags)
     except FileNotFoundError:
         return os.open(path, flags | os.O_CREAT, 0o644)
-
-
-def is_alone(descriptor: int) -> bool:
-    """Return whether no other process holds the lock, and hold it from now on together with later ones."""
-    is_free = True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        is_free = False
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return is_free
 
 
 @contextlib.contextmanager
