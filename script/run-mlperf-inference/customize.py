@@ -1,8 +1,8 @@
 """Hooks of run-mlperf-inference: check the call, make its runs one by one, write and show what came out.
 
-What to run is decided in `matrix.py`, `resume.py` and `keeping.py`, the runs are made in `session.py` and `work.py`,
-judged in `outcome.py`, shown by `table.py` and `page.py`; `sessionfile.py` and `fixedfolder.py` remember how far each
-came.
+What to run is decided in `matrix.py` and `resume.py`, the runs are made in `session.py` and `work.py`, judged in
+`outcome.py`, shown by `table.py` and `page.py`; `sessionfile.py` remembers how far each came, `basis.py` says what it
+was made with.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -16,7 +16,7 @@ from mlperf_results.filelocks import file_lock
 from mlperf_results.layout import ResultsPaths, make_run_id
 from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
 
-from . import fixedfolder, keeping, matrix, resume, session, sessionfile, work
+from . import basis, matrix, resume, session, sessionfile, work
 
 HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
@@ -55,17 +55,19 @@ def read_config(env: dict) -> matrix.Config:
     return matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
 
 
-def former_call(config: matrix.Config, inputs: dict) -> tuple:
-    """The settings of this call, and the paths and session.json of the one it goes on with (None when it is new)."""
-    settings = resume.settings_record(config, session.without_secrets(passed_on_inputs(inputs)))
-    found = sessionfile.find_former(config.results_folder, settings) if config.resume else None
-    return settings, *(found or (None, None))
+def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:
+    """The settings that a later call finds this one by (None with --run_id), and the folder that it goes on in (None
+    for a new one)."""
+    if config.run_id:
+        return None, ResultsPaths(config.results_folder, config.run_id)
+    settings = basis.settings_record(config, session.without_secrets(passed_on_inputs(inputs)))
+    return settings, sessionfile.find_former(config.results_folder, settings) if config.resume else None
 
 
-def surroundings(i, config: matrix.Config) -> fixedfolder.Surroundings:
+def surroundings(i, config: matrix.Config) -> sessionfile.Surroundings:
     """What decides the runs of the call beside its inputs."""
     recipes_folder = Path(i["env"]["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    return fixedfolder.Surroundings(
+    return sessionfile.Surroundings(
         config=config,
         passed_on=session.without_secrets(passed_on_inputs(i["input"])),
         app_meta=recipe_meta(recipes_folder, APP_RECIPE),
@@ -78,15 +80,11 @@ def plan(i):
     try:
         config = read_config(i["env"])
         specs = matrix.matrix(config)
-        if config.run_id:
-            paths = ResultsPaths(config.results_folder, config.run_id)
-            folder = fixedfolder.FixedFolder(paths, surroundings(i, config))
-            specs = keeping.choose(folder.candidates(specs), is_rerun=config.is_rerun)[0].make
-        else:
-            _, paths, content = former_call(config, i["input"])
-            if paths is not None:
-                specs = resume.choose(specs, sessionfile.former_runs(paths, content, specs), config.resume).make
-    except (matrix.ConfigError, fixedfolder.FolderInUse) as error:
+        settings, paths = former_folder(config, i["input"])
+        if paths is not None:
+            file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
+            specs = resume.choose(file.candidates(specs), resume.rule_of(config)).make
+    except (matrix.ConfigError, sessionfile.FolderInUse) as error:
         return failure(error)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
     return {"return": 0, "runs": session.planned_inputs(specs, planned, passed_on_inputs(i["input"]))}
@@ -100,14 +98,14 @@ def preprocess(i):
             raise matrix.ConfigError(["--machine: a recorded machine can be planned for, with cm plan script"])
     except matrix.ConfigError as error:
         return failure(error)
-    settings, former, content = former_call(config, i["input"])
+    settings, former = former_folder(config, i["input"])
     try:
-        paths = former or (ResultsPaths(config.results_folder, config.run_id) if config.run_id else new_paths(config))
+        paths = former or new_paths(config)
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = Exception(f"cannot make a folder in {config.results_folder}: {error.strerror}")
         return failure(problem, hint="hint: give another folder with --results_dir")
-    in_use = fixedfolder.FolderInUse(f"another call works in {paths.folder}")
+    in_use = sessionfile.FolderInUse(f"another call works in {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):
             around = surroundings(i, config)
@@ -115,8 +113,7 @@ def preprocess(i):
                 i=i, config=config, paths=paths, recipes=around.recipes, app_meta=around.app_meta,
                 own_inputs=own_inputs(i["input"], i["meta"]["input_mapping"]),
             )  # fmt: skip
-            if config.run_id:
-                return work.in_shared_folder(call, fixedfolder.FixedFolder(paths, around))
-            return work.in_own_folder(call, settings, content)
-    except fixedfolder.FolderInUse as error:
+            file = sessionfile.SessionFile(paths, around, settings)
+            return work.make_runs(call, file, is_new=former is None)
+    except sessionfile.FolderInUse as error:
         return failure(error, hint="hint: let it finish, or end it" if error is in_use else HINT)

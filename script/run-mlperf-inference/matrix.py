@@ -93,7 +93,7 @@ class Config(Workload):
     """A checked call. `targets` holds the given target inputs by name.
 
     `resume` is one of RESUME_VALUES, or empty for a call that starts anew. `run_id` names a folder that several calls
-    share (keeping.py); empty: one of this call alone. `target_origin`: where targets come from when not from the user.
+    share (resume.py); empty: one of this call alone. `target_origin`: where targets come from when not from the user.
     `is_finding`: performance runs look for their target and are no results. `is_checked`: what does not pass ends the
     call with an error.
     """

@@ -1,27 +1,29 @@
-"""What `--resume` keeps of an earlier call and what it makes again. Pure.
+"""What a call keeps of the runs that are there, what it makes again and why. Pure.
 
-A call writes `session.json` into its folder: its settings, and how far each of its runs came. A later call with the
-same settings and `--resume=...` goes on in that folder. By the state of a run it is made again (x) or stays:
+Runs are there in two kinds of folders: that of an earlier call with the same settings (`--resume`), and one that
+several calls share (`--run_id`). Of both, `session.json` says how far each run came and what it was made with. They
+differ only in what is made again (x); what is neither made again nor there is left.
 
-                 passed   failed   unfinished
-    failed                  x
-    unfinished                         x
-    all                     x          x
+                                              --resume=failed  unfinished  all    --run_id  --rerun
+    never begun, broken off, files gone                         x          x       x         x
+    ended with an error, or INVALID            x                           x       x         x
+    missed its accuracy                        x                           x                 x
+    other inputs, recipes or files                                                 x         x
+    nothing of this                                                                          x
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import Mode
 
 from .matrix import Config, RunSpec
 from .outcome import FinishedRun, ScenarioOutcome
-
-FORMAT = 1
 
 
 class Progress(enum.Enum):
@@ -32,39 +34,62 @@ class Progress(enum.Enum):
     FINISHED = "finished"
 
 
-class RunState(enum.Enum):
-    """What an earlier run is worth now."""
+class Flaw(enum.Enum):
+    """What speaks against keeping a run."""
 
-    PASSED = "passed"
-    FAILED = "failed"
     UNFINISHED = "unfinished"
+    FAILED = "failed"
+    MISSED = "missed"
+    CHANGED = "changed"
+    NONE = "none"
 
 
-MADE_AGAIN: Mapping[str, frozenset[RunState]] = {
-    "": frozenset(RunState),
-    "failed": frozenset([RunState.FAILED]),
-    "unfinished": frozenset([RunState.UNFINISHED]),
-    "all": frozenset([RunState.FAILED, RunState.UNFINISHED]),
+MADE_AGAIN: Mapping[str, frozenset[Flaw]] = {
+    "": frozenset(Flaw),
+    "failed": frozenset([Flaw.FAILED, Flaw.MISSED]),
+    "unfinished": frozenset([Flaw.UNFINISHED]),
+    "all": frozenset([Flaw.FAILED, Flaw.MISSED, Flaw.UNFINISHED]),
+    "run_id": frozenset([Flaw.FAILED, Flaw.UNFINISHED, Flaw.CHANGED]),
+    "rerun": frozenset([Flaw.FAILED, Flaw.UNFINISHED, Flaw.CHANGED, Flaw.NONE]),
 }
-"""The states that each value of `--resume` makes again; without it everything is new."""
+"""By the value of `--resume`, or the input that has none; the first is for a new folder."""
+
+BASIS = {"request": "asked for differently", "recipes": "changed recipes", "files": "changed files"}
+"""The parts of what a run is made with, and what a user reads when one has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormerRun:
-    """One run of an earlier call: how far it came, why it failed, and its outcome when that can be read."""
+class Candidate:
+    """A run that is asked for, and what is there of it.
 
+    progress: None when it never began. run: None unless it finished and its files can be read. `before` and `now`: what
+    it was made with, and would be made with, by the names of BASIS: the request, digests of the recipes that matter
+    for it, digests of the names, sizes and times of the files that it read.
+    """
+
+    spec: RunSpec
     progress: Progress | None = None
     error: str = ""
-    finished: FinishedRun | None = None
+    run: FinishedRun | None = None
+    before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    now: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def changes(self, part: str) -> list[str]:
+        """What differs in a part of BASIS, by name."""
+        before, now = self.before.get(part, {}), self.now.get(part, {})
+        return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a call does: the runs it makes, those it keeps, and why others are neither (one text each)."""
+    """What a call does: the runs it makes, those it keeps, and a text for each that is made again, and for each that is
+    neither made nor there. changed: recipes that are not those any more that kept runs were made with."""
 
     make: tuple[RunSpec, ...]
     kept: tuple[FinishedRun, ...] = ()
+    again: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 def run_name(spec: RunSpec) -> str:
@@ -83,55 +108,67 @@ def problems_of(run: FinishedRun) -> tuple[str, ...]:
     return alone.problems
 
 
-def state_of(former: FormerRun) -> RunState:
-    """What a run of an earlier call is worth now."""
-    if former.progress is Progress.FAILED:
-        return RunState.FAILED
-    if former.progress is not Progress.FINISHED or former.finished is None:
-        return RunState.UNFINISHED
-    return RunState.FAILED if problems_of(former.finished) else RunState.PASSED
+def flaws_of(candidate: Candidate) -> Iterator[tuple[Flaw, str]]:
+    """What speaks against keeping a run, the weightiest first, each with what a user reads of it."""
+    run = candidate.run
+    if candidate.progress is None:
+        yield Flaw.UNFINISHED, ""
+    elif candidate.progress is Progress.FAILED:
+        yield Flaw.FAILED, f"it failed: {candidate.error}" if candidate.error else "it failed"
+    elif candidate.progress is not Progress.FINISHED or run is None:
+        yield Flaw.UNFINISHED, "it was not finished"
+    else:
+        if not run.result["valid"] and not run.result.get("find"):  # a finished search is never VALID
+            yield Flaw.FAILED, "it was INVALID"
+        for part, words in BASIS.items():
+            if names := candidate.changes(part):
+                yield Flaw.CHANGED, f"{words}: {', '.join(names)}"
+        if problems_of(run):
+            yield Flaw.MISSED, "it did not pass"
+    yield Flaw.NONE, "asked for with --rerun"
 
 
-def choose(specs: Sequence[RunSpec], former: Mapping[str, FormerRun], resume: str) -> Choice:
-    """What a call with these runs makes and keeps; ``former`` maps the name of a run to what was left of it."""
-    make, kept, missing = [], [], []
-    for spec in specs:
-        earlier = former.get(run_name(spec), FormerRun())
-        state = state_of(earlier)
-        if state in MADE_AGAIN[resume]:
-            make.append(spec)
-        elif earlier.finished is not None and earlier.progress is Progress.FINISHED:
-            kept.append(earlier.finished)
+def rule_of(config: Config) -> str:
+    """The key of MADE_AGAIN for a call that finds runs in its folder."""
+    if config.run_id:
+        return "rerun" if config.is_rerun else "run_id"
+    return config.resume
+
+
+def choose(candidates: Sequence[Candidate], rule: str) -> Choice:
+    """What a call makes and keeps; ``rule`` is a key of MADE_AGAIN."""
+    make, kept, again, missing = [], [], [], []
+    changed: set[str] = set()
+    for candidate in candidates:
+        name, run = run_name(candidate.spec), candidate.run
+        reason = next((text for flaw, text in flaws_of(candidate) if flaw in MADE_AGAIN[rule]), None)
+        if reason is not None:
+            make.append(candidate.spec)
+            again += [f"{name} is made again: {reason}"] if reason else []
+        elif candidate.progress is Progress.FINISHED and run is not None:
+            kept.append(run)
+            changed.update(candidate.changes("recipes"))
         else:
-            why = f": {earlier.error}" if earlier.error else ""
-            missing.append(f"{run_name(spec)} is {state.value}{why} (--resume={state.value} makes it)")
-    return Choice(make=tuple(make), kept=tuple(kept), missing=tuple(missing))
+            state = "failed" if candidate.progress is Progress.FAILED else "unfinished"
+            why = f": {candidate.error}" if candidate.error else ""
+            missing.append(f"{name} is {state}{why} (--resume={state} makes it)")
+    return Choice(
+        make=tuple(make), kept=tuple(kept), again=tuple(again), missing=tuple(missing), changed=tuple(sorted(changed))
+    )
 
 
-def describe(choice: Choice, folder: str) -> str:
-    """What a user is told of a call that goes on, before the list of runs."""
+def describe(choice: Choice, folder: Path, *, is_shared: bool) -> str:
+    """What a user reads of the runs that are there, before the list of runs; empty when there is nothing to say."""
+    if is_shared:
+        is_there = "Run files exist, skipping run..."
+        kept = [f"{run_name(run.spec)}: {is_there} ({folder / run.folder})" for run in choice.kept]
+        return "\n".join([*choice.again, *kept])
     lines = [f"going on in {folder}"]
     lines += [f"  kept: {run_name(run.spec)}" + _in_words(problems_of(run)) for run in choice.kept]
+    lines += [f"  {text}" for text in choice.again]
     lines += [f"  left: {text}" for text in choice.missing]
     return "\n".join(lines)
 
 
 def _in_words(problems: Sequence[str]) -> str:
     return f" (not passed: {'; '.join(problems)})" if problems else " (passed)"
-
-
-def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, Any]:
-    """What two calls must have in common, so that the one can go on with the other: all that decides their runs."""
-    return {
-        **config.as_texts(),
-        "scenarios": [scenario.value for scenario in config.scenarios],
-        "modes": [mode.value for mode in config.modes],
-        "options": dict(sorted(config.options.items())),
-        "targets": dict(sorted(config.targets.items())),
-        "passed_on": dict(passed_on),
-    }
-
-
-def changed_recipes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """The recipes that both calls know and that are not the same any more, by their digests."""
-    return tuple(sorted(name for name in before.keys() & now.keys() if before[name] != now[name]))

@@ -1,92 +1,123 @@
-"""Reads and writes `session.json`: the settings of a call and how far each of its runs came.
+"""Reads and writes `session.json`: how far each run of a folder came, and what it was made with.
 
-    {"format": 1, "settings": {...}, "recipes": {"app-mlperf-inference": "<sha256>", ...},
-     "runs": {"Offline performance": {"progress": "finished"},
-              "Offline accuracy": {"progress": "failed", "error": "..."}}}
+    {"format": 3, "settings": {...},
+     "runs": {"resnet50/Offline/performance/run_1": {"progress": "finished", "error": "", "request": {...},
+      "recipes": {"app-mlperf-inference": "<sha256>", ...}, "files": {"model_path": "<sha256>", ...}}}}
 
-The folder of a call is locked while the call works, so that no two calls go on with the same one.
+`settings` are those of the call; a folder that several calls share (`--run_id`) has none. The folder is locked while a
+call works in it, so that no two calls go on with the same one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.layout import ResultsPaths
+from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
+from mlperf_results.runrequests import read_request
 from mlperf_results.wholefile import read_object, write_whole
 
-from .matrix import RunSpec
+from .basis import recipes_that_matter, request_of
+from .matrix import Config, RunSpec
 from .outcome import FinishedRun
-from .resume import FORMAT, FormerRun, Progress, run_name
+from .resume import BASIS, Candidate, Progress
+
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""2 was that of shared folders, with the same runs; 1, of single calls, did not say what a run was made with."""
+READ_PATHS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path")
+"""Keys of run.json that name what a run reads."""
+
+
+class FolderInUse(Exception):
+    """The folder belongs to something else; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What decides runs beside their specs: the call, its inputs for the recipes below, those recipes as they are."""
+
+    config: Config
+    passed_on: Mapping[str, Any]
+    app_meta: Mapping[str, Any]
+    recipes: Sequence[Mapping[str, Any]]
 
 
 class SessionFile:
-    """The `session.json` of the call that works in ``paths``; each change is on disk before the call goes on."""
+    """The `session.json` of the folder that a call works in; each change is on disk before the call goes on."""
 
-    def __init__(self, paths: ResultsPaths, settings: Mapping[str, Any], recipes: Mapping[str, str]) -> None:
-        self.path = paths.session_json
-        self._content: dict[str, Any] = {
-            "format": FORMAT,
-            "settings": dict(settings),
-            "recipes": dict(recipes),
-            "runs": {},
+    def __init__(self, paths: ResultsPaths, surroundings: Surroundings, settings: Mapping[str, Any] | None) -> None:
+        """Reads what earlier calls left. settings: of the call; None with `--run_id`. Raises FolderInUse."""
+        self._paths, self._around = paths, surroundings
+        content = read_object(paths.session_json)
+        is_readable = content is None or content.get("format") in READABLE
+        if settings is None and (not is_readable or "settings" in (content or {})):
+            message = f"{paths.folder} holds the results of a call without --run_id; give another name or folder"
+            raise FolderInUse(message)
+        if not is_readable:
+            raise FolderInUse(f"{paths.session_json} is of an earlier version: make a new call, without --resume")
+        runs = (content or {}).get("runs")
+        self._content: dict[str, Any] = {"format": FORMAT, **({} if settings is None else {"settings": settings})}
+        self._runs: dict[str, Any] = dict(runs) if isinstance(runs, dict) else {}
+
+    def candidates(self, specs: Sequence[RunSpec]) -> tuple[Candidate, ...]:
+        """What the folder has of each of these runs."""
+        return tuple(self._candidate(spec) for spec in specs)
+
+    def _candidate(self, spec: RunSpec) -> Candidate:
+        row = self._runs.get(self._folder(spec))
+        known = [progress.value for progress in Progress]
+        if not isinstance(row, dict) or row.get("progress") not in known:
+            return Candidate(spec=spec)
+        if not all(isinstance(row.get(part), dict) for part in BASIS):
+            return Candidate(spec=spec)
+        progress = Progress(row["progress"])
+        return Candidate(
+            spec=spec,
+            progress=progress,
+            error=str(row.get("error", "")),
+            run=read_run(self._paths, spec) if progress is Progress.FINISHED else None,
+            before={part: row[part] for part in BASIS},
+            now=self._basis(spec, progress),
+        )
+
+    def _folder(self, spec: RunSpec) -> str:
+        run = self._paths.run(spec.model, spec.scenario, spec.mode)
+        return run.folder.relative_to(self._paths.folder).as_posix()
+
+    def _basis(self, spec: RunSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+        """What a run is made with now; the files of a finished one, whose run.json names them."""
+        around, folder = self._around, self._paths.folder / self._folder(spec)
+        return {
+            "request": request_of(spec, around.config, around.passed_on),
+            "recipes": recipes_that_matter(around.app_meta, around.recipes, spec),
+            "files": fingerprints(folder) if progress is Progress.FINISHED else {},
         }
 
-    def take_over(self, content: Mapping[str, Any]) -> None:
-        """Goes on with what an earlier call noted: its runs, and the recipes that it began with."""
-        self._content["runs"] = dict(content["runs"])
-        self._content["recipes"] = dict(content["recipes"])
-
     def note(self, spec: RunSpec, progress: Progress, error: str = "") -> None:
-        """Notes how far a run came."""
-        self._content["runs"][run_name(spec)] = {"progress": progress.value, **({"error": error} if error else {})}
-        self.write()
-
-    def write(self) -> None:
-        """Puts the file in place, whole."""
-        write_whole(self.path, json.dumps(self._content, indent=2) + "\n")
+        """Notes how far a run came, and what it was made with."""
+        row = {"progress": progress.value, "error": error, **self._basis(spec, progress)}
+        self._runs[self._folder(spec)] = row
+        content = {**self._content, "runs": self._runs}
+        write_whole(self._paths.session_json, json.dumps(content, indent=2) + "\n")
 
 
-def read_session(path: Path) -> dict[str, Any] | None:
-    """The content of a session.json; None when there is none that can be used."""
-    content = read_object(path)
-    is_usable = content is not None and content.get("format") == FORMAT
-    if content is None or not is_usable:
-        return None
-    parts = (content.get("settings"), content.get("runs"), content.get("recipes"))
-    return content if all(isinstance(part, dict) for part in parts) else None
-
-
-def find_former(results_folder: Path, settings: Mapping[str, Any]) -> tuple[ResultsPaths, dict[str, Any]] | None:
-    """The newest call with these settings and the content of its session.json; None when there is none."""
-    wanted = json.loads(json.dumps(settings))
+def find_former(results_folder: Path, settings: Mapping[str, Any]) -> ResultsPaths | None:
+    """The newest folder of a call with these settings; None when there is none."""
     try:
         names = sorted(os.listdir(results_folder), reverse=True)
     except OSError:
         return None
-    for name in names:
-        paths = ResultsPaths(results_folder, name)
-        content = read_session(paths.session_json)
-        if content is not None and content["settings"] == wanted:
-            return paths, content
+    for paths in (ResultsPaths(results_folder, name) for name in names):
+        if (read_object(paths.session_json) or {}).get("settings") == settings:
+            return paths
     return None
-
-
-def former_runs(paths: ResultsPaths, content: Mapping[str, Any], specs: Sequence[RunSpec]) -> dict[str, FormerRun]:
-    """What an earlier call left of each of these runs, by name."""
-    found = {}
-    for spec in specs:
-        row = content["runs"].get(run_name(spec))
-        if not isinstance(row, dict) or row.get("progress") not in [progress.value for progress in Progress]:
-            continue
-        progress = Progress(row["progress"])
-        finished = read_run(paths, spec) if progress is Progress.FINISHED else None
-        found[run_name(spec)] = FormerRun(progress=progress, error=str(row.get("error", "")), finished=finished)
-    return found
 
 
 def read_run(paths: ResultsPaths, spec: RunSpec) -> FinishedRun | None:
@@ -98,3 +129,31 @@ def read_run(paths: ResultsPaths, spec: RunSpec) -> FinishedRun | None:
         return None
     folder = run.folder.relative_to(paths.folder).as_posix()
     return FinishedRun(spec=spec, folder=folder, result={"output_dir": str(run.folder), **result}, accuracy=accuracy)
+
+
+def fingerprints(run_folder: Path) -> dict[str, str]:
+    """A digest of the names, sizes and times of what the run in this folder read, by the key of its run.json."""
+    try:
+        request = read_request(RunPaths(run_folder))
+    except (OSError, ValueError):
+        request = {}
+    return {key: fingerprint(Path(str(request[key]))) for key in READ_PATHS if request.get(key)}
+
+
+def fingerprint(path: Path) -> str:
+    """A digest of the names, sizes and times of a file, or of all files in a folder; `gone` for nothing there.
+
+    The bytes themselves are not read: a data set may have hundreds of GB.
+    """
+    if not path.exists():
+        return "gone"
+    digest = hashlib.sha256()
+    for name in [path] if path.is_file() else sorted(_files_below(path)):
+        facts = name.stat()
+        relative = "." if name == path else name.relative_to(path).as_posix()
+        digest.update(f"{relative}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return [path for place, _, names in os.walk(folder) for name in names if (path := Path(place, name)).is_file()]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mlperf_results.honestpaths import HOME, RESULT, Places, honest
 from mlperf_results.layout import ResultsPaths, RunPaths
@@ -23,12 +23,12 @@ from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.recipecalls import passed_on_inputs
 from mlperf_results.terminal import coloured
 
-from . import keeping, matrix, outcome, page, record, remaining, resume, secondtry, session, sessionfile, table
+from . import basis, matrix, outcome, page, record, remaining, resume, secondtry, session, table
 from .confwords import conf_lines
-from .fixedfolder import FixedFolder
 from .matrix import RunSpec
 from .outcome import FinishedRun
 from .resume import Progress, run_name
+from .sessionfile import SessionFile
 
 BROWSE = "cm run script --tags=serve,mlperf,results --path="
 """Shows a result in the browser, beside others; what it was made of is put into results.db of the current folder."""
@@ -37,13 +37,6 @@ FIRST_TRY = "probes/01"
 TRIED_RATE = re.compile(r"^target_qps : ([0-9.e+]+)$", re.MULTILINE)
 """LoadGen's summary has the inverse of the expected latency here in streams."""
 MISSING_RUN_HINT = "hint: see {}"
-
-
-class Notes(Protocol):
-    """Remembers how far each run came."""
-
-    def note(self, spec: RunSpec, progress: Progress, error: str = "") -> None:
-        """Notes how far a run came; it is on disk when this returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,38 +70,18 @@ class Call:
         return outcome.repeat_command(self.own_inputs)
 
 
-def in_own_folder(call: Call, settings: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Makes the runs of a call without `--run_id`; ``content`` is the session.json that it goes on with."""
-    specs = matrix.matrix(call.config)
-    digests = {row["alias"]: row["sha256"] for row in call.recipes}
-    file = sessionfile.SessionFile(call.paths, settings, digests)
-    choice = resume.Choice(make=specs)
-    notes: tuple[str, ...] = ()
-    if content is not None:
-        choice = resume.choose(specs, sessionfile.former_runs(call.paths, content, specs), call.config.resume)
-        changed = resume.changed_recipes(content["recipes"], digests) if choice.kept else ()
-        notes = (f"runs kept from earlier were made with other versions of: {', '.join(changed)}",) if changed else ()
-        call.say(resume.describe(choice, str(call.paths.folder)))
-        file.take_over(content if choice.kept else {**content, "recipes": digests})
-    elif call.config.resume:
-        call.say(f"no earlier call in {call.config.results_folder} has these settings; starting anew")
-    file.write()
-    return _make(call, choice, file, notes, way_on=f"{call.command} --resume=all")
-
-
-def in_shared_folder(call: Call, folder: FixedFolder) -> dict[str, Any]:
-    """Makes those runs of a call with `--run_id` that the folder does not already have."""
-    candidates = folder.candidates(matrix.matrix(call.config))
-    choice, lines = keeping.choose(candidates, is_rerun=call.config.is_rerun)
-    for line in lines:
-        call.say(line)
-    return _make(call, choice, folder, (), way_on=call.command)
-
-
-def _make(
-    call: Call, choice: resume.Choice, notes_file: Notes, notes: tuple[str, ...], *, way_on: str
-) -> dict[str, Any]:
-    """Makes the chosen runs and gives CM's answer."""
+def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
+    """Makes the runs that the folder of the call does not have, or that are to be made again, and gives CM's answer."""
+    config, folder = call.config, call.paths.folder
+    choice = resume.choose(file.candidates(matrix.matrix(config)), "" if is_new else resume.rule_of(config))
+    if not is_new:
+        if said := resume.describe(choice, folder, is_shared=bool(config.run_id)):
+            call.say(said)
+    elif config.resume:
+        call.say(f"no earlier call in {config.results_folder} has these settings; starting anew")
+    changed = ", ".join(choice.changed)
+    notes = (f"runs kept from earlier were made with other versions of: {changed}",) if changed else ()
+    way_on = call.command if config.run_id else f"{call.command} --resume=all"
     call.say(matrix.describe(choice.make))
     passed_on = passed_on_inputs(call.i["input"])
     access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
@@ -120,7 +93,7 @@ def _make(
         call.say(f"\nRun {number} of {len(choice.make)}: {run_name(spec)}{f' ({left})' if left else ''}")
         if call.config.run_id:
             _tell_before(call, spec)
-        notes_file.note(spec, Progress.STARTED)
+        file.note(spec, Progress.STARTED)
         folder = call.paths.run(spec.model, spec.scenario, spec.mode).folder
         begun = record.begin(folder, spec)
         try:
@@ -130,10 +103,10 @@ def _make(
                 call.say(secondtry.announcement(runs[run_name(spec)].result, rate))
                 runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:
-            notes_file.note(spec, Progress.FAILED, str(error).splitlines()[0])
+            file.note(spec, Progress.FAILED, str(error).splitlines()[0])
             return error.answer(f"hint: what it left is in {call.paths.folder}; to go on there: {way_on}")
         record.write(access, runs[run_name(spec)], folder, begun, passed_on)
-        notes_file.note(spec, Progress.FINISHED)
+        file.note(spec, Progress.FINISHED)
         took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))
         if call.config.run_id:
             _tell_after(call, runs[run_name(spec)])
@@ -200,7 +173,7 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     text = table.render(title, results)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):
-        row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))
+        row["dependencies"] = list(basis.dependencies_of(call.app_meta, run.spec))
     places = Places({RESULT: str(paths.folder), HOME: str(Path.home())})
     results, environment = honest(results, places), honest(environment, places)
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))

@@ -16,10 +16,10 @@ load_recipe("get-mlperf-results-lib").preprocess(
 )
 recipe = load_recipe("run-mlperf-inference")
 confwords = load_module("run-mlperf-inference", "confwords")
-fixedfolder = load_module("run-mlperf-inference", "fixedfolder")
-keeping = load_module("run-mlperf-inference", "keeping")
+basis = load_module("run-mlperf-inference", "basis")
 matrix = load_module("run-mlperf-inference", "matrix")
 session = load_module("run-mlperf-inference", "session")
+sessionfile = load_module("run-mlperf-inference", "sessionfile")
 work = load_module("run-mlperf-inference", "work")
 
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
@@ -206,6 +206,14 @@ def test_a_changed_recipe_is_named(call, runs, tmp_path, capsys):
     assert "made again: changed recipes: app-mlperf-inference" in capsys.readouterr().out
 
 
+def test_a_session_file_of_the_format_before_is_read(call, runs, tmp_path):
+    call()
+    path = tmp_path / "results" / "sut-1" / "session.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
+    assert call(CM_MLPERF_LOADGEN_MODE="all")[0] == {"return": 0}
+    assert runs.made == ["Offline/performance/run_1", "Offline/accuracy"]
+
+
 def test_a_search_is_no_result_and_is_kept(call, runs, tmp_path, capsys):
     answer, state = call(CM_MLPERF_RUN_FIND="yes")
     found = {"settings": {"target_qps": {"value": 8.25, "origin": "1.1 times 7.5"}}, "measured": 7.5}
@@ -253,17 +261,17 @@ def test_what_makes_no_sense_is_refused(call, runs, env, words):
 
 def test_a_fingerprint_sees_names_sizes_and_times(tmp_path):
     folder = tmp_path / "d"
-    assert fixedfolder.fingerprint(folder) == "gone"
+    assert sessionfile.fingerprint(folder) == "gone"
     folder.mkdir()
-    seen = {fixedfolder.fingerprint(folder)}
+    seen = {sessionfile.fingerprint(folder)}
     (folder / "a").write_text("1")
-    seen.add(fixedfolder.fingerprint(folder))
+    seen.add(sessionfile.fingerprint(folder))
     (folder / "a").rename(folder / "b")
-    seen.add(fixedfolder.fingerprint(folder))
+    seen.add(sessionfile.fingerprint(folder))
     (folder / "b").write_text("22")
-    seen.add(fixedfolder.fingerprint(folder))
+    seen.add(sessionfile.fingerprint(folder))
     assert len(seen) == 4
-    assert fixedfolder.fingerprint(folder) in seen
+    assert sessionfile.fingerprint(folder) in seen
 
 
 def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
@@ -271,11 +279,11 @@ def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
     env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
     config = matrix.parse_config({**env, "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, known, Path("/"))
     spec = matrix.matrix(config)[0]
-    tags = keeping.dependencies_of(APP_META, spec)
+    tags = basis.dependencies_of(APP_META, spec)
     assert "get,dataset,imagenet,original,_tiny" in tags
     assert not any("quantize" in row for row in tags)
     quantized = dataclasses.replace(spec, precision="int8")
-    assert any("quantize" in row for row in keeping.dependencies_of(APP_META, quantized))
+    assert any("quantize" in row for row in basis.dependencies_of(APP_META, quantized))
 
 
 def test_origins_of_lines_are_those_of_the_run():

@@ -14,6 +14,7 @@ from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 from test_run_mlperf_inference import META, FakeCM, config, problems, result, score
 
 recipe = load_recipe("run-mlperf-inference")
+basis = load_module("run-mlperf-inference", "basis")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
 resume = load_module("run-mlperf-inference", "resume")
@@ -35,36 +36,44 @@ def finished(spec: Any, *, is_valid: bool = True, percent: float = 99.332) -> An
 # --- the rules, as tables ---
 
 
+def former(spec: Any = PERFORMANCE, **left: Any) -> Any:
+    """What is there of a run; with ``is_valid`` or ``percent`` one that has finished."""
+    outcome = {name: left.pop(name) for name in ("is_valid", "percent") if name in left}
+    run = finished(spec, **outcome) if outcome else None
+    return resume.Candidate(spec=spec, **{"run": run, **left})
+
+
 @pytest.mark.parametrize(
-    ("former", "state"),
+    ("candidate", "state"),
     [
-        (resume.FormerRun(), "unfinished"),
-        (resume.FormerRun(progress=STARTED), "unfinished"),
-        (resume.FormerRun(progress=STARTED, finished=finished(PERFORMANCE)), "unfinished"),
-        (resume.FormerRun(progress=FAILED, error="it died"), "failed"),
-        (resume.FormerRun(progress=FINISHED), "unfinished"),
-        (resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE)), "passed"),
-        (resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE, is_valid=False)), "failed"),
-        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY)), "passed"),
-        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY, percent=10.0)), "failed"),
-        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY, is_valid=False)), "failed"),
+        (former(), "unfinished"),
+        (former(progress=STARTED), "unfinished"),
+        (former(progress=STARTED, is_valid=True), "unfinished"),
+        (former(progress=FAILED, error="it died"), "failed"),
+        (former(progress=FINISHED), "unfinished"),
+        (former(progress=FINISHED, is_valid=True), "passed"),
+        (former(progress=FINISHED, is_valid=False), "failed"),
+        (former(ACCURACY, progress=FINISHED, is_valid=True), "passed"),
+        (former(ACCURACY, progress=FINISHED, percent=10.0), "failed"),
+        (former(ACCURACY, progress=FINISHED, is_valid=False), "failed"),
     ],
 )
-def test_a_run_passed_when_it_finished_valid_and_met_its_accuracy(former: Any, state: str) -> None:
-    assert resume.state_of(former).value == state
+def test_a_run_passed_when_it_finished_valid_and_met_its_accuracy(candidate: Any, state: str) -> None:
+    making = [rule for rule in ("failed", "unfinished") if resume.choose([candidate], rule).make]
+    assert making == ([] if state == "passed" else [state])
 
 
 FORMER = {
-    "passed": resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE)),
-    "invalid": resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE, is_valid=False)),
-    "crashed": resume.FormerRun(progress=FAILED, error="it died"),
-    "broken off": resume.FormerRun(progress=STARTED),
-    "never begun": resume.FormerRun(),
+    "passed": former(progress=FINISHED, is_valid=True),
+    "invalid": former(progress=FINISHED, is_valid=False),
+    "crashed": former(progress=FAILED, error="it died"),
+    "broken off": former(progress=STARTED),
+    "never begun": former(),
 }
 
 
 @pytest.mark.parametrize(
-    ("mode", "former", "expected"),
+    ("mode", "name", "expected"),
     [
         *[("", name, "make") for name in FORMER],
         ("failed", "passed", "keep"), ("failed", "invalid", "make"), ("failed", "crashed", "make"),
@@ -75,19 +84,18 @@ FORMER = {
         ("all", "broken off", "make"), ("all", "never begun", "make"),
     ],
 )  # fmt: skip
-def test_what_is_made_kept_and_left(mode: str, former: str, expected: str) -> None:
-    choice = resume.choose([PERFORMANCE], {"Offline performance": FORMER[former]}, mode)
+def test_what_is_made_kept_and_left(mode: str, name: str, expected: str) -> None:
+    choice = resume.choose([FORMER[name]], mode)
     done = {"make": bool(choice.make), "keep": bool(choice.kept), "leave": bool(choice.missing)}
     assert done == {"make": False, "keep": False, "leave": False, expected: True}
 
 
 def test_what_is_left_says_why_and_what_would_make_it() -> None:
-    specs = [PERFORMANCE, ACCURACY]
-    former = {"Offline performance": FORMER["crashed"], "Offline accuracy": FORMER["broken off"]}
-    assert resume.choose(specs, former, "unfinished").missing == (
+    candidates = [FORMER["crashed"], former(ACCURACY, progress=STARTED)]
+    assert resume.choose(candidates, "unfinished").missing == (
         "Offline performance is failed: it died (--resume=failed makes it)",
     )
-    assert resume.choose(specs, former, "failed").missing == (
+    assert resume.choose(candidates, "failed").missing == (
         "Offline accuracy is unfinished (--resume=unfinished makes it)",
     )
 
@@ -120,17 +128,34 @@ def test_another_value_is_refused_with_those_that_are_known() -> None:
     ],
 )
 def test_every_setting_that_decides_a_run_counts(key: str, value: str) -> None:
-    assert resume.settings_record(config(**{key: value}), {}) != resume.settings_record(config(), {})
-    assert resume.settings_record(config(), {"env": {"CM_A": "1"}}) != resume.settings_record(config(), {})
+    assert basis.settings_record(config(**{key: value}), {}) != basis.settings_record(config(), {})
+    assert basis.settings_record(config(), {"env": {"CM_A": "1"}}) != basis.settings_record(config(), {})
 
 
 def test_where_results_go_and_whether_to_resume_do_not_count() -> None:
     other = config(CM_MLPERF_RESULTS_DIR="elsewhere", CM_MLPERF_RESUME="all")
-    assert resume.settings_record(other, {}) == resume.settings_record(config(), {})
+    assert basis.settings_record(other, {}) == basis.settings_record(config(), {})
 
 
-def test_recipes_are_compared_by_those_that_both_know() -> None:
-    assert resume.changed_recipes({"a": "1", "b": "2", "gone": "3"}, {"a": "1", "b": "x", "new": "4"}) == ("b",)
+def test_recipes_that_changed_are_named_of_kept_runs_alone() -> None:
+    before, now = {"recipes": {"a": "1", "b": "2", "gone": "3"}}, {"recipes": {"a": "1", "b": "x", "new": "4"}}
+    kept = former(progress=FINISHED, is_valid=True, before=before, now=now)
+    made = former(progress=FINISHED, is_valid=False, before={"recipes": {"c": "1"}})
+    assert resume.choose([kept, made], "failed").changed == ("b", "gone", "new")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "again"),
+    [
+        (former(ACCURACY, progress=FINISHED, percent=10.0), ""),
+        (former(ACCURACY, progress=FINISHED, percent=10.0, before={"request": {"x": 1}}), "asked for differently: x"),
+        (former(progress=FINISHED, is_valid=False, before={"request": {"x": 1}}), "it was INVALID"),
+    ],
+)
+def test_a_missed_accuracy_is_kept_in_a_shared_folder_unless_its_request_changed(candidate: Any, again: str) -> None:
+    for rule, reason in (("run_id", again), ("rerun", again or "asked for with --rerun")):
+        texts = resume.choose([candidate], rule).again
+        assert [text.partition(" is made again: ")[2] for text in texts] == ([reason] if reason else [])
 
 
 def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -> None:
@@ -143,9 +168,11 @@ def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "settings": [], "runs": {}}'])
 def test_a_session_file_that_cannot_be_used_is_no_session(tmp_path: Path, text: str) -> None:
-    (tmp_path / "session.json").write_text(text)
-    assert sessionfile.read_session(tmp_path / "session.json") is None
-    assert sessionfile.read_session(tmp_path / "none.json") is None
+    (tmp_path / "call").mkdir()
+    (tmp_path / "call" / "session.json").write_text(text)
+    settings = basis.settings_record(config(), {})
+    assert sessionfile.find_former(tmp_path, settings) is None
+    assert sessionfile.find_former(tmp_path / "none", settings) is None
 
 
 # --- whole calls with made-up runs ---
@@ -243,9 +270,9 @@ def test_a_call_that_failed_is_made_again_from_the_failed_run_on(call) -> None:
     answer, (folder,) = call(WritingCM(_server={"return": 2, "error": "the harness died\nbadly"}))
     assert answer["return"] == 2
     assert "--resume=all" in answer["error"]
-    assert json.loads((folder / "session.json").read_text())["runs"]["Server performance"] == {
-        "progress": "failed", "error": "the run digits Server performance failed: the harness died",
-    }  # fmt: skip
+    row = json.loads((folder / "session.json").read_text())["runs"]["digits/Server/performance/run_1"]
+    failed = ("failed", "the run digits Server performance failed: the harness died")
+    assert (row["progress"], row["error"]) == failed
     cm = WritingCM()
     answer, folders = call(cm, CM_MLPERF_RESUME="failed")
     assert (answer["return"], folders, cm.made) == (1, [folder], ["server performance"])
@@ -303,7 +330,7 @@ def test_a_recipe_that_changed_between_the_runs_is_named_in_the_results(call) ->
         call(WritingCM(dies_at=4))
     (path,) = _sessions(call)
     content = json.loads(path.read_text())
-    content["recipes"]["app-mlperf-inference"] = "another"
+    content["runs"]["digits/Offline/performance/run_1"]["recipes"]["app-mlperf-inference"] = "another"
     path.write_text(json.dumps(content))
     _, (folder,) = call(WritingCM(), CM_MLPERF_RESUME="all")
     note = "runs kept from earlier were made with other versions of: app-mlperf-inference"
@@ -352,13 +379,28 @@ def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(ca
 
 
 def test_no_secret_of_the_call_is_in_the_session_file(tmp_path: Path) -> None:
-    settings = resume.settings_record(
-        config(), session.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
-    )
+    passed_on = session.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
+    settings = basis.settings_record(config(), passed_on)
     paths = ResultsPaths(tmp_path, "id")
     paths.folder.mkdir()
-    file = sessionfile.SessionFile(paths, settings, {"a": "1"})
+    around = sessionfile.Surroundings(
+        config=config(), passed_on=passed_on, app_meta=recipe_meta("app-mlperf-inference"), recipes=[]
+    )
+    file = sessionfile.SessionFile(paths, around, settings)
     for spec, state in itertools.product(matrix.matrix(config()), resume.Progress):
         file.note(spec, state)
     assert "hunter2" not in paths.session_json.read_text()
-    assert sessionfile.find_former(tmp_path, settings)[0] == paths
+    assert sessionfile.find_former(tmp_path, settings) == paths
+
+
+def test_a_call_of_an_earlier_version_is_left_as_it_is_and_the_way_on_named(call) -> None:
+    _, (folder,) = call(WritingCM())
+    content = json.loads((folder / "session.json").read_text())
+    old = json.dumps({**content, "format": 1, "recipes": {}, "runs": {"Offline performance": {"progress": "finished"}}})
+    (folder / "session.json").write_text(old)
+    for hook in ("plan", "preprocess"):
+        cm = WritingCM()
+        answer, folders = call(cm, hook=hook, CM_MLPERF_RESUME="all")
+        assert (answer["return"], folders, cm.calls) == (1, [folder], [])
+        assert "make a new call, without --resume" in answer["error"]
+    assert (folder / "session.json").read_text() == old
