@@ -10,17 +10,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import random
 import re
 import struct
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tree_builder
 from mlperf_gate import rules_summary
 from mlperf_gate.detaillog import parse_detail_log
 from mlperf_gate.documents import TextFile
-from mlperf_gate.rules_testlogs import sampled_responses
+from mlperf_gate.draws import log_value
+from mlperf_gate.rules_testlogs import sampled_share
 from mlperf_results.names import FIGURE_KEYS, Mode, Scenario
 from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
@@ -34,6 +36,7 @@ MODELS = load_round(ROUND).models
 KINDS = ("requested", "effective")
 GAP = b"\n\n...\n\n"
 SHOWN = 20
+_LOG_SEED = "effective_accuracy_log_rng_seed"
 
 _LINE = re.compile(rb'^(:::MLLOG \{"key": "(\w[\w.]*)", "value": )(.*)(, "time_ms".*\n)', re.M)
 _LABELS = {
@@ -121,6 +124,12 @@ def summary_of(text: bytes, values: Mapping[str, object]) -> bytes:
     return "\n".join(lines).encode()
 
 
+@functools.cache
+def in_memory(count: int) -> list[int]:
+    """The first samples in random order, as LoadGen loads them for a performance run since 6.0.6."""
+    return random.Random(count).sample(range(count), count)
+
+
 def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, object]:
     """What a model's numbers of samples put into a log."""
     data_set = max(table.accuracy_samples_in(scenario), table.performance_samples)
@@ -131,9 +140,17 @@ def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, obj
         "qsl_reported_performance_count": held,
         "requested_performance_sample_count_override": held,
         "effective_performance_sample_count": held,
+        "requested_accuracy_sample_count_override": scored if scored != data_set else 0,
         "effective_accuracy_sample_count": scored,
-        "loaded_qsl_set": list(range(scored if is_accuracy else held)),
+        "loaded_qsl_set": list(range(scored)) if is_accuracy else in_memory(held),
     }
+
+
+def generated(table: ModelTable, scenario: str) -> dict[str, object]:
+    """What LoadGen generates for an accuracy run that loads all samples at once."""
+    samples = table.accuracy_samples_in(scenario)
+    in_query = {"Offline": samples, "MultiStream": 8}.get(scenario, 1)
+    return {"generated_query_count": samples // in_query, "generated_samples_per_query": in_query}
 
 
 def performance(table: ModelTable, scenario: str) -> tuple[bytes, bytes]:
@@ -147,7 +164,7 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
     """Both logs with the model's counts and what follows from them."""
     values = values_of(detail)
     changed = counts(table, scenario, is_accuracy=False)
-    equal = table.conf.equal_issue
+    equal = table.conf.equal_issue and scenario not in ("Server", "Interactive")  # 12,098 queries are no multiple
     changed |= {f"{kind}_sample_concatenate_permutation": equal for kind in KINDS}
     if scenario == "Offline":
         samples = max(table.offline_min_samples, int(changed["effective_performance_sample_count"]) if equal else 0)
@@ -157,7 +174,12 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
             "requested_min_query_count": samples, "effective_samples_per_query": samples,
             "effective_min_sample_count": samples, "generated_samples_per_query": samples,
             "result_samples_per_second": rate, "requested_offline_expected_qps": asked, "effective_target_qps": asked,
+            "generated_query_duration": int(1e9 / asked),
         }  # fmt: skip
+    if scenario == "SingleStream" and equal:  # a multiple of all samples
+        queries, held = int(values["generated_query_count"]), int(changed["effective_performance_sample_count"])
+        interval_ns, padded = float(values["generated_query_duration"]) / queries, -(-queries // held) * held
+        changed |= {"generated_query_count": padded, "generated_query_duration": round(padded * interval_ns)}
     limit = int(table.conf.latency_ns.get(scenario) or table.latency_ns.get(scenario) or 0)
     if limit and limit != values["effective_target_latency_ns"]:
         late = int(int(values["result_max_latency_ns"]) > limit)
@@ -185,18 +207,19 @@ def score_lines(table: ModelTable, scenario: str) -> str:
     return own or "\n".join(EXAMPLES[metric] for metric in metrics)
 
 
-def answers(count: int, samples: int, first: int = 0) -> bytes:
-    """An accuracy log with known answers, from `first` on: whole where it is short, else its beginning and end."""
-    is_whole = count <= 2 * SHOWN
-    numbers = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
-    rows = [_row((one + first) % count, samples) for one in numbers]
+def answers(numbers: Sequence[int], samples: Sequence[int], first: int = 0) -> bytes:
+    """An accuracy log with known answers to numbered samples, from the one at `first` on: whole where it is short, else
+    its beginning and end. samples: those that are issued, again and again."""
+    count, is_whole = len(numbers), len(numbers) <= 2 * SHOWN
+    shown = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
+    rows = [_row(numbers[(one + first) % count], samples) for one in shown]
     if is_whole:
         return b"[\n" + b",\n".join(rows) + b"\n]\n"
     return b"[\n" + b",\n".join(rows[:SHOWN]) + b"," + GAP + b",\n".join(rows[SHOWN:]) + b"\n]\n"
 
 
-def _row(number: int, samples: int) -> bytes:
-    index = number % samples
+def _row(number: int, samples: Sequence[int]) -> bytes:
+    index = samples[number % len(samples)]
     data = struct.pack("<i", index * 31 % 100_000 + 1).hex().upper()
     return f'{{ "seq_id" : {number}, "qsl_idx" : {index}, "data" : "{data}" }}'.encode()
 
@@ -266,10 +289,10 @@ class TreeWriter:
         detail, summary = (one.replace(b"PyFastSUT", b"PySUT") for one in (detail, summary))
         if scenario == "Interactive":
             detail = of_next_process(detail)
-        values = counts(table, scenario, is_accuracy=True)
+        values = counts(table, scenario, is_accuracy=True) | generated(table, scenario)
         detail, summary = retold(detail, values), summary_of(summary, values)
         samples = table.accuracy_samples_in(scenario)
-        log = answers(samples, samples)
+        log = answers(range(samples), range(samples))
         digest = digest_of(log)
         self.logs(folder, detail, summary)
         self.put(folder / "mlperf_log_accuracy.json", log)
@@ -307,12 +330,15 @@ class TreeWriter:
     def responses(self, folder: Path, scenario: str, detail: bytes) -> None:
         """What TEST01 logged of the answers of the accuracy run, and its verdict."""
         table, run = self.table, parse_detail_log(TextFile(path="", text=detail.decode()))
-        count, total = round(sampled_responses(run)[0]), table.accuracy_samples_in(scenario)
-        loaded = int(run.values["effective_performance_sample_count"])
-        log = answers(count, min(loaded, total), 1 + list(Scenario).index(Scenario(scenario)))  # each in an order
+        total, share, seed = table.accuracy_samples_in(scenario), sampled_share(run), run.values[_LOG_SEED]
+        issued = int(run.values["result_query_count"]) * int(run.values["generated_samples_per_query"])
+        numbers = [one for one in range(issued) if log_value(one, seed) <= share]
+        log = answers(
+            numbers, run.values["loaded_qsl_set"], 1 + list(Scenario).index(Scenario(scenario))
+        )  # each in an order
         self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest_of(log)}\n")
-        self.put(folder / "verify_accuracy.txt", test01(total, count))
+        self.put(folder / "verify_accuracy.txt", test01(total, len(numbers)))
 
 
 def score_of(scenario: str, detail: bytes) -> RunScore:

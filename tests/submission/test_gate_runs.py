@@ -120,7 +120,8 @@ def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F8
     def change(root: Path) -> None:
         log = f"{O_MODEL}/Offline/accuracy/{DETAIL}"
         value(log, "loadgen_version", "6.0.16 @ 0123456789")(root)
-        value(log, "loadgen_build_date_utc", "2026-07-01T01:02:03.000004")(root)
+        for zone in ("utc", "local"):
+            value(log, f"loadgen_build_date_{zone}", "2026-07-25T01:02:03.000004")(root)
         edit(log, r'(?<="loadgen_git_log_message", "value": ")[0-9a-f]{40}', "0123456789abcdef")(root)
 
     with trees.changed("open", change) as root:

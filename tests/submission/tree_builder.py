@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+import re
 import tarfile
 from pathlib import Path
 
+from mlperf_gate.draws import arrival, log_value
 from mlperf_results.names import Mode
 from mlperf_results.seeds import SEEDS
 from mlperf_results.tree import ScenarioPlace, SubmissionTree, TreeLayout
@@ -24,6 +27,7 @@ OPEN_SCENARIOS = ("SingleStream", "MultiStream", "Offline")
 CLOSED_SCENARIOS = (*OPEN_SCENARIOS, "Server")
 TESTS = ("TEST01", "TEST04")
 LOG_ROUND = "v6.1"
+_QUERIES, _SCHEDULED_RATE, _LOG_SEED = 12098, 20.1615, 720381539243781796
 
 MEASUREMENTS = {
     "input_data_types": "fp32",
@@ -99,6 +103,13 @@ class _Writer:
         if name.endswith(("detail.txt", "summary.txt")) and self.tree.round_name != LOG_ROUND:
             for old, new in zip(_seeds(LOG_ROUND), _seeds(self.tree.round_name), strict=True):
                 content = content.replace(old, new)
+            if "/Server/" in name:
+                content = _rescheduled(content, SEEDS[self.tree.round_name].schedule)
+        if name.endswith("Server/TEST01/verify_accuracy.txt") and self.tree.round_name != LOG_ROUND:
+            target, rate = _sampling(SEEDS[self.tree.round_name].schedule)
+            share = target / int(rate * 600)
+            count = sum(log_value(number, _LOG_SEED) <= share for number in range(_QUERIES))
+            content = content.replace(b"= 4205\n", b"= %d\n" % count)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
@@ -111,6 +122,22 @@ class _Writer:
 def _seeds(round_name: str) -> list[bytes]:
     seeds = SEEDS[round_name]
     return [str(value).encode() for value in (seeds.qsl, seeds.sample_index, seeds.schedule)]
+
+
+def _sampling(seed: int) -> tuple[int, float]:
+    """How many responses TEST01 asks for, at least those of the recorded log, and at what rate queries take as long as
+    in the recorded runs by the times that another seed draws."""
+    rate = float(f"{arrival(seed, _QUERIES - 1) / ((_QUERIES - 1) / _SCHEDULED_RATE):.6g}")
+    return max(4096, math.ceil(4096 / 12000 * int(rate * 600))), rate
+
+
+def _rescheduled(content: bytes, seed: int) -> bytes:
+    """A log of the Server run or of its tests, all with 12,098 queries at 20 a second, by another seed."""
+    target, rate = _sampling(seed)
+    duration_ns = round(arrival(seed, _QUERIES) / rate * 1e9)
+    content = re.sub(rb'(target_qps(?:", "value":| :) )20\b', b"\\g<1>%g" % rate, content)
+    content = re.sub(rb'(sampling_target(?:", "value":| :) )4096\b', b"\\g<1>%d" % target, content)
+    return content.replace(b"600214344224", b"%d" % duration_ns)
 
 
 def _scenario(writer: _Writer, place: ScenarioPlace, source: str) -> None:

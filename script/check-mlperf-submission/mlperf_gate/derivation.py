@@ -8,6 +8,7 @@ power_end in whole milliseconds. So figures that it derived from each other agre
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -177,6 +178,15 @@ def readable(run: RunView) -> Iterator[DetailLog]:
     """Yield the log where it could be read to its end."""
     if run.detail.is_usable:
         yield run.detail
+
+
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+
+
+def version_of(log: DetailLog) -> tuple[int, ...] | None:
+    """Return the three numbers of LoadGen's version; None where it says none."""
+    found = _VERSION.match(log.text("loadgen_version") or "")
+    return None if found is None else tuple(map(int, found.groups()))
 
 
 def usable(run: RunView) -> Iterator[DetailLog]:

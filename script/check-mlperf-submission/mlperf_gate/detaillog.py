@@ -25,6 +25,7 @@ _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_
 _NUMBERS = (int, float)
 _LOADED = "loaded_qsl_set"
 _TIME = "%m-%d-%Y %H:%M:%S.%f"
+_NATURAL_END, _AUDIT = "Ending naturally", "Found Audit Config file"
 _QUOTED = 200
 _KEPT = 100
 """Messages of one kind that are kept; the others are counted."""
@@ -55,7 +56,8 @@ class DetailLog:
     name twice; `falls`, a time before that of the line above; `unflagged`, messages of an error's or a warning's key
     without its flag; more than one of `processes`.
 
-    loaded_count: how many different samples LoadGen had loaded in the course of the run.
+    loaded_count: how many different samples LoadGen had loaded in the course of the run. ends_naturally: whether
+    LoadGen says that no limit ended it. audit_line: of the message that there was an audit.config, None without.
     """
 
     path: str
@@ -73,6 +75,8 @@ class DetailLog:
     unflagged: tuple[Message, ...] = ()
     processes: tuple[int, ...] = ()
     loaded_count: int = 0
+    ends_naturally: bool = False
+    audit_line: int | None = None
     times_ms: Mapping[str, float] = field(default_factory=dict)
     elapsed_s: float | None = None
     end_time_s: float | None = None
@@ -156,6 +160,8 @@ class _Collector:
         self.hidden, self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
         self.loaded: set[int] = set()
+        self.ends_naturally = False
+        self.audit_line: int | None = None
         self.power_end: Json = None
         self.end_time_ms: float | None = None
         self._time_ms = 0.0
@@ -208,6 +214,10 @@ class _Collector:
             self.warnings.add(str(value), number)
         if (key.startswith("error_") and not is_error) or (key.startswith("warning_") and is_warning is not True):
             self.unflagged.add(f"{key}: {value!s}", number)
+        if isinstance(value, str) and value.startswith(_NATURAL_END):
+            self.ends_naturally = True
+        if key == "warning_generic_message" and str(value).startswith(_AUDIT):
+            self.audit_line = number
         process = metadata.get("pid")
         if isinstance(process, int) and len(self.processes) < _KEPT:
             self.processes[process] = None
@@ -279,6 +289,8 @@ def _log(path: str, found: _Collector) -> DetailLog:
         unflagged=tuple(found.unflagged.kept),
         processes=tuple(found.processes),
         loaded_count=len(found.loaded),
+        ends_naturally=found.ends_naturally,
+        audit_line=found.audit_line,
         times_ms=found.times_ms,
         elapsed_s=(end - begin).total_seconds() if begin and end else None,
         end_time_s=None if found.end_time_ms is None else found.end_time_ms / 1000,

@@ -16,7 +16,9 @@ from mlperf_results.tree import SubmissionTree
 
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_clock,
+    rules_draws,
     rules_figures,
+    rules_generated,
     rules_loadgen,
     rules_messages,
     rules_run,
@@ -40,7 +42,7 @@ from mlperf_gate.views import (
     TreeView,
 )
 
-_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-\d+|LG-00[234]|SET-00[1-3]|RUN-0(?:03|21)")
+_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-\d+|LG-00[2-5]|SET-(?:00[1-3]|01[34])|RUN-0(?:03|21)")
 _NEED_MORE = ("FIG-012", "FIG-015")
 """Of those, what looks at the benchmark's tables."""
 

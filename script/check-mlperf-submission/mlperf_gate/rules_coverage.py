@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mlperf_results.scorelines import parse_counts, parse_sample_counts, parse_statements
 
-from mlperf_gate.derivation import SEEDS, other_seeds
+from mlperf_gate.derivation import SEEDS, contradiction, given, numbers, other_seeds, version_of
 from mlperf_gate.detaillog import number_of
 from mlperf_gate.rulebook import LOADGEN, OURS, SINCE, Found, Scope, rule
 from mlperf_gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
@@ -15,6 +15,7 @@ from mlperf_gate.steps import Step
 from mlperf_gate.views import ResultView, ScenarioView
 
 _RESPONSE = re.compile(r'"qsl_idx"\s*:\s*(\d+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
+_GENERATED = ("generated_query_count", "generated_samples_per_query")
 _ENOUGH = 20
 """So many responses that are all alike are no chance."""
 
@@ -97,3 +98,21 @@ def responses_are_numbered(scenario: ScenarioView) -> Iterator[Found]:
     if max(numbers) >= issued:
         found = f"seq_id {max(numbers)}"
         yield Found(path=log.path, found=found, allowed=f"below {issued:g}, the samples of {detail.path}")
+
+
+@rule("ACC-028", Scope.SCENARIO, "The accuracy run issued every sample of what it loaded first.", source=LOADGEN,
+      since=SINCE)  # fmt: skip
+def issued_what_it_loaded(scenario: ScenarioView) -> Iterator[Found]:
+    """LoadGen loads the data set part by part, and logs for each how many queries it generates, of how many samples.
+
+    LoadGen 4.1 logged another number of samples in Offline, and a version of two numbers.
+    """
+    log = scenario.accuracy_detail
+    loaded, found = log.values.get("loaded_qsl_set"), numbers(log, *_GENERATED)
+    is_run = log.is_usable and log.text("effective_test_mode") == "AccuracyOnly" and version_of(log) is not None
+    if not is_run or found is None or not isinstance(loaded, list):
+        return
+    queries, samples = found
+    padding = samples - 1 if log.scenario == "MultiStream" else 0  # its last query is filled with samples again
+    if not len(loaded) - padding <= queries * samples <= len(loaded):
+        yield contradiction(log, _GENERATED[0], given(log, *_GENERATED), f"the {len(loaded)} samples that were loaded")

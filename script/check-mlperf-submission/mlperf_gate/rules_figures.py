@@ -9,6 +9,9 @@ from itertools import pairwise
 from mlperf_gate.derivation import (
     CLOSE,
     FAMILIES,
+    PERCENTILES,
+    QUERIES,
+    SAMPLES,
     SECOND_NS,
     STAMPS_S,
     contradiction,
@@ -180,11 +183,19 @@ def stream_is_busy(run: RunView) -> Iterator[Found]:
             yield contradiction(log, mean, text, allowed)
 
 
-@performance_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample.")
+@performance_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample, at each percentile at least so.")
 def query_ends_with_sample(log: DetailLog) -> Iterator[Found]:
     keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",
             "result_mean_latency_ns")  # fmt: skip
     found = numbers(log, *keys)
-    if log.scenario == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
+    if log.scenario != "MultiStream" or found is None:
+        return
+    if found[0] != found[1] or found[2] < found[3]:
         allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
         yield contradiction(log, keys[0], given(log, *keys), allowed)
+        return
+    for pair in ((QUERIES.at % name, SAMPLES.at % name) for name in PERCENTILES):
+        both = numbers(log, *pair)
+        if both is not None and both[0] < both[1]:
+            yield contradiction(log, pair[0], given(log, *pair), "no less than the samples of this percentile")
+            return

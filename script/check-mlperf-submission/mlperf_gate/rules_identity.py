@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from mlperf_results.compliance import ANSWER_TESTS
 
+from mlperf_gate.detaillog import number_of
 from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from mlperf_gate.steps import Step
@@ -182,4 +183,32 @@ def run_has_figures_of_its_own(result: ResultView) -> Iterator[Found]:
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
                 shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
                 yield _at(mark, f"{shown_figures} here and in {other.path}", "the figures of a run of its own")
+                break
+
+
+@rule("IDENT-009", Scope.RESULT, "The runs of a result are of one data set, of which one build loads one choice.",
+      source=OURS)  # fmt: skip
+def runs_are_of_one_data_set(result: ResultView) -> Iterator[Found]:
+    """TEST07 has samples of its own, and so have accuracy runs where there are fewer than a performance run loads."""
+    total = "qsl_reported_total_count"
+    runs = [mark for mark in _runs(result) if mark.place.test != "TEST07"]
+    loaded = number_of(runs[0].fields.get("effective_performance_sample_count")) if runs else None
+    for mark in runs[1:]:
+        is_own = mark.place.kind == "accuracy" and (number_of(mark.fields.get(total)) or 0) < (loaded or 0)
+        if mark.fields.get(total) != runs[0].fields.get(total) and not is_own:
+            allowed = f"{shown(runs[0].fields.get(total))}, as in {runs[0].path}"
+            yield _at(mark, f"{total} = {shown(mark.fields.get(total))}", allowed)
+        elif mark.choice == runs[0].choice and mark.loaded != runs[0].loaded:
+            allowed = f"those that the same build loaded by the same seed in {runs[0].path}"
+            yield _at(mark, "other samples in loaded_qsl_set, or in another order", allowed)
+
+
+@rule("IDENT-010", Scope.RESULT, "A hash is of one accuracy log.", source=OURS, step=Step.ACCURACY)
+def hash_is_of_one_log(result: ResultView) -> Iterator[Found]:
+    register = result.tree.register
+    for mark in register.responses_with("folder", result.folder):
+        for other in register.responses_with("hash", mark.hash):
+            if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
+                found = f"hash={str(mark.hash)[:12]}... in accuracy.txt here and of {other.path}"
+                yield _at(mark, found, "the hash of this log before it was cut")
                 break

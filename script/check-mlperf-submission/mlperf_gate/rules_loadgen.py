@@ -6,6 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from mlperf_gate.derivation import contradiction, given, readable
@@ -71,3 +72,33 @@ def revision_is_that_of_git_log(run: RunView) -> Iterator[Found]:
         known = next((one for one in _recorded() if one.endswith(f" @ {revision}")), version)
         if known != version:
             yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), f"{known}, of that revision")
+
+
+_LONGEST_ZONE, _QUARTER, _APART = timedelta(hours=14), timedelta(minutes=15), timedelta(seconds=2)
+
+
+@log_rule("LG-005", "The build's two dates are of one moment, and its newest commit is older.")
+def dates_of_build_agree(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        local, built, committed = (
+            _moment(log.text(f"loadgen_{name}")) for name in ("build_date_local", "build_date_utc", "git_commit_date")
+        )
+        keys = ("loadgen_build_date_utc", "loadgen_build_date_local")
+        if built is not None and local is not None:
+            offset = abs(local - built)
+            over = min(offset % _QUARTER, _QUARTER - offset % _QUARTER)
+            if over > _APART or offset > _LONGEST_ZONE + _APART:
+                allowed = "the same but for a time zone: quarters of an hour, at most 14 hours"
+                yield contradiction(log, keys[0], given(log, *keys), allowed)
+        if built is not None and committed is not None and committed > built + _APART:
+            keys = (keys[0], "loadgen_git_commit_date")
+            yield contradiction(log, keys[0], given(log, *keys), "a build of commits that there were")
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A date of ISO 8601, in UTC where it names its zone."""
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return found.astimezone(timezone.utc).replace(tzinfo=None) if found and found.tzinfo else found

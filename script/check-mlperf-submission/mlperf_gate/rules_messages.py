@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from mlperf_gate.derivation import (
@@ -17,6 +16,7 @@ from mlperf_gate.derivation import (
     performance_rule,
     readable,
     usable,
+    version_of,
 )
 from mlperf_gate.detaillog import DetailLog, number_of
 from mlperf_gate.rulebook import OURS, Found, log_rule, shown
@@ -61,7 +61,6 @@ _OF_TOKENS = (
     *FIRST_TOKENS.keys(), FIRST_TOKENS.mean, *OUTPUT_TOKENS.keys(), OUTPUT_TOKENS.mean, "result_token_throughput",
     "result_token_throughput_with_loadgen_overhead", "requested_server_ttft_latency", "requested_server_tpot_latency",
 )  # fmt: skip
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _COUNTS_ERRORS = (5, 0, 16)
 """The first LoadGen that logs num_errors (mlcommons/inference fd021be1 of April 2025)."""
 
@@ -89,8 +88,8 @@ def counts_errors(run: RunView) -> Iterator[Found]:
     """The count is the last message of a performance log, so one that was cut has none."""
     for log in readable(run):
         count = log.number("num_errors")
-        version = _VERSION.match(log.text("loadgen_version") or "")
-        is_counted = version is not None and tuple(map(int, version.groups())) >= _COUNTS_ERRORS
+        version = version_of(log)
+        is_counted = version is not None and version >= _COUNTS_ERRORS
         if count is None and is_counted and any(usable(run)):
             least = ".".join(map(str, _COUNTS_ERRORS))
             yield contradiction(
@@ -143,3 +142,11 @@ def counts_in_64_bits(run: RunView) -> Iterator[Found]:
             number = number_of(value) if is_number else 0.0
             if number is None or abs(number) >= _LARGEST:
                 yield contradiction(log, key, f"{key} = {str(value)[:60]}", "a number below 2**64")
+
+
+@performance_rule("LOG-008", "A run without an error ended naturally, as LoadGen says of every scenario but Server.")
+def ended_naturally(log: DetailLog) -> Iterator[Found]:
+    """Else the error was taken out of the log with which LoadGen ended the run."""
+    if log.scenario in ("SingleStream", "MultiStream", "Offline") and not (log.error_count or log.ends_naturally):
+        allowed = "the message 'Ending naturally: ...', or the error that ended the run"
+        yield contradiction(log, "generated_query_count", "no message of the run's end", allowed)

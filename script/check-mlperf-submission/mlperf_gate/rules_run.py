@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from mlperf_results.logs import parse_summary_verdict
 
-from mlperf_gate.derivation import at_key, contradiction, messages, other_seeds, unreadable
+from mlperf_gate.derivation import at_key, contradiction, given, messages, other_seeds, unreadable
 from mlperf_gate.listing import join
-from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule
+from mlperf_gate.rulebook import BOTH, LOADGEN, NEWER, OLDER, OURS, RULES_TEXT, SINCE, Found, Scope, rule
 from mlperf_gate.rules_accuracy import TOLERATED
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
@@ -23,6 +23,9 @@ BY_FOLDER = (
     "MLPerf inference rules (inference_policies ac93e89, inference_rules.adoc, table of benchmarks): the limits of the "
     "folder's scenario; the checker judges an Interactive run of LoadGen by those of Server"
 )
+_EMPTY_LOG_BYTES = 16
+"""LoadGen writes four: 1,427 of 1,430 published logs beside a performance run."""
+
 _P99 = "result_99.00_percentile_latency_ns"
 _EARLY_STOPPING = ("SingleStream", "MultiStream", "Server")
 _INFERRED = (("SingleStream", "MultiStream"), ("MultiStream", "Offline"), ("SingleStream", "Offline"))
@@ -245,3 +248,15 @@ def power_is_not_checked(run: RunView) -> Iterator[Found]:
     if not run.test and folder in run.scenario.tree.listing.folders:
         allowed = "no power logs: this gate cannot check them (use the official checkers)"
         yield Found(path=folder, found="power logs", allowed=allowed)
+
+
+@rule("RUN-025", Scope.RUN, "A run that was to log no responses logged none.", source=LOADGEN,
+      since=SINCE)  # fmt: skip
+def logged_no_responses(run: RunView) -> Iterator[Found]:
+    """Else it was made as a compliance test, whose settings were taken out of the log."""
+    path, log = join(run.folder, ACCURACY), run.detail
+    is_silent = not any(log.values.get(f"effective_accuracy_log_{name}") for name in ("sampling_target", "probability"))
+    size = run.scenario.tree.listing.sizes.get(path, 0)
+    if is_silent and log.text("effective_test_mode") == "PerformanceOnly" and size > _EMPTY_LOG_BYTES:
+        found = f"{size} bytes, though {given(log, 'effective_accuracy_log_sampling_target')}"
+        yield Found(path=path, found=found, allowed="[ and ]: an empty list")

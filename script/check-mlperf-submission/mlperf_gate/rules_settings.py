@@ -36,9 +36,6 @@ from mlperf_gate.rulebook import (
 from mlperf_gate.userconf import Asked, asked_for
 from mlperf_gate.views import RunView
 
-_SLACK, _LOST = 1.1, 1.0
-"""LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
-
 _TAKEN_OVER = (
     "scenario", "test_mode", "min_duration_ms", "max_duration_ms", "max_query_count", "qsl_rng_seed",
     "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
@@ -55,6 +52,7 @@ _OF_SERVER = {
 _OF_STREAM = {
     "SingleStream": {"effective_target_latency_percentile": "requested_single_stream_target_latency_percentile"},
     "MultiStream": {
+        "effective_min_query_count": "requested_min_query_count",
         "effective_target_latency_percentile": "requested_multi_stream_target_latency_percentile",
         "effective_samples_per_query": "requested_multi_stream_samples_per_query",
     },
@@ -105,67 +103,6 @@ def target_rate_follows(log: DetailLog) -> Iterator[Found]:
     wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
     if not is_close(found[0], wanted, relative=2 * CLOSE):
         yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
-
-
-@performance_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
-def generated_follows(log: DetailLog) -> Iterator[Found]:
-    scenario = log.scenario
-    yield from _least_samples(log)
-    if scenario == "Offline":
-        yield from _offline_samples(log)
-    elif scenario in ("SingleStream", "MultiStream"):
-        yield from _stream_queries(log)
-    elif scenario == "Server":
-        keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
-                "effective_min_query_count")  # fmt: skip
-        found = numbers(log, *keys)
-        if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
-            yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
-
-
-def _least_samples(log: DetailLog) -> Iterator[Found]:
-    keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
-    found = numbers(log, *keys)
-    if found is not None and found[0] != found[1] * found[2]:
-        yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
-    pair = ("generated_samples_per_query", "effective_samples_per_query")
-    found = numbers(log, *pair)
-    if found is None:
-        return
-    padded, loaded = found[1], log.values.get("loaded_qsl_set")
-    if log.values.get("effective_sample_concatenate_permutation") is True and log.scenario == "Offline":
-        size = len(loaded) if isinstance(loaded, list) and loaded else 1
-        padded = -(-found[1] // size) * size
-    if found[0] != padded:
-        yield contradiction(log, pair[0], given(log, *pair), f"{padded:g}")
-
-
-def _offline_samples(log: DetailLog) -> Iterator[Found]:
-    keys = ("effective_samples_per_query", "effective_min_duration_ms", "effective_target_qps",
-            "requested_min_query_count")  # fmt: skip
-    found = numbers(log, *keys)
-    if found is None or log.values.get("effective_performance_issue_unique") is True:
-        return
-    wanted = max(found[3], _SLACK * found[1] / 1000 * found[2])
-    if not is_close(found[0], wanted, relative=2 * CLOSE, absolute=_LOST):
-        yield contradiction(log, keys[0], given(log, *keys), f"{wanted:.0f}")
-
-
-def _stream_queries(log: DetailLog) -> Iterator[Found]:
-    """At fixed intervals, for twice the duration asked for."""
-    keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
-    found = numbers(log, *keys)
-    asked_ms = log.number("effective_min_duration_ms")
-    if found is None or asked_ms is None or not found[2] > 0:
-        return
-    duration_ns, queries, rate = found
-    interval_ns = SECOND_NS / rate
-    if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
-        yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
-    is_unique = log.values.get("effective_performance_issue_unique") is True
-    if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
-        text = given(log, keys[0], "effective_min_duration_ms")
-        yield contradiction(log, keys[0], text, "at least twice the duration asked for")
 
 
 @performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
@@ -301,3 +238,26 @@ def loaded_follows(log: DetailLog) -> Iterator[Found]:
         yield contradiction(
             log, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
         )
+
+
+@log_rule("SET-014", "The numbers of samples in effect are those asked for, else those that the QSL reports.")
+def sample_counts_follow(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        for kind, reported in (("performance", "performance"), ("accuracy", "total")):
+            key, asked = f"effective_{kind}_sample_count", f"requested_{kind}_sample_count_override"
+            found = numbers(log, key, asked, f"qsl_reported_{reported}_count")
+            if found is not None and found[0] != (found[1] or found[2]):
+                text = given(log, key, asked, f"qsl_reported_{reported}_count")
+                yield contradiction(log, key, text, f"{found[1] or found[2]:g}")
+
+
+@rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows what that asked for.", source=LOADGEN,
+      since=SINCE)  # fmt: skip
+def has_settings_of_audit(run: RunView) -> Iterator[Found]:
+    """LoadGen warns where it finds one. Without any setting of a test in effect, these were taken out of the log."""
+    names = ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "performance_issue_same",
+             "performance_issue_unique", "performance_issue_same_index")  # fmt: skip
+    for log in usable(run):
+        if not run.test and log.audit_line is not None and not any(log.values.get(f"effective_{one}") for one in names):
+            found = "an audit.config was found, but no setting of a test is in effect"
+            yield Found(path=log.path, found=found, allowed="no audit.config in a submitted run", line=log.audit_line)

@@ -211,7 +211,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
       since=SINCE)  # fmt: skip
 def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
     """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
-    logged, source = _logged_responses(test)
+    logged, source = logged_responses(test)
     wanted = sampled_responses(test.run.detail)
     if logged is None or wanted is None:
         return
@@ -221,29 +221,40 @@ def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
         yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
 
 
-def _logged_responses(test: TestView) -> tuple[int | None, TextFile]:
-    """How many responses a test logged: TEST06's log is whole, that of TEST01 is cut, and its script counts it."""
+def logged_responses(test: TestView) -> tuple[int | None, TextFile]:
+    """Return how many responses a test logged, and the file that says so; None where none does.
+
+    TEST06's log is whole, that of TEST01 is cut, and its script counts it.
+    """
     if test.test == "TEST06" and test.responses.is_usable and CUT not in test.responses.text:
         return len(shown_samples(test.responses.text)) or None, test.responses  # none at all: TEST-011
     counts = printed_counts(test.verify_accuracy.text) if test.test == "TEST01" else {}
     return counts.get("num_perf_log_entries"), test.verify_accuracy
 
 
+def sampled_share(log: DetailLog) -> float | None:
+    """Return the share of its responses that LoadGen logs in a performance run, 0..1; None where it is not known.
+
+    It is the target of the samples that LoadGen expects (IssueQueries in loadgen.cc, the same since September 2020).
+    """
+    found = numbers(log, "effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms",
+                    "effective_min_sample_count", "effective_samples_per_query")  # fmt: skip
+    if not log.is_usable or found is None or not found[0] > 0:
+        return None
+    target, rate, duration_ms, least, in_query = found
+    expected = max(int(rate * duration_ms / 1000) * (1 if log.scenario == "Offline" else in_query), least, 1)
+    return min(target / expected, 1.0)
+
+
 def sampled_responses(log: DetailLog) -> tuple[float, float] | None:
     """Return how many responses LoadGen logs of a performance run, on average and at least; None where it is not known.
 
-    It draws a number from 0 to 1 for each sample and logs those below the share that the target is of the samples that
-    it expects (IssueQueries in loadgen.cc, the same since September 2020): at least six deviations below the mean.
+    It draws a number from 0 to 1 for each sample: at least six deviations below the mean.
     """
-    found = numbers(log, "effective_accuracy_log_sampling_target", "effective_target_qps", "effective_min_duration_ms",
-                    "effective_min_sample_count", "effective_samples_per_query", "result_query_count",
-                    "generated_samples_per_query")  # fmt: skip
-    if not log.is_usable or found is None or not found[0] > 0:
+    share, issued = sampled_share(log), numbers(log, "result_query_count", "generated_samples_per_query")
+    if share is None or issued is None:
         return None
-    target, rate, duration_ms, least, in_query, queries, in_issued = found
-    expected = max(rate * duration_ms / 1000 * (1 if log.scenario == "Offline" else in_query), least, 1)
-    share = min(target / expected, 1.0)
-    mean = queries * in_issued * share
+    mean = issued[0] * issued[1] * share
     return mean, mean - 6 * math.sqrt(max(mean * (1 - share), 0.0)) - 1
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from mlperf_results.scorelines import parse_hashes
 from mlperf_results.textdocuments import Json
 
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
-from mlperf_gate.documents import TextFile, as_text_file, limit_of, read_bytes
+from mlperf_gate.documents import TextFile, as_text_file, limit_of, read_bytes, read_text
 from mlperf_gate.listing import Listing
 
 DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"
@@ -31,11 +32,15 @@ _KEPT = (
     "test_datetime", "loadgen_version", "loadgen_build_date_utc", "sut_name", "qsl_name", "power_begin",
     "effective_scenario", "qsl_reported_total_count", "effective_accuracy_sample_count",
     "effective_performance_sample_count", "effective_qsl_rng_seed", "effective_sample_index_rng_seed",
-    "effective_schedule_rng_seed",
+    "effective_schedule_rng_seed", "effective_samples_per_query",
 )  # fmt: skip
 FIGURES = (
     "result_query_count", "result_min_latency_ns", "result_max_latency_ns", "result_mean_latency_ns",
     "result_50.00_percentile_latency_ns",
+)  # fmt: skip
+_CHOICE = (
+    "loadgen_build_date_utc", "effective_qsl_rng_seed", "qsl_reported_total_count",
+    "effective_performance_sample_count", "effective_scenario", "effective_samples_per_query",
 )  # fmt: skip
 SOURCES = "loadgen_file_sha1"
 _ENTRY = b'"qsl_idx"'
@@ -66,7 +71,8 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMark:
     """What is kept of a detail log. fields: the values of `_KEPT`, and under `SOURCES` one digest of LoadGen's sources;
-    none of a log that is damaged, which other rules refuse.
+    none of a log that is damaged, which other rules refuse. loaded: the digest of the samples that a performance run
+    loaded, empty of other runs.
     """
 
     path: str
@@ -74,6 +80,12 @@ class RunMark:
     digest: str
     process: int | None
     fields: Mapping[str, Json]
+    loaded: str = ""
+
+    @property
+    def choice(self) -> tuple[Json, ...] | None:
+        """What decides which samples a performance run loads, and in which order; None of an accuracy run."""
+        return tuple(self.fields.get(key) for key in _CHOICE) if self.loaded else None
 
     @property
     def folder(self) -> tuple[str, ...]:
@@ -105,11 +117,12 @@ class RunMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesMark:
-    """One accuracy log with at least one response."""
+    """One accuracy log with at least one response. hash: in the accuracy.txt beside it, None without one."""
 
     path: str
     place: Place
     digest: str
+    hash: str | None
 
     @property
     def folder(self) -> tuple[str, ...]:
@@ -176,10 +189,16 @@ class RunRegister:
     def responses(self) -> tuple[ResponsesMark, ...]:
         """Every accuracy log of accuracy runs and compliance tests that holds a response."""
         return tuple(
-            ResponsesMark(path=path, place=place, digest=hashlib.sha256(content).hexdigest())
+            ResponsesMark(
+                path=path, place=place, digest=hashlib.sha256(content).hexdigest(), hash=self._hash_beside(path)
+            )
             for path, place, content in self._contents(RESPONSES_NAME)
             if place.kind.endswith("accuracy") and _ENTRY in content
         )
+
+    def _hash_beside(self, path: str) -> str | None:
+        hashes = parse_hashes(read_text(self._listing, path.replace(RESPONSES_NAME, "accuracy.txt")).text)
+        return hashes[0].value if hashes else None
 
     def runs_with(self, name: str, value: object) -> tuple[RunMark, ...]:
         """Return the runs whose attribute `name` has a value; none for None, which stands for what is not known."""
@@ -216,4 +235,12 @@ def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMar
         digest=hashlib.sha256(content).hexdigest(),
         process=log.processes[0] if log.processes else None,
         fields=fields,
+        loaded=_digest_of_loaded(log),
     )
+
+
+def _digest_of_loaded(log: DetailLog) -> str:
+    loaded = log.values.get("loaded_qsl_set")
+    if log.text("effective_test_mode") != "PerformanceOnly" or not isinstance(loaded, list):
+        return ""
+    return hashlib.sha256(repr(loaded).encode("utf-8", "surrogatepass")).hexdigest()
