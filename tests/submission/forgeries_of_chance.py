@@ -158,6 +158,32 @@ def of_responses() -> Iterator[Forgery]:
         yield Forgery(f"responses: {name}", trees, rule, change, only)
 
 
+def scores_of_one_percent(folder: str) -> Change:
+    """TEST01 whose answers differ, with scores that agree with each other."""
+    names = [f"{folder}/TEST01/accuracy/{kind}_accuracy.txt" for kind in ("baseline", "compliance")]
+    text = "accuracy=1.000%, good=41, total=4096\nWord Error Rate: 99.00%, accuracy=1.00%\nmAP=1.000%\n"
+    failed = edit(f"{folder}/TEST01/verify_accuracy.txt", "TEST PASS", "TEST FAIL")
+    return both(failed, *(put(name, text) for name in names))
+
+
+def of_scores() -> Iterator[Forgery]:
+    """Scores that there cannot be, or that are of something else."""
+    score = accuracy("accuracy.txt")
+    rows: Sequence[tuple[str, tuple[str, ...], str, tuple[str, ...], Callable[[str], Change]]] = (
+        ("more right answers than answers", OURS, "ACC-027", (), lambda folder: edit(
+            score(folder), r"^accuracy=.*$", "accuracy=176.800%, good=88400, total=50000")),
+        ("mAP of 375 %", ("yolo-99",), "ACC-027", (), lambda folder: edit(
+            score(folder), r"(?<=mAP=)[\d.]+", "375.0")),
+        ("more exact answers than F1", ("bert-99",), "ACC-027", (), lambda folder: edit(
+            score(folder), r'(?<="exact_match": )[\d.]+', "95.1")),
+        ("more pairs of words right than words", ("llama2-70b-99.9",), "ACC-027", (), lambda folder: edit(
+            score(folder), r"(?<='rouge2': )'?[\d.]+'?", "52.1")),
+        ("TEST01 that compares scores of 1 %", ("closed", "whisper", "yolo-99"), "TEST-025", (), scores_of_one_percent),
+    )  # fmt: skip
+    for name, trees, rule, only, change in rows:
+        yield Forgery(f"scores: {name}", trees, rule, change, only)
+
+
 def of_chance() -> tuple[Forgery, ...]:
     """All of them."""
-    return (*of_samples(), *of_schedules(), *of_responses())
+    return (*of_samples(), *of_schedules(), *of_responses(), *of_scores())

@@ -8,8 +8,9 @@ from mlperf_results.scorelines import parse_scores
 from mlperf_results.verdictlines import PASS, missing_lines
 
 from mlperf_gate.listing import join
-from mlperf_gate.rulebook import BOTH, OLDER, Found, Scope, Severity, rule
+from mlperf_gate.rulebook import BOTH, OLDER, OURS, Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import TOLERATED
+from mlperf_gate.rules_scores import LARGEST
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, TestView
 
 WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
@@ -21,6 +22,7 @@ _NEEDS_LENGTH = ("TEST09",)
 SUBMIT = 'Part IV, "Submit", of compliance/TEST07 and TEST09/README.md (mlcommons/inference b66003e1)'
 _MUST_SUBMIT, _MAY_LEAVE_OUT = ("TEST07", "TEST09"), ("TEST06", "TEST08")
 _SCORES = ("baseline_accuracy.txt", "compliance_accuracy.txt")
+_NEAR = 0.1
 
 
 def _lines(text: str) -> set[str]:
@@ -96,6 +98,23 @@ def _scores_agree(test: TestView) -> Iterator[Found]:
         if not percent <= allowed_percent:
             found = f"{limit.metric} {baseline:g} and {compliance:g}: {percent:.2f} %"
             yield Found(path=test.scores[_SCORES[1]].path, found=found, allowed=f"at most {allowed_percent:g} %")
+
+
+@rule("TEST-025", Scope.TEST, "The scores that TEST01 compares are about that of the accuracy run.", source=OURS,
+      since="v5.0")  # fmt: skip
+def scores_are_those_of_model(test: TestView) -> Iterator[Found]:
+    """They are of some of its samples: 80 published ones differ by less than 2 %."""
+    table, scenario = test.scenario.model.table, test.scenario.scenario or ""
+    if test.test != "TEST01" or passed(test) or table is None:
+        return
+    for metric in (one.metric for one in table.targets_in(scenario) if one.metric in (*LARGEST, "CLIP_SCORE")):
+        whole = parse_scores(metric, test.scenario.accuracy_text.text)
+        for source in test.scores.values():
+            found = parse_scores(metric, source.text)
+            if whole and found and abs(found[-1].value - whole[-1].value) > _NEAR * whole[-1].value:
+                allowed = f"about {whole[-1].value:g}, as {test.scenario.accuracy_text.path} says"
+                text = f"{metric} {found[-1].value:g}"
+                yield Found(path=source.path, found=text, allowed=allowed, line=found[-1].line)
 
 
 @rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with what its verdict asks for and no more.",

@@ -7,9 +7,10 @@ asks what the benchmark's rules ask.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from mlperf_results.scorelines import EXAMPLES, parse_scores, unplain_scores
+from mlperf_results.scorelines import EXAMPLES, parse_bounds, parse_scores, unplain_scores
 
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.views import ScenarioView
@@ -68,6 +69,27 @@ def scores_are_plain(scenario: ScenarioView) -> Iterator[Found]:
         for text, line in unplain_scores(metric, source.text):
             allowed = f"{_NUMPY}, for example: {EXAMPLES.get(metric, metric)}"
             yield Found(path=source.path, found=f"{metric} {shown(text)}", allowed=allowed, line=line)
+
+
+LARGEST = {"DICE": 1.0, "F1_HIERARCHICAL": 1.0, **dict.fromkeys(
+    ("acc", "AUC", "DLRM_ACC", "DLRM_AUC", "mAP", "F1", "ACCURACY", "WER", "ROUGE1", "ROUGE2", "ROUGEL", "ROUGELSUM",
+     "gsm8k_accuracy", "mbxp_accuracy", "exact_match", "E2E_ACCURACY", "overall", "non_live"), 100.0)}  # fmt: skip
+"""Shares of all there is: parts of 1, else percent."""
+
+
+@rule("ACC-027", Scope.SCENARIO, "Every score is one that there can be.", source=OURS)
+def scores_are_possible(scenario: ScenarioView) -> Iterator[Found]:
+    source = scenario.accuracy_text
+    for metric in _metrics(scenario):
+        largest = LARGEST.get(metric, math.inf)
+        for score in parse_scores(metric, source.text):
+            if score.value > largest:
+                found = f"{metric} {score.value:g}"
+                yield Found(path=source.path, found=found, allowed=f"at most {largest:g}", line=score.line)
+    for one in parse_bounds(source.text):
+        if not one.is_kept:
+            found, allowed = f"{one.name} {one.written:g}", f"at most the {one.other} of {one.most:g}"
+            yield Found(path=source.path, found=found, allowed=allowed, line=one.line)
 
 
 @rule("ACC-023", Scope.SCENARIO, "accuracy.txt has one score of each metric: which of two counts is luck.",

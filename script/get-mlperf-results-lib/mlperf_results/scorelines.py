@@ -107,6 +107,12 @@ _TOKENS = re.compile(
 )
 _SAMPLES = re.compile(r"(?:'(?P<name>gen_num|num-samples)':\s*|\b(?P<word>queries)=)(?P<count>\d{1,18})")
 
+_NAMED = re.compile(
+    r"""["'](?P<name>exact_match|f1|rouge1|rouge2|rougeL|rougeLsum)["']:\s*'?(?P<value>\d{1,9}(?:\.\d{0,20})?)"""
+)
+_AT_MOST = {"exact_match": "f1", "rouge2": "rouge1", "rougel": "rouge1", "rougelsum": "rouge1"}
+"""An exact answer has F1 100; of two words, or of words in order, no more agree than of single words."""
+
 _COUNTS = re.compile(r"accuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d+),\s*total=(?P<total>\d+)")
 
 
@@ -150,6 +156,22 @@ class Statement:
     def is_true(self) -> bool:
         """Whether the two are near each other."""
         return abs(self.written - self.derived) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A score that is at most another one on its line: `name` is as written, `other` has the value `most`."""
+
+    name: str
+    written: float
+    other: str
+    most: float
+    line: int
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is, but for four digits of rounding."""
+        return not self.written > self.most + 2e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +237,17 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
     """Return every figure of an accuracy.txt that the rest of its line gives, too."""
     lines = enumerate(text.split("\n"), start=1)
     return tuple(found for number, line in lines for found in _statements(line, number))
+
+
+def parse_bounds(text: str) -> tuple[Bound, ...]:
+    """Return every score of an accuracy.txt that another one on its line is never less than."""
+    found = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        scores = {match["name"].lower(): _float(match["value"]) for match in _NAMED.finditer(line)}
+        for name, other in _AT_MOST.items():
+            if name in scores and other in scores:
+                found.append(Bound(name, scores[name], other, scores[other], number))
+    return tuple(found)
 
 
 def _statements(line: str, number: int) -> Iterator[Statement]:
