@@ -184,6 +184,19 @@ def of_scores() -> Iterator[Forgery]:
         yield Forgery(f"scores: {name}", trees, rule, change, only)
 
 
+def of_tokens() -> Iterator[Forgery]:
+    """Rates of tokens of a model whose answers no test reads."""
+    rate = "result_tokens_per_second"
+    rows: Sequence[tuple[str, tuple[str, ...], str, tuple[str, ...], Callable[[str], Change]]] = (
+        ("a rate x10", ("whisper",), "FIG-016", OFFLINE, lambda folder: scaled(
+            performance(folder), rate, 10)),
+        ("that rate x10 in TEST01, too", ("whisper",), "FIG-016", OFFLINE, lambda folder: both(
+            scaled(performance(folder), rate, 10), scaled(f"{folder}/TEST01/performance/run_1", rate, 10))),
+    )  # fmt: skip
+    for name, trees, rule, only, change in rows:
+        yield Forgery(f"tokens without TEST06: {name}", trees, rule, change, only)
+
+
 def of_chance() -> tuple[Forgery, ...]:
     """All of them."""
-    return (*of_samples(), *of_schedules(), *of_responses(), *of_scores())
+    return (*of_samples(), *of_schedules(), *of_responses(), *of_scores(), *of_tokens())

@@ -16,7 +16,7 @@ from round_trees import build_model
 from tree_builder import copy_of
 
 FORGERIES = (*results(), *of_models(), *of_chance())
-NEEDED = 112
+NEEDED = 122
 
 
 @pytest.fixture(scope="module")
