@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+from changes import O_ACC, edit
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mlperf_gate import command, report, rules_honesty
 from mlperf_gate.detaillog import Message, parse_detail_log
@@ -243,3 +244,12 @@ def test_trees_of_random_names_are_refused(tmp_path):
 
 def test_an_empty_folder_is_refused(tmp_path):
     assert refusing_rules(verdict(tmp_path)) == {"TREE-001"}
+
+
+def test_the_home_folder_of_root_is_nobodys(trees):  # noqa: F811
+    """An official script of language models prints where it puts its data: 40 published results have the line."""
+    line = "[nltk_data] Downloading package punkt_tab to {}/nltk_data...\n"
+    with trees.changed("open", edit(f"{O_ACC}/accuracy.txt", r"\A", line.format("/root"))) as root:
+        assert verdict(root).is_accepted
+    with trees.changed("open", edit(f"{O_ACC}/accuracy.txt", r"\A", line.format("/home/jane"))) as root:
+        assert refusing_rules(verdict(root)) == {"PRIV-001"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import re
 import unicodedata
@@ -46,6 +47,10 @@ _SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
 _MOST_PLACES, _LEAK_PLACES = 3_000_000, 20
 """At so many places of a submitter's files it is looked twice; a leak costs as much as so many of them. That is about
 20 seconds; the logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
+
+_NOBODYS_HOME = ("/root",)
+"""Of containers, and the same everywhere: 40 published accuracy.txt have `Downloading package punkt_tab to /root/...`,
+which an official script prints."""
 
 _REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
 
@@ -128,7 +133,8 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS)
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
-    listing, all_known, places = owner.tree.listing, owner.tree.options.known, 0
+    listing, given, places = owner.tree.listing, owner.tree.options.known, 0
+    all_known = dataclasses.replace(given, public=(*given.public, *_NOBODYS_HOME))
     for path in listing.below(owner.folder):
         known = known_in(path, all_known)
         content = read_bytes(listing, path)
