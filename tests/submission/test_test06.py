@@ -7,6 +7,7 @@ is shown is that the file of the verdict, the tree's maker and the gate agree.
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import struct
@@ -16,7 +17,10 @@ from typing import Any
 
 import pytest
 from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
-from mlperf_gate import gate
+from mlperf_gate import detaillog, gate
+from mlperf_gate.documents import TextFile
+from mlperf_gate.draws import log_value
+from mlperf_gate.rules_testlogs import sampled_share
 from mlperf_gate.views import Options
 from mlperf_results.answerchecks import verify_answers
 from mlperf_results.benchmarks import record_of
@@ -41,13 +45,20 @@ def tokens(*numbers: int) -> str:
     return struct.pack(f"<{len(numbers)}q", *numbers).hex().upper()
 
 
-def answers(scenario: str) -> list[dict[str, Any]]:
-    """A hundred good answers of three tokens and the end."""
+def answers(test: Path, scenario: str) -> list[dict[str, Any]]:
+    """Good answers of three tokens and the end to the samples that LoadGen chose in the run of a test, about 100."""
+    text = (test / "performance/run_1/mlperf_log_detail.txt").read_text(encoding="utf-8")
+    log = detaillog.parse_detail_log(TextFile(path="", text=text))
+    share, seed = sampled_share(log), log.values["effective_accuracy_log_rng_seed"]
+    issued = log.values["result_query_count"] * log.values["generated_samples_per_query"]
+    loaded = log.values["loaded_qsl_set"]
     rows = []
-    for number in range(100):
+    for number in range(issued):
+        if log_value(number, seed) > share:
+            continue
         row = {
             "seq_id": number,
-            "qsl_idx": 7 * number,
+            "qsl_idx": loaded[number % len(loaded)],
             "data": tokens(number, 11, 12, RECORD.end_token),
             "token_count": 4,
         }
@@ -65,9 +76,15 @@ def with_numbers_of_gptj(log: Path) -> None:
     """Give a detail log, and the summary beside it, the numbers of GPT-J's data set."""
     text = log.read_text(encoding="utf-8")
     counts = "qsl_reported_(?:total|performance)_count|effective_(?:accuracy|performance)_sample_count"
+    counts += "|requested_performance_sample_count_override"
     text = re.sub(rf'("key": "(?:{counts})", "value": )\d+', rf"\g<1>{SAMPLES}", text)
     text = re.sub(r'("key": "\w+_accuracy_log_sampling_target", "value": )4096', r"\g<1>100", text)
-    whole = json.dumps(list(range(SAMPLES)))
+    is_accuracy = log.parent.name == "accuracy"
+    whole = json.dumps(list(range(SAMPLES)) if is_accuracy else random.Random(0).sample(range(SAMPLES), SAMPLES))
+    if is_accuracy:  # all samples, loaded at once
+        text = re.sub(
+            r'("key": "generated_(?:query_count|samples_per_query)", "value": )1024', rf"\g<1>{SAMPLES}", text
+        )
     text = re.sub(r'("key": "loaded_qsl_set", "value": )\[[^\]]*\]', rf"\g<1>{whole}", text, count=1)
     head, loaded, rest = text.partition(whole)
     text = head + loaded + re.sub(r'^:::MLLOG \{"key": "loaded_qsl_set".*\n', "", rest, flags=re.MULTILINE)
@@ -116,7 +133,7 @@ def make_runs(results: Path) -> Path:
         for log in folder.rglob("mlperf_log_detail.txt"):
             with_numbers_of_gptj(log)
             edit_result(log.with_name("result.json"), "TEST06" if test in log.parents else "")
-        (test / "accuracy/mlperf_log_accuracy.json").write_text(as_log(answers(scenario)))
+        (test / "accuracy/mlperf_log_accuracy.json").write_text(as_log(answers(test, scenario)))
         assert verify(test, scenario)
         rows = [{"seq_id": one, "qsl_idx": one, "data": tokens(one, 50256)} for one in range(SAMPLES)]
         (folder / "accuracy/mlperf_log_accuracy.json").write_text(as_log(rows))
@@ -200,7 +217,7 @@ def test_answers_of_another_run_are_refused(tree: Path, tmp_path: Path) -> None:
 def test_the_maker_refuses_a_bad_answer_by_the_line_that_its_verdict_lacks(runs: Path, tmp_path: Path) -> None:
     results = copy_runs(runs, tmp_path)
     test = results / SUT / MODEL / "Offline" / "TEST06"
-    rows = answers("Offline")
+    rows = answers(test, "Offline")
     rows[0]["token_count"] = 5
     (test / "accuracy/mlperf_log_accuracy.json").write_text(as_log(rows))
     assert not verify(test, "Offline")
