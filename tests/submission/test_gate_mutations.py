@@ -64,3 +64,10 @@ def test_a_rehearsal_may_have_a_whole_accuracy_log_of_few_samples_but_none_witho
             for is_rehearsal, is_refused in refusing.items():
                 found = refusing_rules(verdict(root, is_rehearsal=is_rehearsal))
                 assert ("ACC-012" in found) is is_refused
+
+
+def test_a_rehearsal_may_compare_test01_with_an_accuracy_run_of_few_samples(trees):  # noqa: F811
+    (change,) = (one for one in MUTATIONS if one.name.endswith("compared with a part of the accuracy run"))
+    with trees.changed(change.tree, change.change) as root:
+        for is_rehearsal in (False, True):
+            assert ("TEST-010" in refusing_rules(verdict(root, is_rehearsal=is_rehearsal))) is not is_rehearsal
