@@ -57,25 +57,28 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def deadly(function):
-    def perhaps(*arguments, **options):
+class Deadly:
+    # an object: a function would become a method of the class in which pathlib of Python 3.10 has os.mkdir
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *arguments, **options):
         fate = dice.random()
         if fate < 0.002:
             die()
-        result = function(*arguments, **options)
+        result = self.function(*arguments, **options)
         if fate > 0.998:
             die()
         return result
-
-    return perhaps
 
 
 if os.environ.get("STORM_DICE"):
     import fcntl
 
     for name in ("replace", "rename", "unlink", "rmdir", "mkdir", "listdir", "open", "write", "pwrite", "ftruncate"):
-        setattr(os, name, deadly(getattr(os, name)))
-    fcntl.flock = deadly(fcntl.flock)
+        setattr(os, name, Deadly(getattr(os, name)))
+    fcntl.flock = Deadly(fcntl.flock)
 '''
 
 

@@ -98,7 +98,7 @@ def dates_of_build_agree(run: RunView) -> Iterator[Found]:
 def _moment(text: str | None) -> datetime | None:
     """A date of ISO 8601, in UTC where it names its zone."""
     try:
-        found = datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None  # Python 3.10 reads no Z
     except ValueError:
         return None
     return found.astimezone(timezone.utc).replace(tzinfo=None) if found and found.tzinfo else found
