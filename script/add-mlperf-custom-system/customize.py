@@ -24,6 +24,7 @@ from mlperf_configs.sheets import ID_PATTERN
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
+from mlperf_results.userpaths import users_folder
 from mlperf_results.wholefile import write_once, write_whole
 
 from . import definition
@@ -116,7 +117,7 @@ def _read(i: dict[str, Any]) -> Call:
     is_auto = is_yes(_text(env, "AUTO"))
     if is_auto and (machine or not benchmarks):
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")
-    here = look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
+    here = look(machine, users_folder(env), {})
     is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
     if is_there and not (is_auto and read_registry(folder).custom[system].machine == here.facts):
         raise BadCall(f"{system} is there already: {path}; --replace writes over it")

@@ -23,6 +23,7 @@ from mlperf_results.names import parse_mode, parse_scenario
 from mlperf_results.runrequests import portable_request, read_request
 from mlperf_results.terminal import coloured
 from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
+from mlperf_results.userpaths import users_folder
 
 from . import closing, run_request, several
 
@@ -112,7 +113,7 @@ def plan(i):
     Refuses what cannot be; a run is planned first, so that nothing is installed for it then.
     """
     env = i["env"]
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    folder = users_folder(env)
     try:
         env.update(run_request.stand_in(env))
         require_device(env, folder)
@@ -127,7 +128,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands on several runs."""
     env = i["env"]
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    folder = users_folder(env)
     known = app_names(i["meta"])
     try:
         if env.get(RECORDED_KEY):

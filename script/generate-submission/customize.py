@@ -17,6 +17,7 @@ from typing import Any
 
 from mlperf_results.names import counted
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.userpaths import users_folder
 
 from .submission import making, placing, request, story
 from .submission.found import FoundRun, Sut
@@ -58,7 +59,7 @@ class Access:
         """The facts of a system: see making.Recipes."""
         versions = run.result.get("versions") or {}
         software = ", ".join(f"{name} {text}" for name, text in sorted(versions.items()) if name != sut.backend)
-        start = Path(self._env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+        start = users_folder(self._env)
         facts_file = str(self._env.get("CM_SUT_DESC_FACTS_FILE") or "")
         inputs = {
             "name": sut.hw_name or run.place.system,
@@ -130,7 +131,7 @@ def program_here(env: dict[str, Any]) -> Program:
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
-        wanted = request.read_request(i["env"], Path(i["env"].get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+        wanted = request.read_request(i["env"], users_folder(i["env"]))
     except request.RequestError as error:
         return failure(error)
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
@@ -143,7 +144,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: the whole call. Error with every problem at once, or with what the gate found."""
     env, state = i["env"], i["state"]
     try:
-        wanted = request.read_request(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+        wanted = request.read_request(env, users_folder(env))
         access = Access(i, wanted)
         gathered = making.gather(wanted)
         systems, questions = making.describe_systems(gathered, wanted, access)

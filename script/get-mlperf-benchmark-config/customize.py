@@ -22,6 +22,7 @@ from mlperf_configs.fields import CPU, BadSetting
 from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import UnknownName, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
+from mlperf_results.userpaths import users_folder
 
 PREFIX = "CM_MLPERF_CONFIG_"
 HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks; with --benchmark, its systems"
@@ -74,7 +75,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     scenario, source = parse_scenario(_text(env, "SCENARIO")), _text(env, "SOURCE") or "real"
     key = parse_benchmark(benchmark)[0], scenario
     fitting = {name: one for name, one in registry.custom.items() if key in one.entries}
-    here = None if system else lookup.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), fitting)
+    here = None if system else lookup.look(machine, users_folder(env), fitting)
     is_this = not machine and (here is not None or system == CPU or system in registry.custom)
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
     config = registry.effective(

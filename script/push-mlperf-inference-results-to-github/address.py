@@ -19,6 +19,7 @@ USER_KEY = "CROWDPERF_GIT_USER"
 PASSWORD_KEY = "CROWDPERF_GIT_PASSWORD"
 HELPER = f'!f() {{ echo "username=${USER_KEY}"; echo "password=${PASSWORD_KEY}"; }}; f'
 NO_PASSWORD = "x-oauth-basic"
+NO_ADDRESS = "this is not an address that git understands"
 """Stands for the password beside a token that is the user name; any word will do."""
 
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)\S+")
@@ -45,7 +46,7 @@ class Address:
 def parse_address(text: str, folder: Path) -> Address:
     """Return the address; a relative path counts from `folder`. Raises AddressError; its text holds no login."""
     if not text or text.startswith("-") or any(ord(letter) < 32 for letter in text):
-        raise AddressError("the address of the repository is missing" if not text else "this is no address of git's")
+        raise AddressError("the address of the repository is missing" if not text else NO_ADDRESS)
     if "::" in text.partition("/")[0]:
         raise AddressError("addresses with a git remote helper (name::address) are not supported")
     scheme = text.partition("://")[0].lower() if "://" in text else ""
@@ -65,7 +66,7 @@ def _parse_url(text: str) -> Address:
     try:
         parts = urlsplit(text)
     except ValueError:  # its text may hold the login
-        raise AddressError("this is no address of git's") from None
+        raise AddressError(NO_ADDRESS) from None
     if parts.username is None:
         return Address(url=text)
     user, password = unquote(parts.username), unquote(parts.password or "")

@@ -27,6 +27,7 @@ from mlperf_curves.request import CurveRequest, Inputs, RequestError, read_reque
 from mlperf_results.names import printable_lines
 from mlperf_results.privacy import known_here, masked
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.userpaths import users_folder
 from mlperf_sweeps.commands import say
 from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.folder import State
@@ -52,7 +53,7 @@ def failure(error: Exception | str, action: str = "") -> dict[str, Any]:
 def given_of(env: dict[str, Any]) -> Inputs:
     """The inputs of the call."""
     texts = {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
-    return Inputs(texts, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    return Inputs(texts, users_folder(env))
 
 
 def command_of(i: dict[str, Any]) -> str:

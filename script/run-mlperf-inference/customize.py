@@ -15,6 +15,7 @@ from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.filelocks import file_lock
 from mlperf_results.layout import ResultsPaths, make_run_id
 from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
+from mlperf_results.userpaths import users_folder
 
 from . import basis, matrix, resume, session, sessionfile, work
 
@@ -52,7 +53,7 @@ def read_config(env: dict) -> matrix.Config:
     """What the call asks for. Raises matrix.ConfigError."""
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
-    return matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    return matrix.parse_config(env, known, users_folder(env))
 
 
 def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:

@@ -18,6 +18,7 @@ from machine_facts.choose import MachineError
 from mlperf_configs.lookup import StoreError
 from mlperf_configs.registry import RegistryError
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.userpaths import users_folder
 
 from . import doing, pages, plans, request, views, workspace
 from .around import Around
@@ -33,13 +34,10 @@ HINTS = {
 PROBLEMS = (MakeError, OSError, *HINTS)
 
 
-def _folder(env: dict[str, Any]) -> Path:
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-
-
 def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[Around, plans.Plan]:
     """What is around the call, and its plan; `is_stamped`: the time is taken for its runs. Raises MakeError."""
-    asked, cmind = request.read(i["env"], os.environ, _folder(i["env"])), getattr(i.get("automation"), "cmind", None)
+    asked = request.read(i["env"], os.environ, users_folder(i["env"]))
+    cmind = getattr(i.get("automation"), "cmind", None)
     while True:
         around = Around(asked, time.strftime(STAMP), cmind)
         plan = plans.plan_of(around)
@@ -83,7 +81,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         if env.get("CM_MAKE_INIT"):
-            root = _folder(env) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
+            root = users_folder(env) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
             cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
             submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
             made = workspace.make_workspace(root, submitter, division, cm)

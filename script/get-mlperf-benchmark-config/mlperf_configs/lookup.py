@@ -16,6 +16,7 @@ from machine_facts.probe import Machine
 from mlperf_results.appnames import default_run_config
 from mlperf_results.names import Scenario
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.userpaths import users_folder
 
 from .effective import NS_PER_MS, EffectiveConfig
 from .fields import CPU, FIELDS, Value
@@ -63,7 +64,7 @@ def folder_of_call(i: Mapping[str, Any]) -> Path:
     """Return the same for the call of a hook: a relative one begins where its user is."""
     env = i["env"]
     folder = own_folder(getattr(i.get("automation"), "cmind", None), str(env.get(FOLDER_VARIABLE) or ""))
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / folder
+    return users_folder(env) / folder
 
 
 def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:

@@ -116,7 +116,7 @@ class Inputs:
         return value
 
     def whole(self, key: str, default: int | None) -> int:
-        """A whole number from 1; it must be there where there is no default."""
+        """A whole number from 1; required where there is no default."""
         value = self.text(key)
         if not value and default is not None:
             return default

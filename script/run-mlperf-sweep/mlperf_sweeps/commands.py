@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import counted, printable_lines
+from mlperf_results.userpaths import users_folder
 
 from mlperf_sweeps.collecting import Facts, Row, summary_text, sweep_json
 from mlperf_sweeps.executor import ExecutorError
@@ -37,7 +38,7 @@ def _report(env: Mapping[str, Any]) -> Report:
     given = str(env.get(DIR_KEY) or "").strip()
     if not given:
         raise NoSweep("--sweep_dir is missing")
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    here = users_folder(env)
     return read_report(here / Path(given).expanduser())
 
 

@@ -89,7 +89,7 @@ class Whisper:
 
     def preprocess(self, raw: Sequence[npt.NDArray[np.float32]]) -> Samples:
         """Return the waveforms as they are; the features are timed work."""
-        _ = self._tokenizer  # a missing file is told of before the run
+        _ = self._tokenizer  # so that a missing file is reported before the run
         return [{"waveform": waveform} for waveform in raw]
 
     def length(self, sample: Tensors) -> int:
