@@ -278,9 +278,36 @@ def test_gathering_a_sample_that_is_not_loaded_is_an_error() -> None:
     library.load([4, 2])
     with pytest.raises(IndexError):
         library.gather([3])
+    with pytest.raises(LookupError, match="LoadGen had not loaded"):
+        library.single[3]["x"]
     library.unload([4, 2])
     assert library.gather([2]) == {}
-    assert library.single == {}
+    assert library.loaded == library.single == library.neighbours == []
+
+
+def test_a_query_of_multistream_is_a_view_of_the_samples_as_loadgen_loaded_them() -> None:
+    loadgen = FakeLoadGen()
+    shuffled = [41, 7, 3, 22, 9, 30, 15, 2, 11, 40]
+    inputs = []
+
+    def answer(batch):
+        inputs.append(batch["x"])
+        return respond(batch)
+
+    work = make(loadgen, answer, loaded=[*shuffled, *shuffled[:7]])  # as LoadGen's GenerateLoadableSets does
+    issue = multi_inline(work).issue
+    for start in range(10):
+        issue(list(range(8 * start, 8 * start + 8)), (shuffled * 2)[start : start + 8])
+    assert [row[0] for row in loadgen.answers.values()] == [
+        (shuffled * 2)[start + offset] for start in range(10) for offset in range(8)
+    ]
+    whole = inputs[0].base
+    assert all(batch.base is whole for batch in inputs)
+    issue(list(range(100, 108)), sorted(shuffled)[:8])
+    assert [loadgen.answers[100 + n][0] for n in range(8)] == sorted(shuffled)[:8]
+    assert inputs[-1].base is not whole
+    assert work.counts.done == 88
+    assert work.failures.first is None
 
 
 def slow_range(*limits: int):

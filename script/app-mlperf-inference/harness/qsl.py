@@ -1,17 +1,19 @@
 """The samples in memory: loaded and unloaded when LoadGen says so, and handed out as network inputs.
 
 A dense library keeps one array for each tensor, rows in index order, so that a performance set 0..P-1 needs no
-translation from index to row. A ragged library keeps the tensors of each sample, and its length.
+translation from index to row. In MultiStream they are in LoadGen's order: a query is then a view of eight rows. A
+ragged library keeps the tensors of each sample, and its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
 from harness.benchmarks.base import Model, RaggedModel
 from harness.errors import HarnessError
@@ -36,14 +38,45 @@ class Source(Protocol):
         """Return the preprocessed samples of `indices`, in that order."""
 
 
+Neighbours: TypeAlias = tuple[list[int], Tensors]
+"""The indices of a query of MultiStream, and its inputs."""
+
+
+class Singles(Protocol):
+    """Ready inputs of batch 1 by sample index."""
+
+    def __getitem__(self, index: int, /) -> Tensors:
+        """Return the inputs of a sample."""
+
+
+class _NotLoaded(dict[str, Array]):
+    """Stands where the inputs of a sample would: quicker than a dict of the loaded ones, as no key is compared."""
+
+    def __missing__(self, name: str) -> Array:
+        raise LookupError("a sample was asked for that LoadGen had not loaded")
+
+
+_NOT_LOADED = _NotLoaded()
+_NO_NEIGHBOURS: Neighbours = ([], _NOT_LOADED)
+
+
 class Library(Protocol):
-    """The loaded samples. `single` is one object for the library's life."""
+    """The loaded samples. `single` and `neighbours` are one object each for the library's life.
+
+    neighbours: by its first sample, a query of MultiStream as a view of the samples, where LoadGen loaded them for
+    MultiStream ("a set of samples that are neighbors", query_sample_library.h); anything else is to be gathered.
+    """
 
     is_ragged: bool
+    neighbours: list[Neighbours]
 
     @property
-    def single(self) -> Mapping[int, Tensors]:
+    def single(self) -> Singles:
         """Ready inputs of batch 1 by sample index."""
+
+    @property
+    def loaded(self) -> list[int]:
+        """The samples in memory."""
 
     @property
     def count(self) -> int:
@@ -79,7 +112,9 @@ class DenseLibrary:
         self._source = source
         self._rows: npt.NDArray[np.intp] | None = None
         self._inputs: dict[str, Array] = {}
-        self.single: dict[int, Tensors] = {}
+        self.loaded: list[int] = []
+        self.single: list[Tensors] = []
+        self.neighbours: list[Neighbours] = []
 
     @property
     def count(self) -> int:
@@ -89,13 +124,21 @@ class DenseLibrary:
     def load(self, indices: Sequence[int]) -> None:
         """Read the samples of `indices`; what was loaded before is dropped."""
         self.unload(indices)
-        order = sorted(indices)
+        self.loaded = sorted(set(indices))
+        is_padded = len(self.loaded) < len(indices)  # so that MultiStream's last samples have neighbours, too
+        order = list(indices) if is_padded else self.loaded
         inputs = self._source.load(order)
         if not isinstance(inputs, Mapping):
             raise HarnessError("samples of differing shapes came for a model whose samples have one shape")
         self._inputs.update({name: np.ascontiguousarray(array) for name, array in inputs.items()})
+        self.single += [_NOT_LOADED] * self.count
         for row, index in enumerate(order):
-            self.single[index] = {name: array[row : row + 1] for name, array in self._inputs.items()}
+            self.single[index] = self._view(row, 1)
+        self.neighbours += [_NO_NEIGHBOURS] * self.count
+        if is_padded:
+            for row in reversed(range(len(order) - MULTI_STREAM_SAMPLES_PER_QUERY + 1)):
+                samples = order[row : row + MULTI_STREAM_SAMPLES_PER_QUERY]
+                self.neighbours[samples[0]] = samples, self._view(row, MULTI_STREAM_SAMPLES_PER_QUERY)
         self._rows = None
         if order != list(range(len(order))):
             self._rows = np.full(self.count, self.count, dtype=np.intp)  # a row that `take` refuses
@@ -103,8 +146,13 @@ class DenseLibrary:
 
     def unload(self, indices: Sequence[int]) -> None:
         """Drop everything."""
+        self.loaded = []
         self.single.clear()
+        self.neighbours.clear()
         self._inputs.clear()
+
+    def _view(self, row: int, count: int) -> Tensors:
+        return {name: array[row : row + count] for name, array in self._inputs.items()}
 
     def gather(self, indices: Indices) -> Tensors:
         """Return one contiguous copy for each input; raises IndexError for a sample that is not loaded."""
@@ -143,21 +191,15 @@ class DenseLibrary:
         return None
 
 
-class _Collated(Mapping[int, Tensors]):
+class _Collated:
     """Inputs of batch 1 of ragged samples, made when asked for: collation is timed."""
 
     def __init__(self, samples: Mapping[int, Tensors], model: RaggedModel) -> None:
         self._samples = samples
         self._model = model
 
-    def __getitem__(self, index: int) -> Tensors:
+    def __getitem__(self, index: int, /) -> Tensors:
         return self._model.collate([self._samples[index]])
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._samples)
-
-    def __len__(self) -> int:
-        return len(self._samples)
 
 
 class RaggedLibrary:
@@ -170,7 +212,13 @@ class RaggedLibrary:
         self._model = model
         self._samples: dict[int, Tensors] = {}
         self._lengths: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.single: Mapping[int, Tensors] = _Collated(self._samples, model)
+        self.single: Singles = _Collated(self._samples, model)
+        self.neighbours: list[Neighbours] = []
+
+    @property
+    def loaded(self) -> list[int]:
+        """The samples in memory."""
+        return list(self._samples)
 
     @property
     def count(self) -> int:

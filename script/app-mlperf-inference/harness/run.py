@@ -81,7 +81,7 @@ class _Opener:
 
     def open(self, layout: Layout) -> Work:
         opened = open_work(self._parts, self._library, layout, self._largest_batch)
-        opened.work.require_response_form(next(iter(self._library.single)))
+        opened.work.require_response_form(self._library.loaded[0])
         self._open[id(opened.work)] = opened
         return opened.work
 

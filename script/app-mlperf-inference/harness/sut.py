@@ -1,7 +1,7 @@
 """How queries become responses: one shape per scenario, each with as little Python per sample as it takes.
 
     SingleStream   answered inside the callback, as one ready view of the sample
-    MultiStream    answered inside the callback, as one batch of eight, or cut into a part for each instance
+    MultiStream    answered inside the callback, as one view of the eight samples, or cut into a part for each instance
     Offline        the one big query is put in order of length, one pass over the samples at a time, and cut into
                    batches, which the instances take in turn
     Server         inside the callback where the network is quicker than a thread hand-over; else the callback only
@@ -206,8 +206,36 @@ def single_inline(work: Work) -> IssueShape:
 
 def multi_inline(work: Work) -> IssueShape:
     """Return the shape for queries of up to eight samples, answered in the callback as one batch on instance 0."""
-    answer = batch_answer(work, 0, MULTI_STREAM_SAMPLES_PER_QUERY)
-    return IssueShape(name="inline batch", issue=work.failures.guarded(answer), close=_nothing)
+    answer = work.failures.guarded(batch_answer(work, 0, MULTI_STREAM_SAMPLES_PER_QUERY))
+    if work.response is None or work.library.is_ragged:
+        return IssueShape(name="inline batch", issue=answer, close=_nothing)
+    responses = FixedResponses(work.sink, work.response, MULTI_STREAM_SAMPLES_PER_QUERY)
+    objects, take, read = responses.objects, responses.take, responses.buffer
+    predict, networks, complete, failures = work.predict, work.networks[0], work.sink.complete, work.failures
+    neighbours, slots = work.library.neighbours, work.counts.slots
+
+    def issue(ids: list[int], indices: list[int]) -> None:
+        nonlocal read
+        try:  # as in `single_inline`
+            samples, inputs = neighbours[indices[0]]
+            if samples != indices:
+                answer(ids, indices)
+                return
+            for response, identifier in zip(objects, ids, strict=False):
+                response.id = identifier
+            if not failures.is_set:
+                try:
+                    rows = predict(networks, inputs)
+                    if rows is not read:
+                        read = take(rows)
+                except BaseException as error:  # whatever it is must not reach LoadGen
+                    failures.record(error)
+            complete(objects)
+            slots[0] += MULTI_STREAM_SAMPLES_PER_QUERY
+        except BaseException as error:  # LoadGen gets no answer; the watchdog ends the run
+            failures.record(error)
+
+    return IssueShape(name="inline batch", issue=issue, close=_nothing)
 
 
 def chunked(work: Work, batch_size: int) -> IssueShape:

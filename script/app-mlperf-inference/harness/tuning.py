@@ -154,7 +154,7 @@ class _Tuner:
             shape = multi_inline(alone) if len(work.networks) == 1 else split(alone)
             samples = MULTI_STREAM_SAMPLES_PER_QUERY
         try:
-            return query_latency(shape.issue, samples, list(work.library.single))
+            return query_latency(shape.issue, samples, work.library.loaded)
         finally:
             shape.close()
 
@@ -162,7 +162,7 @@ class _Tuner:
         """Return samples per second in batches of `batch_size` on all instances."""
         shape = chunked(without_loadgen(work), batch_size)
         try:
-            return samples_per_second(shape.issue, batch_size * len(work.networks), list(work.library.single))
+            return samples_per_second(shape.issue, batch_size * len(work.networks), work.library.loaded)
         finally:
             shape.close()
 
@@ -219,7 +219,7 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
         return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))
-    latency = query_latency(single_inline(without_loadgen(work)).issue, 1, list(work.library.single))
+    latency = query_latency(single_inline(without_loadgen(work)).issue, 1, work.library.loaded)
     most = int(search.limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
     return Found(layout, max(1, min(batch_size, most)), work, warm_up, tuple(tuner.candidates))
