@@ -15,7 +15,7 @@ from helpers import CHECKOUT
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.repos import RepoInfo
-from recipe_engine.running.inputs import check_inputs
+from recipe_engine.running.engine import check_inputs
 
 sys.path[:0] = [str(CHECKOUT / "tools"), str(CHECKOUT / "tests" / "recipes")]
 import make_front_door_pages as front_doors  # noqa: E402 - importable from here on

@@ -11,8 +11,7 @@ import pytest
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.repos import RepoInfo
-from recipe_engine.running.engine import Engine
-from recipe_engine.running.inputs import check_inputs
+from recipe_engine.running.engine import Engine, check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]

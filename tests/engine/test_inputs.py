@@ -22,7 +22,7 @@ from recipe_engine.rules.inputs import (
 )
 from recipe_engine.rules.model import Recipe
 from recipe_engine.rules.rerun import name_command
-from recipe_engine.running.inputs import check_inputs
+from recipe_engine.running.engine import check_inputs
 
 META: dict[str, Any] = {
     "input_description": {"scenario": {"desc": "what is measured"}},

@@ -7,14 +7,14 @@ Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` mus
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .conditions import FALSE_WORDS, TRUE_WORDS
 from .deps import INPUT_TO_ENV
 from .errors import RequestError
 from .frozen import Frozen
-from .model import Recipe
+from .model import Recipe, Request
 from .query import nearest
 
 _TABLE = """
@@ -81,6 +81,37 @@ class UnknownInput(Frozen):
             return f"--{self.name} has no effect: this engine starts no containers"
         line = f"unknown input --{self.name} for recipe {alias}"
         return f"{line}; did you mean --{self.meant}?" if self.meant else line
+
+    def warning(self, alias: str) -> str:
+        """The line where the call goes on."""
+        text = self.text(alias)
+        return text if "no effect" in text or self.meant else f"{text}; it has no effect"
+
+
+def warnings_of_inputs(
+    recipe: Recipe, request: Request, dependency_names: Callable[[], Collection[str]], hooks: Callable[[], str]
+) -> list[str]:
+    """Lines that warn of inputs of a call; a hook, whose text ``hooks`` gives, may read what its recipe does not name.
+
+    Raises RequestError for inputs that the recipe refuses, and, if its repository or the caller is strict, for those
+    that it does not declare, for values that are not among an input's choices, and for an ``--adr.NAME`` that is nearly
+    one of all ``dependency_names``.
+    """
+    inputs = request.inputs
+    action = str(inputs.get("action") or "run")
+    if action == "run":
+        refuse_dry_run(recipe, inputs)
+    is_refused = refuses_unknown(recipe, inputs)
+    unknown = unknown_inputs(recipe, inputs, action)
+    if unknown and is_refused:
+        raise refusal(recipe, unknown, inputs, action)
+    refuse_inputs(recipe, inputs)
+    refuse_values(recipe, inputs)
+    lines = remarks_on_inputs(recipe, inputs)
+    if is_refused and request.recursive_overrides:
+        lines += remarks_on_handles(recipe, inputs, request.recursive_overrides, dependency_names())
+    lines += [each.warning(recipe.id.alias) for each in unknown if each.meant or each.name not in hooks()]
+    return list(dict.fromkeys(lines))
 
 
 def declared_inputs(recipe: Recipe) -> frozenset[str]:

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 
 from ..disk.entries import keeps_identity
 from ..disk.files import explained
-from ..disk.repos import RecipeSource
+from ..disk.repos import RecipeSource, recipe_texts
 from ..rules.cachekey import Backtrack, Requirement, Requirements, VersionConflict, misfit, with_derived_tags
 from ..rules.conditions import Verdict
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
 from ..rules.env import DEPENDENT_PATH_KEYS
 from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
+from ..rules.inputs import warnings_of_inputs
 from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
 from ..rules.query import VersionRange
 from ..rules.select import Choice, ChoiceRule, IndexEntry, Refusal, candidates, nearest_to_asker
@@ -96,6 +97,21 @@ def refuse_endless(request: Request) -> None:
     """Raises CycleError when recipes below each other need each other without end."""
     if len(request.trace) >= MAX_DEPTH:
         raise CycleError.endless(request.trace)
+
+
+def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reported: set[str]) -> None:
+    """Raises RequestError for inputs of a call that the recipe refuses (rules/inputs.py).
+
+    Of others that it does not read the console is warned, once for each line in ``reported``.
+    """
+
+    def hooks() -> str:
+        return "\n".join(recipe_texts(recipe.path, (".py",)).values())
+
+    for line in warnings_of_inputs(recipe, request, lambda: source.dependency_names, hooks):
+        if request.inputs.get("out") and line not in reported:
+            reported.add(line)
+            logger.warning("! %s", line)
 
 
 class Engine:

@@ -20,8 +20,7 @@ from ..rules.env import PREFIX, merge_state
 from ..rules.errors import CacheMiss, RecipeError
 from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
 from .context import StepContext, with_own_places
-from .engine import Engine, dependent_path, may_matter, refuse_endless, usable_entry
-from .inputs import check_inputs
+from .engine import Engine, check_inputs, dependent_path, may_matter, refuse_endless, usable_entry
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
