@@ -74,8 +74,7 @@ def find_recipe(automation: Any, tags: str) -> Any:
     from recipe_engine.actions.adapter import home_of
     from recipe_engine.disk.repos import RecipeSource
     from recipe_engine.rules.errors import RecipeError
-    from recipe_engine.rules.query import parse_query
-    from recipe_engine.rules.select import candidates
+    from recipe_engine.rules.query import candidates, parse_query
 
     home = home_of(_cmind(automation))
     source = RecipeSource(home.repos, home.index_folder)

@@ -21,9 +21,8 @@ from recipe_engine.rules.model import (
     Request,
     RunOptions,
 )
-from recipe_engine.rules.query import parse_query
+from recipe_engine.rules.query import IndexEntry, parse_query
 from recipe_engine.rules.schema import parse_dependency, parse_recipe
-from recipe_engine.rules.select import IndexEntry
 
 FOLDER = Path("/recipes/script/get-x")
 FILE = f"{FOLDER}/_cm.yaml"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.rules.select import IndexEntry, RecipeIndex, dynamic_name
+from recipe_engine.rules.query import IndexEntry, RecipeIndex, dynamic_name
 
 
 def entry(alias: str, tags: str = "get,x", variations: str = "", **fields: Any) -> IndexEntry:

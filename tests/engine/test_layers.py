@@ -18,7 +18,8 @@ MODULES = {f"{path.parent.name}.{path.stem}": path for path in sorted(ENGINE.glo
 """Every module by ``package.module``."""
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
-MODULE_LINES = 450
+MODULE_LINES = 500
+"""A reader meets an idea once, in one file: one module of this length rather than three that call each other."""
 FUNCTION_LINES = 60
 ARGUMENTS = 5
 

@@ -30,7 +30,7 @@ from recipe_engine.disk.recipe_index import (
     times_of,
 )
 from recipe_engine.disk.repos import RecipeSource, index_name
-from recipe_engine.rules.select import IndexEntry, RecipeIndex, RepoInfo
+from recipe_engine.rules.query import IndexEntry, RecipeIndex, RepoInfo
 
 NOW_NS = 1_795_000_000_123_456_789
 SECOND_NS = 1_000_000_000

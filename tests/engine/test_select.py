@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 from recipe_engine.rules.errors import NotFound, RequestError, VariationNotFound
-from recipe_engine.rules.query import parse_query
-from recipe_engine.rules.select import IndexEntry, RecipeIndex, candidates, nearest_recipes, nearest_to_asker
+from recipe_engine.rules.query import (
+    IndexEntry,
+    RecipeIndex,
+    candidates,
+    nearest_recipes,
+    nearest_to_asker,
+    parse_query,
+)
 from test_index import entry
 
 

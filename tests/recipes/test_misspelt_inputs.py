@@ -21,8 +21,7 @@ from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.inputs import declared_inputs
 from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
 from recipe_engine.rules.model import PHASES
-from recipe_engine.rules.query import parse_query
-from recipe_engine.rules.select import candidates
+from recipe_engine.rules.query import candidates, parse_query
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
 load_recipe("get-mlperf-results-lib").preprocess(

@@ -23,9 +23,8 @@ from ..rules.amounts import counted
 from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.inputs import FLAGS
-from ..rules.query import nearest_hint
+from ..rules.query import RecipeIndex, RepoInfo, candidates, nearest_hint
 from ..rules.schema import parse_recipe
-from ..rules.select import RecipeIndex, RepoInfo, candidates
 from ..running.process import run_process
 from .adapter import Home
 from .listing import show

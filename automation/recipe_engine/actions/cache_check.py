@@ -19,8 +19,7 @@ from ..disk.store import Store
 from ..rules.amounts import counted, size_text
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, EntryDetails
-from ..rules.query import split_words
-from ..rules.select import RecipeIndex
+from ..rules.query import RecipeIndex, split_words
 from .adapter import Home
 from .cache_actions import find_entries, nothing_found
 from .listing import print_lines

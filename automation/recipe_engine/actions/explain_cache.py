@@ -16,9 +16,9 @@ from ..explaining.explanation import FORMAT
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError
 from ..rules.model import CacheEntry, EntryDetails, Recipe
+from ..rules.query import candidates
 from ..rules.rerun import VERSION_FLAGS, command_line
 from ..rules.secrets import without_secrets
-from ..rules.select import candidates
 from ..running.engine import Engine
 from .adapter import Home
 from .cache_actions import find_entries, nothing_found

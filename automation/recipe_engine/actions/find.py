@@ -12,7 +12,7 @@ from ..documents.console_text import cut
 from ..documents.recipe_help import call_tags, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError
-from ..rules.select import IndexEntry, RecipeIndex, candidates, named
+from ..rules.query import IndexEntry, RecipeIndex, candidates, named
 from .adapter import Home
 from .listing import is_verbose, listing_width, print_lines
 from .run import parse_query_input

@@ -21,10 +21,9 @@ from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line
 from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
-from ..rules.query import BOUND_KEYS, TagQuery, nearest, parse_query, split_words
+from ..rules.query import BOUND_KEYS, TagQuery, candidates, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
-from ..rules.select import candidates
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, followers, guarding, outer_guard, running_trace

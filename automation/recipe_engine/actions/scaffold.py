@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from ..disk.files import remove_tree, write_text
 from ..disk.repos import AUTOMATION, CHECKOUT, RecipeSource
 from ..rules.errors import NotFound, RequestError
-from ..rules.query import nearest, parse_query
-from ..rules.select import RecipeIndex, RepoInfo
+from ..rules.query import RecipeIndex, RepoInfo, nearest, parse_query
 from .adapter import Home
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
-from ..rules.query import nearest
+from ..rules.query import candidates, nearest
 from ..rules.schema import is_yes
-from ..rules.select import candidates
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
 from .adapter import Home

@@ -12,9 +12,17 @@ from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError, VariationError
 from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 from ..rules.model import Dependency, Recipe, Variation
-from ..rules.query import TagQuery, nearest, nearest_hint, parse_query, split_words
+from ..rules.query import (
+    IndexEntry,
+    RecipeIndex,
+    TagQuery,
+    dynamic_name,
+    nearest,
+    nearest_hint,
+    parse_query,
+    split_words,
+)
 from ..rules.secrets import is_secret
-from ..rules.select import IndexEntry, RecipeIndex, dynamic_name
 from ..rules.variations import declared_name, groups_of, resolve_variations
 from .findings import Finding
 from .recipes import WIDE_GLOBS, AuditedRecipe, Block, Registered, finds

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ..rules.env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
 from ..rules.errors import RecipeError
 from ..rules.model import PHASES, Dependency, Layer, Recipe
+from ..rules.query import IndexEntry, RecipeIndex
 from ..rules.schema import parse_layer
-from ..rules.select import IndexEntry, RecipeIndex
 from .findings import Finding
 
 _LAST_PART = re.compile(r"(?:\.|^)[^.\[\]]*$|\[\d+\]$")

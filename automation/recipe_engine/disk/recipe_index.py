@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..rules.frozen import Frozen
-from ..rules.select import IndexEntry, RecipeIndex, RepoInfo
+from ..rules.query import IndexEntry, RecipeIndex, RepoInfo
 from .files import not_waiting, read_index, write_index
 
 logger = logging.getLogger(__name__)

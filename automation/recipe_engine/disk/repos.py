@@ -21,9 +21,9 @@ from ..rules.errors import MetaError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
 from ..rules.model import SUCCESSOR_FILE, Recipe
+from ..rules.query import IndexEntry  # most who need it know it from here
+from ..rules.query import RepoInfo as RepoInfo
 from ..rules.schema import parse_recipe
-from ..rules.select import IndexEntry
-from ..rules.select import RepoInfo as RepoInfo  # most who need it know it from here
 from .recipe_index import FORMAT, RecipeRow, StoredIndex
 
 ENGINE = Path(__file__).resolve().parents[1]

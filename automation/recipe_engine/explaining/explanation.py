@@ -14,9 +14,20 @@ from ..planning.plan import PlannedStep, maker_note
 from ..rules.cachekey import Part, misfits
 from ..rules.conditions import is_glob, shown
 from ..rules.model import CacheEntry, CacheKey, Configured
-from ..rules.query import BOUND_KEYS, TagQuery, nearest
+from ..rules.query import (
+    BOUND_KEYS,
+    Choice,
+    ChoiceRule,
+    IndexEntry,
+    RecipeIndex,
+    Refusal,
+    TagQuery,
+    Verdict,
+    named,
+    nearest,
+    refusal,
+)
 from ..rules.secrets import hidden
-from ..rules.select import Choice, ChoiceRule, IndexEntry, RecipeIndex, Refusal, Verdict, named, refusal
 from ..rules.variations import ASKED_FOR
 from .origins import Asker, Origin, StepTrace, last_source
 from .tracing import ExplainEngine, trace_of

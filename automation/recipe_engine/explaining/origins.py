@@ -24,9 +24,8 @@ from ..rules.model import (
     Request,
     Witness,
 )
-from ..rules.query import split_words
+from ..rules.query import Choice, split_words
 from ..rules.schema import parse_condition_blocks
-from ..rules.select import Choice
 
 Effect = Literal["set", "replaced", "extended", "may set", "may change", "same", "not taken", "removed", "handed down"]
 MISSING = object()

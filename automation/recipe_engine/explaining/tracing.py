@@ -20,7 +20,7 @@ from ..rules.model import (
     Request,
     StepEvent,
 )
-from ..rules.select import Choice
+from ..rules.query import Choice
 from ..running.context import StepContext
 from ..running.engine import Engine
 from .origins import Asker, EntryOrigin, Origin, StepTrace

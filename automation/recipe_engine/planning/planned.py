@@ -42,8 +42,7 @@ from ..rules.model import (
     StepEvent,
     StepResult,
 )
-from ..rules.query import VersionRange
-from ..rules.select import Choice
+from ..rules.query import Choice, VersionRange
 from ..running.compat import Automation
 from ..running.context import StepContext, foreseen_os_env, remarks
 from ..running.effects import VALIDATE_SCRIPT, Entries

@@ -42,9 +42,9 @@ from ..disk.repos import RecipeSource, as_json, recipe_files
 from ..rules.env import with_texts
 from ..rules.errors import NothingFound, RequestError
 from ..rules.model import Recipe
+from ..rules.query import candidates
 from ..rules.rerun import given_line, secret_flags
 from ..rules.secrets import hidden, hidden_texts, without_secret_flags
-from ..rules.select import candidates
 from ..running.journal import iso, rows_until_now
 from .guard import places
 from .lock import LockingEngine

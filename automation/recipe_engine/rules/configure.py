@@ -15,9 +15,8 @@ from .deps import append_dependencies, apply_overrides, merge_needs, merge_overr
 from .env import PREFIX, Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
 from .errors import RequestError
 from .model import PHASES, ConditionalLayer, Configured, Layer, Overrides, Recipe, Request, Witness
-from .query import BOUND_KEYS, VersionRange
+from .query import BOUND_KEYS, VersionRange, dynamic_name
 from .schema import is_yes, lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
-from .select import dynamic_name
 from .variations import resolve_variations, variation_blocks
 
 

@@ -29,7 +29,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from .errors import RequestError
-from .query import split_words
 
 EnvValue = Any
 """A text, a list of texts for ``+KEY``, or what a recipe put there (bool, int); open by nature."""
@@ -42,9 +41,9 @@ SUCCESSOR_PREFIX = "MLC_"
 
 PLACEHOLDER = r"<<<(.*?)>>>"
 
-_LOCAL_NAMES = split_words(
-    "VERSION,VERSION_MIN,VERSION_MAX,VERSION_MAX_USABLE,DETECTED_VERSION,INPUT,OUTPUT,OUTBASENAME,OUTDIRNAME,NAME,"
-    "EXTRA_CACHE_TAGS,TMP_*,GIT_*,RENEW_CACHE_ENTRY"
+_LOCAL_NAMES = (
+    *("VERSION", "VERSION_MIN", "VERSION_MAX", "VERSION_MAX_USABLE", "DETECTED_VERSION", "INPUT", "OUTPUT"),
+    *("OUTBASENAME", "OUTDIRNAME", "NAME", "EXTRA_CACHE_TAGS", "TMP_*", "GIT_*", "RENEW_CACHE_ENTRY"),
 )
 DEPENDENT_PATH_KEYS = tuple(prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
 """Keys in which a recipe names the path outside its entry that the entry depends on; not handed down to dependencies,
@@ -54,8 +53,9 @@ LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for na
 """Keys that a recipe neither hands down to its dependencies nor takes from them when it has a value of its own
 (reference engine, cm4mlops e1d5c7cf0, module.py)."""
 
-_FLAG_NAMES = split_words(
-    "QUIET,VERBOSE,SKIP_*,ACCEPT_LICENSE,GIT_SSH,GH_TOKEN,HF_TOKEN,VERIFY_SSL,SEARCH_FOLDER_PATH,RUN_STATE_DOCKER"
+_FLAG_NAMES = (
+    *("QUIET", "VERBOSE", "SKIP_*", "ACCEPT_LICENSE", "GIT_SSH", "GH_TOKEN", "HF_TOKEN", "VERIFY_SSL"),
+    *("SEARCH_FOLDER_PATH", "RUN_STATE_DOCKER"),
 )
 ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if name != "GIT_*")
 """Keys that the engine itself writes, from its flags and for its hooks."""

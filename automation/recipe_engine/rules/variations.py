@@ -13,8 +13,7 @@ from typing import Any
 from .env import with_texts
 from .errors import VariationError
 from .model import AppliedVariation, Recipe, Variation
-from .query import nearest_hint
-from .select import dynamic_name
+from .query import dynamic_name, nearest_hint
 
 
 def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:

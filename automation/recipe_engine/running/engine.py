@@ -21,8 +21,7 @@ from ..rules.env import DEPENDENT_PATH_KEYS
 from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
 from ..rules.inputs import warnings_of_inputs
 from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
-from ..rules.query import VersionRange
-from ..rules.select import Choice, ChoiceRule, IndexEntry, Refusal, candidates, nearest_to_asker
+from ..rules.query import Choice, ChoiceRule, IndexEntry, Refusal, VersionRange, candidates, nearest_to_asker
 from .context import StepContext
 from .effects import VALIDATE_SCRIPT, Effects, Entries
 

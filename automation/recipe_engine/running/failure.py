@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..rules.model import Recipe, Request
-    from ..rules.select import RecipeIndex
+    from ..rules.query import RecipeIndex
 
 FILE_LINES = 40
 """How much is shown of a file that the recipe names for the case that its script fails."""
