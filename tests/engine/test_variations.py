@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from builders import configured, recipe
+from recipe_engine.rules.configure import fill_in_value, groups_of, matching_combinations, resolve_variations
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.query import parse_query
-from recipe_engine.rules.variations import fill_in_value, groups_of, matching_combinations, resolve_variations
 
 
 def on(variations: dict[str, Any], asked: str = "", **meta: Any) -> list[str]:

@@ -11,9 +11,9 @@ import pytest
 from helpers import recipe_metas
 from recipe_engine.planning.watched_env import WatchedEnv
 from recipe_engine.rules.conditions import Unknown
+from recipe_engine.rules.configure import resolve_variations
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
-from recipe_engine.rules.variations import resolve_variations
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 for library in ("get-mlperf-results-lib", "get-machine-lib"):

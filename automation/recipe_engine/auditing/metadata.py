@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..rules.conditions import Condition
+from ..rules.configure import declared_name, groups_of, resolve_variations
 from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError, VariationError
 from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
@@ -23,7 +24,6 @@ from ..rules.query import (
     split_words,
 )
 from ..rules.secrets import is_secret
-from ..rules.variations import declared_name, groups_of, resolve_variations
 from .findings import Finding
 from .recipes import WIDE_GLOBS, AuditedRecipe, Block, Registered, finds
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from ..planning.plan import PlannedStep, maker_note
 from ..rules.cachekey import Part, misfits
 from ..rules.conditions import is_glob, shown
+from ..rules.configure import ASKED_FOR
 from ..rules.model import CacheEntry, CacheKey, Configured
 from ..rules.query import (
     BOUND_KEYS,
@@ -28,7 +29,6 @@ from ..rules.query import (
     refusal,
 )
 from ..rules.secrets import hidden
-from ..rules.variations import ASKED_FOR
 from .origins import Asker, Origin, StepTrace, last_source
 from .tracing import ExplainEngine, trace_of
 

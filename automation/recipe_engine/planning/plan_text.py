@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ..documents.console_text import plain
 from ..rules.amounts import counted, size_text
 from ..rules.conditions import shown
+from ..rules.configure import ASKED_FOR
 from ..rules.errors import RecipeError
-from ..rules.variations import ASKED_FOR
 from .plan import Action, Plan, PlannedStep
 
 

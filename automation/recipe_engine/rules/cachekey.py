@@ -1,4 +1,4 @@
-"""What identifies a result in the cache, whether an entry fits a request, and which version of it a run requires.
+"""What identifies a result in the cache, whether and how long an entry serves, and which version of it a run requires.
 
 The tags are CM's, so that entries stay readable by CM. On top of them an entry made here records the whole resolved set
 of variations, the tags and the inputs that were asked for: with it a query without a variation never takes the entry of
@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from .env import EnvValue, expand_text
-from .errors import RecipeError
+from .env import Env, EnvValue, expand_text
+from .errors import RecipeError, RequestError
 from .frozen import Frozen
 from .model import PHASES, SUCCESSOR_TAG, CacheEntry, CacheKey, Configured
 from .query import ANY_VERSION, VersionRange, intersection, split_words
+from .schema import lifetime_s
 from .secrets import is_secret, stored
 
 
@@ -164,6 +165,23 @@ def entry_tags(key: CacheKey, version: str, added: tuple[str, ...]) -> tuple[str
     if version:
         words = [word for word in words if not word.startswith("version-")] + [f"version-{version}"]
     return tuple(dict.fromkeys(word for word in words if not word.startswith("-")))
+
+
+def entry_lifetime_s(configured: Configured, env: Env) -> int | None:
+    """How many seconds an entry made now may be used; None is for ever.
+
+    Raises RequestError for a ``cache_expiration`` that is not one.
+    """
+    text = str(expand_text(configured.cache_expiration, env))
+    if not text:
+        return None
+    seconds = lifetime_s(text)
+    if seconds is None:
+        raise RequestError(
+            f"{configured.label}: cache_expiration={text!r} is not a lifetime",
+            hint="write 90m, 2h, 3d, or 0 for an entry that is never used again",
+        )
+    return seconds
 
 
 def replacements(entries: Iterable[CacheEntry]) -> dict[str, str]:

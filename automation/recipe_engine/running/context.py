@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachekey import applied_tags, tags_from_env
-from ..rules.configure import apply_default_version, entry_lifetime_s
+from ..rules.cachekey import applied_tags, entry_lifetime_s, tags_from_env
+from ..rules.configure import apply_default_version
 from ..rules.deps import dependency_tags, kept_env
 from ..rules.env import (
     PREFIX,
