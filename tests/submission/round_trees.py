@@ -146,11 +146,15 @@ def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, obj
     }
 
 
-def generated(table: ModelTable, scenario: str) -> dict[str, object]:
-    """What LoadGen generates for an accuracy run that loads all samples at once."""
+def generated(table: ModelTable, scenario: str, detail: bytes) -> dict[str, object]:
+    """What LoadGen generates for an accuracy run that loads all samples at once, with the target rate of a log."""
     samples = table.accuracy_samples_in(scenario)
     in_query = {"Offline": samples, "MultiStream": 8}.get(scenario, 1)
-    return {"generated_query_count": samples // in_query, "generated_samples_per_query": in_query}
+    queries = samples // in_query
+    found: dict[str, object] = {"generated_query_count": queries, "generated_samples_per_query": in_query}
+    if scenario in ("SingleStream", "MultiStream"):  # at fixed intervals
+        found["generated_query_duration"] = round(queries * 1e9 / float(values_of(detail)["effective_target_qps"]))
+    return found
 
 
 def performance(table: ModelTable, scenario: str) -> tuple[bytes, bytes]:
@@ -289,7 +293,7 @@ class TreeWriter:
         detail, summary = (one.replace(b"PyFastSUT", b"PySUT") for one in (detail, summary))
         if scenario == "Interactive":
             detail = of_next_process(detail)
-        values = counts(table, scenario, is_accuracy=True) | generated(table, scenario)
+        values = counts(table, scenario, is_accuracy=True) | generated(table, scenario, detail)
         detail, summary = retold(detail, values), summary_of(summary, values)
         samples = table.accuracy_samples_in(scenario)
         log = answers(range(samples), range(samples))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from forgeries_of_chance import of_chance
@@ -12,7 +13,7 @@ from forgeries_of_models import of_models
 from forgeries_of_results import results
 from forgeries_of_runs import forgeries
 from gate_support import trees  # noqa: F401
-from mlperf_gate import rules_settings, rules_tokens, views
+from mlperf_gate import rules_messages, rules_settings, rules_tokens, views
 from mlperf_gate.derivation import Ranked, mean_bounds
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import TextFile
@@ -105,6 +106,22 @@ def with_tokens(queries: int = 12098, completed: float = 20.1613, mean_ns: int =
         "result_completed_tokens_per_second": float(f"{tokens / ((queries - 1) / completed):.6g}"),
         "result_token_throughput": float(f"{tokens / (mean_ns * queries):.6g}"),
     }
+
+
+NOT_NEEDED = ("generic_message", "warning_generic_message", "get_sut_name_duration_ns", "num_errors")
+
+
+@pytest.mark.parametrize("tree", ["open", "closed"])
+def test_no_message_of_any_log_can_be_taken_away(tree: str, trees):  # noqa: F811
+    for path in sorted((trees.folder / tree).rglob("mlperf_log_detail.txt")):
+        log = parse_detail_log(TextFile(path=path.name, text=path.read_text()))
+        for key in log.values:
+            if key.startswith(("logger_", "loadgen_git_", "loadgen_build_date_local")) or key in NOT_NEEDED:
+                continue
+            without = dataclasses.replace(log, values={one: value for one, value in log.values.items() if one != key})
+            found = list(rules_messages.is_whole(SimpleNamespace(detail=without)))
+            assert [one.found for one in found] == [f"no {key}"], path
+        assert not list(rules_messages.is_whole(SimpleNamespace(detail=log)))
 
 
 def test_rates_of_tokens_that_follow_from_each_other_are_good_and_others_are_not(trees):  # noqa: F811

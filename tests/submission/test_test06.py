@@ -85,6 +85,9 @@ def with_numbers_of_gptj(log: Path) -> None:
         text = re.sub(
             r'("key": "generated_(?:query_count|samples_per_query)", "value": )1024', rf"\g<1>{SAMPLES}", text
         )
+        if f'"key": "generated_query_count", "value": {SAMPLES}' in text:  # queries at fixed intervals
+            interval = r'(?<="key": "generated_query_duration", "value": )\d+'
+            text = re.sub(interval, lambda found: str(int(found[0]) * SAMPLES // 1024), text)
     text = re.sub(r'("key": "loaded_qsl_set", "value": )\[[^\]]*\]', rf"\g<1>{whole}", text, count=1)
     head, loaded, rest = text.partition(whole)
     text = head + loaded + re.sub(r'^:::MLLOG \{"key": "loaded_qsl_set".*\n', "", rest, flags=re.MULTILINE)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from mlperf_gate.derivation import STAMPS_S, contradiction, given, messages, performance_rule
+from mlperf_gate.derivation import STAMPS_S, at_key, contradiction, given, messages, performance_rule, readable
 from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.rulebook import Found, log_rule
 from mlperf_gate.views import RunView
@@ -16,6 +17,9 @@ _QUARTER_S, _ZONES_S = 900, 14 * 3600 + 60
 _DATE_S, _START_S = 2.0, 12.0
 """test_datetime is cut to seconds, and the log's clock begins within a second of it (at most 1.01 s in 1,711 published
 logs); a Server run then waits up to 10 s for its threads."""
+
+_TEST_DATE, _POWER_DATE, _BUILD_DATE = "%Y-%m-%dT%H:%M:%SZ", "%m-%d-%Y %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S"
+_FRACTION = re.compile(r"\.\d{1,9}")
 
 
 @log_rule("TIME-001", "The log's clock never falls.")
@@ -54,10 +58,27 @@ def _moment(text: str | None, form: str) -> datetime | None:
         return None
 
 
+def _built(log: DetailLog) -> datetime | None:
+    return _moment(_FRACTION.sub("", log.build_date or "", count=1), _BUILD_DATE)
+
+
+_DATES = {"test_datetime": _TEST_DATE, "power_begin": _POWER_DATE, "power_end": _POWER_DATE}
+
+
+@log_rule("TIME-006", "Dates are written as LoadGen writes them.")
+def dates_are_dates(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        for key, form in _DATES.items():
+            if log.text(key) is not None and _moment(log.text(key), form) is None:
+                yield at_key(log, key, f"a date in the form {form}")
+        if log.build_date is not None and _built(log) is None:
+            yield at_key(log, "loadgen_build_date_utc", f"a date in the form {_BUILD_DATE}, perhaps with a fraction")
+
+
 @performance_rule("TIME-004", "power_begin is the time of the test, in some time zone.")
 def date_is_that_of_run(log: DetailLog) -> Iterator[Found]:
-    start = _moment(log.text("test_datetime"), "%Y-%m-%dT%H:%M:%SZ")
-    begin = _moment(log.text("power_begin"), "%m-%d-%Y %H:%M:%S.%f")
+    start = _moment(log.text("test_datetime"), _TEST_DATE)
+    begin = _moment(log.text("power_begin"), _POWER_DATE)
     generated_ms = log.times_ms.get("generated_query_count")
     if start is None or begin is None or generated_ms is None:
         return
@@ -71,8 +92,8 @@ def date_is_that_of_run(log: DetailLog) -> Iterator[Found]:
 
 @performance_rule("TIME-005", "LoadGen was built before it ran.")
 def build_is_older(log: DetailLog) -> Iterator[Found]:
-    built = _moment((log.build_date or "").partition(".")[0], "%Y-%m-%dT%H:%M:%S")
-    start = _moment(log.text("test_datetime"), "%Y-%m-%dT%H:%M:%SZ")
+    built = _built(log)
+    start = _moment(log.text("test_datetime"), _TEST_DATE)
     if built is not None and start is not None and (built - start).total_seconds() > 86400:
         text = given(log, "loadgen_build_date_utc", "test_datetime")
         yield contradiction(log, "test_datetime", text, "a test after the build")

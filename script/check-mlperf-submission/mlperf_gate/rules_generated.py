@@ -5,21 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mlperf_gate.derivation import CLOSE, SECOND_NS, contradiction, given, is_close, numbers, performance_rule
+from mlperf_gate.derivation import CLOSE, SECOND_NS, contradiction, given, is_close, numbers, readable, usable
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import Found
+from mlperf_gate.rulebook import Found, log_rule
+from mlperf_gate.views import RunView
 
 _SLACK, _LOST = 1.1, 1.0
 """LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
 
 
-@performance_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
-def generated_follows(log: DetailLog) -> Iterator[Found]:
+@log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
+def generated_follows(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        yield from _least_samples(log)
+        if log.scenario == "Offline":
+            yield from _offline_interval(log)
+        elif log.scenario in ("SingleStream", "MultiStream"):
+            yield from _stream_interval(log)
+    for log in usable(run):
+        yield from _queries(log)
+
+
+def _queries(log: DetailLog) -> Iterator[Found]:
+    """Of a performance run; an accuracy run has each sample once, whatever was asked for."""
     scenario = log.scenario
-    yield from _least_samples(log)
+    yield from _samples_of_query(log)
     if scenario == "Offline":
         yield from _offline_samples(log)
-        yield from _offline_interval(log)
     elif scenario in ("SingleStream", "MultiStream"):
         yield from _stream_queries(log)
     elif scenario == "Server":
@@ -37,6 +49,9 @@ def _least_samples(log: DetailLog) -> Iterator[Found]:
     found = numbers(log, *keys)
     if found is not None and found[0] != found[1] * found[2]:
         yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
+
+
+def _samples_of_query(log: DetailLog) -> Iterator[Found]:
     pair = ("generated_samples_per_query", "effective_samples_per_query")
     found = numbers(log, *pair)
     if found is None:
@@ -77,20 +92,26 @@ def _offline_interval(log: DetailLog) -> Iterator[Found]:
             yield contradiction(log, keys[0], given(log, *keys), f"{wanted_ns:.0f}: one query at the target rate")
 
 
-def _stream_queries(log: DetailLog) -> Iterator[Found]:
-    """At fixed intervals, for twice the duration asked for, and no more of them."""
+def _stream_interval(log: DetailLog) -> Iterator[Found]:
+    """Queries are generated at fixed intervals."""
     keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
     found = numbers(log, *keys)
-    asked_ms = log.number("effective_min_duration_ms")
-    if found is None or asked_ms is None or not found[2] > 0:
+    if found is not None and found[2] > 0:
+        duration_ns, queries, interval_ns = found[0], found[1], SECOND_NS / found[2]
+        if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
+            yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+
+
+def _stream_queries(log: DetailLog) -> Iterator[Found]:
+    """For twice the duration asked for, and no more of them."""
+    keys = ("generated_query_duration", "generated_query_count", "effective_min_duration_ms")
+    found = numbers(log, *keys)
+    if found is None or not found[0] > 0:
         return
-    duration_ns, queries, rate = found
-    interval_ns = SECOND_NS / rate
-    if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
-        yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+    duration_ns, queries, asked_ms = found
     is_unique = log.values.get("effective_performance_issue_unique") is True
     if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
-        text = given(log, keys[0], "effective_min_duration_ms")
+        text = given(log, keys[0], keys[2])
         yield contradiction(log, keys[0], text, "at least twice the duration asked for")
     least = log.number("effective_min_query_count")
     if is_unique or least is None or (log.scenario == "MultiStream" and _padding(log) > 1):
@@ -98,5 +119,5 @@ def _stream_queries(log: DetailLog) -> Iterator[Found]:
     wanted = max(least, math.ceil(2e6 * asked_ms / duration_ns * queries) + 1 if asked_ms else 0)
     wanted = -(-wanted // _padding(log)) * _padding(log)
     if abs(queries - wanted) > 1 + CLOSE * wanted:
-        text = given(log, keys[1], "effective_min_query_count", "effective_min_duration_ms")
+        text = given(log, keys[1], "effective_min_query_count", keys[2])
         yield contradiction(log, keys[1], text, f"{wanted:g}: LoadGen generates no more than that takes")

@@ -71,9 +71,10 @@ def _same(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
 def effective_is_requested(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         yield from _same(log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
-    for log in usable(run):
         scenario = log.scenario or ""
         yield from _same(log, _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {}))
+        if scenario == "SingleStream" and log.values.get("effective_sample_concatenate_permutation") is False:
+            yield from _same(log, {"effective_min_query_count": "requested_min_query_count"})
         yield from _fixed(log, scenario)
 
 
@@ -81,9 +82,10 @@ def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
     """What LoadGen sets itself in a scenario."""
     wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
     if scenario == "Offline":
-        wanted = {"effective_target_duration_ms": 0, "effective_min_query_count": 1, "result_query_count": 1}
+        wanted = {"effective_target_duration_ms": 0, "effective_min_query_count": 1, "result_query_count": 1,
+                  "effective_target_latency_percentile": 0.99}  # fmt: skip
     if scenario != "Server":
-        wanted["effective_max_async_queries"] = 1
+        wanted["effective_max_async_queries"], wanted["effective_target_latency_ns"] = 1, 0
     if scenario in ("SingleStream", "Server"):
         wanted["effective_samples_per_query"] = 1
     for key, value in wanted.items():
@@ -91,18 +93,19 @@ def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
             yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
 
 
-@performance_rule("SET-002", "The target rate is that of the latency or rate asked for.")
-def target_rate_follows(log: DetailLog) -> Iterator[Found]:
+@log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
+def target_rate_follows(run: RunView) -> Iterator[Found]:
     asked = {"Offline": "requested_offline_expected_qps",
              "SingleStream": "requested_single_stream_expected_latency_ns",
              "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
-    key = asked.get(log.scenario or "")
-    found = numbers(log, "effective_target_qps", key) if key else None
-    if key is None or found is None or not found[1] > 0:
-        return
-    wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
-    if not is_close(found[0], wanted, relative=2 * CLOSE):
-        yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+    for log in readable(run):
+        key = asked.get(log.scenario or "")
+        found = numbers(log, "effective_target_qps", key) if key else None
+        if key is None or found is None or not found[1] > 0:
+            continue
+        wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
+        if not is_close(found[0], wanted, relative=2 * CLOSE):
+            yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
 
 
 @performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
@@ -249,6 +252,10 @@ def sample_counts_follow(run: RunView) -> Iterator[Found]:
             if found is not None and found[0] != (found[1] or found[2]):
                 text = given(log, key, asked, f"qsl_reported_{reported}_count")
                 yield contradiction(log, key, text, f"{found[1] or found[2]:g}")
+        found = numbers(log, "qsl_reported_performance_count", "qsl_reported_total_count")
+        if found is not None and not 0 < found[0] <= found[1]:
+            text = given(log, "qsl_reported_performance_count", "qsl_reported_total_count")
+            yield contradiction(log, "qsl_reported_performance_count", text, "1 to as many as there are in all")
 
 
 @rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows what that asked for.", source=LOADGEN,

@@ -50,6 +50,8 @@ def stopping_text_agrees(log: DetailLog) -> Iterator[Found]:
     scenario, is_met = log.scenario, log.values.get("early_stopping_met")
     words = "Processed at least" if scenario in _STREAMS else "Run successful"
     texts = [text for text in map(log.text, _STOPPING) if text is not None]
+    if scenario == "Offline" and any(texts):
+        yield contradiction(log, _STOPPING[0], given(log, _STOPPING[0]), "no text: Offline has no early stopping")
     if scenario not in (*_STREAMS, "Server") or not texts or not isinstance(is_met, bool):
         return
     if all(words in text for text in texts) != is_met:
