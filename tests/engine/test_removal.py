@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from recipe_engine.disk import usage
-from recipe_engine.disk.files import remove_tree
-from recipe_engine.disk.locks import folder_lock_if_free
+from recipe_engine.disk.files import folder_lock_if_free, remove_tree
 from recipe_engine.disk.usage import discard, empty_trash, trash_in
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths
-from ..disk.files import files_below, tree_size, utc_seconds
-from ..disk.locks import folder_lock_if_free, is_locked
+from ..disk.files import files_below, folder_lock_if_free, tree_size, utc_seconds
+from ..disk.locks import is_locked
 from ..disk.store import Store
 from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in, unused, users_of
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text

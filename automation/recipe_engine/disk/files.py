@@ -1,4 +1,4 @@
-"""Safe use of the disk: files written whole, read without surprises, hashed and removed; the system's errors in words.
+"""Safe use of the disk: files written whole, read without surprises, hashed, locked, removed; its errors in words.
 
 ``explained`` is the one place where an ``OSError`` of the engine becomes a ``StoreError``. Each step of a run and each
 action pass through it, so code below may let an ``OSError`` go up.
@@ -14,12 +14,17 @@ import os
 import stat
 import time
 from binascii import crc32  # loaded with yaml, unlike zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..rules.errors import StoreError
+
+try:
+    import fcntl
+except ImportError:  # Windows, which docs/compat.md does not promise: the engine starts there, and locks nothing
+    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -396,6 +401,13 @@ def remove_file(path: Path) -> None:
             path.unlink()
 
 
+def remove_below(folder: Path, names: Iterable[str]) -> None:
+    """Removes files of a folder; a name that leads out of it is left alone."""
+    for path in map(Path, names):
+        if not path.is_absolute() and ".." not in path.parts:
+            remove_file(folder / path)
+
+
 def remove_tree(path: Path) -> None:
     """Removes a folder with all it holds, or a link; what cannot be removed stays.
 
@@ -413,3 +425,66 @@ def remove_tree(path: Path) -> None:
             with contextlib.suppress(OSError):
                 os.chmod(folder, 0o700)
         shutil.rmtree(path, ignore_errors=True)
+
+
+# --- locks that are taken at once or not at all ---
+
+
+def try_lock(handle: int, *, is_shared: bool = False) -> bool:
+    """Locks an open file unless another process holds it; whether it is ours now.
+
+    Looking whether a file is locked locks it for an instant, so one refusal is not enough.
+    """
+    for pause_s in (0.001, 0.004, 0.0):
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return True
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+                raise
+        time.sleep(pause_s)
+    return False
+
+
+def unlock(handle: int) -> None:
+    """Frees a lock, also for what a script left running in the background."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def open_existing(path: Path) -> int | None:
+    """The file, open; for reading only when it belongs to another user, which is enough for a lock."""
+    for flags in (os.O_RDWR, os.O_RDONLY):
+        with contextlib.suppress(OSError):
+            return os.open(path, flags)
+    return None
+
+
+@contextlib.contextmanager
+def tried_lock(handle: int | None, *, is_shared: bool = False) -> Iterator[bool]:
+    """Whether an open file could be locked, until the block ends, which closes it.
+
+    It counts as locked when there is no file, and on a file system without locks.
+    """
+    try:
+        try:
+            is_ours = handle is None or try_lock(handle, is_shared=is_shared)
+        except OSError:
+            is_ours = True
+        yield is_ours
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def folder_lock_if_free(path: Path) -> Iterator[bool]:
+    """Whether no other process held a lock on this folder; inside the block this one does, if that is possible."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        handle = None
+    with tried_lock(handle) as is_free:
+        yield is_free

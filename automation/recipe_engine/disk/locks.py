@@ -1,4 +1,4 @@
-"""Locks that a crash sets free.
+"""Locks that are waited for, and that a crash sets free.
 
 A lock is an ``flock`` on a small JSON file with facts about its holder. The kernel frees it when the holder ends, in
 whatever way, so the JSON only serves messages.
@@ -7,7 +7,6 @@ whatever way, so the JSON only serves messages.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import logging
 import os
@@ -19,12 +18,20 @@ from typing import TypeVar
 
 from ..rules.errors import CycleError, LockTimeout
 from ..rules.secrets import hidden_text, holds_secret
-from .files import NO_LOCKS, make_folder, naming, no_locks, read_json, share_like, user_name, utc_text
-
-try:
-    import fcntl
-except ImportError:  # Windows, which docs/compat.md does not promise: the engine starts there, and locks nothing
-    fcntl = None  # type: ignore[assignment]
+from .files import (
+    NO_LOCKS,
+    make_folder,
+    naming,
+    no_locks,
+    open_existing,
+    read_json,
+    share_like,
+    tried_lock,
+    try_lock,
+    unlock,
+    user_name,
+    utc_text,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -38,75 +45,6 @@ Got = TypeVar("Got")
 def machine_name() -> str:
     """The name of this machine; empty where the system does not give it."""
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-
-
-# --- taken at once or not at all ---
-
-
-def try_lock(handle: int, *, is_shared: bool = False) -> bool:
-    """Locks an open file unless another process holds it; whether it is ours now.
-
-    Looking whether a file is locked locks it for an instant, so one refusal is not enough.
-    """
-    for pause_s in (0.001, 0.004, 0.0):
-        if fcntl is None:
-            return True
-        try:
-            fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            return True
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                raise
-        time.sleep(pause_s)
-    return False
-
-
-def open_lock(path: Path) -> int:
-    """The lock file; in a shared folder made so that its other users can lock it too."""
-    handle = open_existing(path)
-    if handle is None:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        share_like(path.parent, path, 0o666)
-    return handle
-
-
-def open_existing(path: Path) -> int | None:
-    """The file, open; for reading only when it belongs to another user, which is enough for a lock."""
-    for flags in (os.O_RDWR, os.O_RDONLY):
-        with contextlib.suppress(OSError):
-            return os.open(path, flags)
-    return None
-
-
-@contextlib.contextmanager
-def tried_lock(handle: int | None, *, is_shared: bool = False) -> Iterator[bool]:
-    """Whether an open file could be locked, until the block ends, which closes it.
-
-    It counts as locked when there is no file, and on a file system without locks.
-    """
-    try:
-        try:
-            is_ours = handle is None or try_lock(handle, is_shared=is_shared)
-        except OSError:
-            is_ours = True
-        yield is_ours
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-@contextlib.contextmanager
-def folder_lock_if_free(path: Path) -> Iterator[bool]:
-    """Whether no other process held a lock on this folder; inside the block this one does, if that is possible."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        handle = None
-    with tried_lock(handle) as is_free:
-        yield is_free
-
-
-# --- waited for ---
 
 
 _held: dict[str, int] = {}
@@ -160,8 +98,7 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
         with _marked_as_held(path, handle):
             yield
     finally:
-        with contextlib.suppress(OSError, AttributeError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # also for what a script left running in the background
+        unlock(handle)
         os.close(handle)
 
 
@@ -204,6 +141,15 @@ def _wait(
             logger.info("waiting for %s: held by %s\n  hint: %s", what, holder(), hint)
         time.sleep(POLL_S)
     return got
+
+
+def open_lock(path: Path) -> int:
+    """The lock file; in a shared folder made so that its other users can lock it too."""
+    handle = open_existing(path)
+    if handle is None:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        share_like(path.parent, path, 0o666)
+    return handle
 
 
 def _attempt(path: Path, what: str) -> int | None:

@@ -17,13 +17,13 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from ..rules.model import CacheEntry, EntryDetails
 from .entries import EntryPaths, details_of
-from .files import make_folder, read_regular, remove_file, remove_tree
-from .locks import folder_lock_if_free, is_locked, tried_lock, try_lock
+from .files import folder_lock_if_free, make_folder, read_regular, remove_tree, tried_lock, try_lock
+from .locks import is_locked
 
 META = "_cm.json"
 
@@ -71,13 +71,6 @@ def trash_in(root: Path) -> list[Path]:
         return sorted(trash_of(root) / name for name in os.listdir(trash_of(root)))
     except OSError:
         return []
-
-
-def remove_below(folder: Path, names: Iterable[str]) -> None:
-    """Removes files of a folder; a name that leads out of it is left alone."""
-    for path in map(Path, names):
-        if not path.is_absolute() and ".." not in path.parts:
-            remove_file(folder / path)
 
 
 USE_NOTED_EVERY_S = 3600.0

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..disk.entries import SCRIPT_NAMES
-from ..disk.files import remove_tree, working_folder
+from ..disk.files import remove_below, remove_tree, working_folder
 from ..disk.locks import lock_folder
 from ..disk.repos import RecipeSource, recipe_stamp
 from ..disk.store import Store
-from ..disk.usage import remove_below
 from ..rules.env import Env, merge_env
 from ..rules.errors import HookFailed, Interrupted, RequestError, ScriptFailed
 from ..rules.model import CacheEntry, CacheKey, Configured, HookResult, Maker, Outcome, Recipe

@@ -20,8 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import remove_tree
-from ..disk.locks import is_locked, machine_name, try_lock
+from ..disk.files import remove_tree, try_lock
+from ..disk.locks import is_locked, machine_name
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.model import StepEvent
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
