@@ -17,9 +17,8 @@ from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import LEFT_FOR_S, gc_action, limits_of, pin_action
 from recipe_engine.actions.cache_listing import show_action
-from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
+from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, EntriesInUse
 from recipe_engine.disk.store import Store
-from recipe_engine.disk.usage import EntriesInUse
 from recipe_engine.rules.errors import NothingFound, RequestError, StoreError
 from recipe_engine.rules.retention import Limits
 

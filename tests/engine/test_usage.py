@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, cm_command, finish, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import gc_action, remove_action
-from recipe_engine.disk import usage
-from recipe_engine.disk.entries import EntryPaths, details_of
-from recipe_engine.disk.usage import EntriesInUse, dependencies, is_in_use, last_use_s, unused, users_of
+from recipe_engine.disk import entries
+from recipe_engine.disk.entries import EntriesInUse, EntryPaths, details_of
+from recipe_engine.disk.usage import dependencies, is_in_use, last_use_s, unused, users_of
 from recipe_engine.rules.model import CacheEntry
 
 
@@ -75,7 +75,7 @@ def test_the_time_of_use_is_kept_to_the_hour(folder: Path) -> None:
 
 
 def test_no_process_begins_to_use_an_entry_that_is_about_to_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "REMOVAL_S", 0.01)
+    monkeypatch.setattr(entries, "REMOVAL_S", 0.01)
     EntriesInUse(folder.parent).claim(folder)
     users = EntriesInUse(folder.parent)
     with unused(folder) as is_free:
@@ -87,7 +87,7 @@ def test_no_process_begins_to_use_an_entry_that_is_about_to_go(folder: Path, mon
 def test_an_entry_that_is_gone_or_cannot_be_marked_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     users = EntriesInUse(folder.parent)
     assert not users.claim(folder / "gone")
-    monkeypatch.setattr(usage, "MOST_HELD", 0)
+    monkeypatch.setattr(entries, "MOST_HELD", 0)
     assert users.claim(folder)
     assert not is_in_use(folder)
 

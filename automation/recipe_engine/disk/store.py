@@ -37,6 +37,7 @@ from ..rules.errors import CycleError, LockTimeout, StoreError
 from ..rules.model import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
 from ..rules.secrets import stored
 from .entries import (
+    EntriesInUse,
     EntryPaths,
     Stamp,
     checked_state,
@@ -46,16 +47,46 @@ from .entries import (
     loaded_state,
     meta_row,
     parse_entry,
-    prepare_cache,
     relocated,
     stamp_of,
     write_content,
 )
-from .files import DiskFull, read_index, read_json, remove_tree, require_writable, utc_text, write_index, write_rows
+from .files import (
+    CACHE_MARK,
+    DiskFull,
+    explained,
+    read_index,
+    read_json,
+    remove_tree,
+    require_writable,
+    utc_text,
+    write_index,
+    write_rows,
+    write_text,
+)
 from .locks import is_locked, lock
-from .usage import EntriesInUse, dependencies, discard, empty_trash, unused
+from .usage import dependencies, discard, empty_trash, unused
 
 logger = logging.getLogger(__name__)
+
+
+README = """# Cache of CM recipes
+
+Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
+`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. Nothing here is precious:
+what is missing is made again by the recipe that needs it. Do not edit entries by hand.
+"""
+CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
+
+
+def prepare_cache(root: Path) -> None:
+    """Makes the folder of a cache with the files that say what it is; raises StoreError when that cannot be."""
+    with explained():
+        root.mkdir(parents=True, exist_ok=True)
+    for name, text in (("README.md", README), (CACHE_MARK, CACHEDIR_TAG)):
+        if not (root / name).exists():
+            with contextlib.suppress(OSError):  # a full or read-only disk
+                write_text(root / name, text)
 
 
 FORMAT = 2
