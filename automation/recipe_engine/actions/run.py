@@ -11,8 +11,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
@@ -26,10 +29,12 @@ from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
-from ..running.engine import Engine, Guard, followers, guarding, outer_guard, running_trace
-from ..running.journal import recorded
+from ..running.engine import Engine, Guard, followed, followers, guarding, outer_guard, running_trace
 from ..running.step import run_request
 from .adapter import Home, loaded, to_cm
+
+if TYPE_CHECKING:
+    from ..running.journal import Journal
 
 logger = logging.getLogger(__name__)
 
@@ -49,15 +54,52 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     with known_from(os.environ, i), Store.opened(home.store_path):
         if EXTRA_FLAGS.isdisjoint(i):
             engine = new_engine(home, cmind)
-            engine.observers += followers()
             with recorded(engine, i, home.path):
                 return _run(i, engine)
         from .run_extras import WatchedEffects, run_with_extras  # here, because few calls have such a flag
 
         engine = new_engine(home, cmind, WatchedEffects)
-        engine.observers += followers()
         with recorded(engine, i, home.path):
             return run_with_extras(i, engine, _run)
+
+
+@contextmanager
+def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[None]:
+    """What ``engine`` does inside the block goes to the journal of the run, which a user started with ``inputs``.
+
+    The journal begins with the first step that the cache does not serve, and has what runs of its recipes do, too.
+    """
+    outer = followers()
+    engine.observers += outer
+    if outer:
+        yield
+        return
+    started_s = time.time()
+    waiting: list[tuple[float, StepEvent]] = []
+    journals: list[Journal] = []
+
+    def take(event: StepEvent) -> None:
+        waiting.append((time.time(), event))
+        if event.kind == "run" and not journals:
+            from ..running.journal import RUNS_FOLDER, Journal  # here, because a run that only reuses has none
+
+            journals.append(Journal(home / RUNS_FOLDER, inputs, engine, started_s))
+            journals[0].start()
+        for journal in journals:
+            while waiting:
+                journal.take(*waiting.pop(0))
+
+    engine.observers.append(take)
+    error: BaseException | None = None
+    try:
+        with followed(take):
+            yield
+    except BaseException as caught:
+        error = caught
+        raise
+    finally:
+        for journal in journals:
+            journal.end(error)
 
 
 def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:

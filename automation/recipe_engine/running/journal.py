@@ -3,10 +3,10 @@
     runs/20261121T010203.456Z-3f9a/request.json    the command as given, without secrets
     runs/20261121T010203.456Z-3f9a/journal.jsonl   one JSON object a line, as things happen
 
-Each run that a user starts has one, from its first step that the cache does not serve; runs that recipes start
-themselves belong to it. The process that writes a journal holds an ``flock`` on it as long as it lives. So a journal
-whose last line is not ``end`` belongs to a run in progress (locked) or one that was broken off (free). The newest 200
-are kept. ``actions/journals.py`` reads them.
+Each run that a user starts has one, from its first step that the cache does not serve (``recorded`` in actions/run.py);
+runs that recipes start themselves belong to it. The process that writes a journal holds an ``flock`` on it as long as
+it lives. So a journal whose last line is not ``end`` belongs to a run in progress (locked) or one that was broken off
+(free). The newest 200 are kept. ``actions/journals.py`` reads them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,59 +44,27 @@ _current: list[Journal] = []
 """The journal of the run in progress in this process."""
 
 
-@contextmanager
-def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[None]:
-    """What ``engine`` does inside the block goes to the journal of the run, which a user started with ``inputs``."""
-    if _current:
-        engine.observers.append(_current[0].observe)
-        yield
-        return
-    journal = Journal(home / RUNS_FOLDER, inputs, engine)
-    engine.observers.append(journal.observe)
-    _current.append(journal)
-    error: BaseException | None = None
-    try:
-        yield
-    except BaseException as caught:
-        error = caught
-        raise
-    finally:
-        _current.pop()
-        journal.end(error)
-
-
 def rows_until_now() -> list[dict[str, Any]]:
-    """The journal so far of the run in progress in this process; empty outside of one."""
+    """The journal so far of the run in progress in this process; empty outside of one, and before its first step ran."""
     return _current[0].rows() if _current else []
 
 
 class Journal:
-    """Observes one run; a run that only reuses entries writes nothing. A disk error never ends the run."""
+    """Writes down one run, of ``engine`` for ``inputs``, from its first step that runs. A disk error never ends it."""
 
-    def __init__(self, root: Path, inputs: Mapping[str, Any], engine: Engine) -> None:
+    def __init__(self, root: Path, inputs: Mapping[str, Any], engine: Engine, started_s: float) -> None:
         self.run_id = ""
         self._root = root
         self._inputs = inputs
         self._engine = engine
-        self._started_s = time.time()
-        self._is_started = False
+        self._started_s = started_s
         self._handle = -1
         self._waiting: list[tuple[float, StepEvent]] = []
         self._rows: list[dict[str, Any]] = []
+        _current.append(self)
 
-    def observe(self, event: StepEvent) -> None:
-        """Takes an event; the first ``run`` starts the journal."""
-        is_reused = event.kind == "done" and event.result is not None and event.result.status == "reused"
-        if is_reused and self._waiting and self._waiting[-1][1].trace == event.trace:
-            self._waiting.pop()  # its start: a step that was only reused is one row
-        self._waiting.append((time.time(), event))
-        if event.kind == "run" and not self._is_started:
-            self._start()
-        if self._is_started and (event.kind in AT_ONCE or (event.kind == "done" and not is_reused)):
-            self._flush()
-
-    def _start(self) -> None:
-        self._is_started = True
+    def start(self) -> None:
+        """Makes the files, before the first event is taken."""
         stamp = iso(self._started_s).replace("-", "").replace(":", "")  # names sort by time
         try:
             self._root.mkdir(parents=True, exist_ok=True)
@@ -113,14 +81,23 @@ class Journal:
         except (OSError, TypeError, ValueError) as error:  # the latter: inputs of a program that are not JSON
             self._give_up(error)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """What was noted so far; nothing before the first step ran."""
-        if self._is_started:
+    def take(self, moment_s: float, event: StepEvent) -> None:
+        """Takes an event of this moment."""
+        is_reused = event.kind == "done" and event.result is not None and event.result.status == "reused"
+        if is_reused and self._waiting and self._waiting[-1][1].trace == event.trace:
+            self._waiting.pop()  # its start: a step that was only reused is one row
+        self._waiting.append((moment_s, event))
+        if event.kind in AT_ONCE or (event.kind == "done" and not is_reused):
             self._flush()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was noted so far."""
+        self._flush()
         return self._rows
 
     def end(self, error: BaseException | None) -> None:
         """Notes how the run ended, releases the journal, and names it in the error."""
+        _current.remove(self)
         if self._handle >= 0:
             now_s = time.time()
             row = {"at": iso(now_s), "event": "end", "duration_s": round(now_s - self._started_s, 3), **end_row(error)}
