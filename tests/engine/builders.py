@@ -10,7 +10,7 @@ from typing import Any
 from recipe_engine.rules.cachekey import cache_key, entry_tags
 from recipe_engine.rules.conditions import NOTHING_UNKNOWN
 from recipe_engine.rules.configure import configure
-from recipe_engine.rules.deps import request_from_inputs
+from recipe_engine.rules.inputs import request_from_inputs
 from recipe_engine.rules.model import (
     CacheEntry,
     CacheKey,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from builders import dependency, parent, recipe, request
 from recipe_engine.rules.configure import configure
-from recipe_engine.rules.deps import dependency_request, dependency_tags, hidden_keys, request_from_inputs, should_run
+from recipe_engine.rules.deps import dependency_request, dependency_tags, hidden_keys, should_run
+from recipe_engine.rules.inputs import request_from_inputs
 from recipe_engine.rules.model import RunOptions
 from recipe_engine.rules.query import TagQuery, VersionRange
 

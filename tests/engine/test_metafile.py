@@ -13,9 +13,8 @@ from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.disk.repos import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
 from recipe_engine.rules.conditions import decide
-from recipe_engine.rules.deps import apply_overrides
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
-from recipe_engine.rules.schema import parse_condition_blocks, parse_dependency
+from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency
 
 
 def write(root: Path, name: str, /, **files: Any) -> Path:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from builders import dependency
-from recipe_engine.rules.deps import (
+from recipe_engine.rules.model import Dependency
+from recipe_engine.rules.schema import (
     append_dependencies,
     apply_overrides,
     change_entry,
@@ -15,7 +16,6 @@ from recipe_engine.rules.deps import (
     merge_overrides,
     unknown_handles,
 )
-from recipe_engine.rules.model import Dependency
 
 
 def entries(dependencies: tuple[Dependency, ...]) -> list[Any]:

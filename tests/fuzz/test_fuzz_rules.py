@@ -10,12 +10,18 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.rules.conditions import KINDS, Condition, decide, holds, key_matches
 from recipe_engine.rules.configure import resolve_variations
-from recipe_engine.rules.deps import apply_overrides, merge_overrides, unknown_handles
 from recipe_engine.rules.env import expand_value, merge_env, merge_state, select_keys
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.model import AppliedVariation
 from recipe_engine.rules.query import VersionRange, compare, intersection, merge_tag_texts, parse_query, split_words
-from recipe_engine.rules.schema import parse_condition_blocks, parse_dependency, parse_overrides
+from recipe_engine.rules.schema import (
+    apply_overrides,
+    merge_overrides,
+    parse_condition_blocks,
+    parse_dependency,
+    parse_overrides,
+    unknown_handles,
+)
 
 MANY = settings(max_examples=settings.default.max_examples * 4 if settings.default else 400)
 

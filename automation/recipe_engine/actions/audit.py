@@ -20,7 +20,7 @@ from ..auditing.findings import LEVELS, Finding
 from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
 from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
 from ..rules.amounts import counted
-from ..rules.deps import INPUT_TO_ENV
+from ..rules.env import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.inputs import FLAGS
 from ..rules.query import RecipeIndex, RepoInfo, candidates, nearest_hint

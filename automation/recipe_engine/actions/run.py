@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..rules.deps import request_from_inputs
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
-from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line
+from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line, request_from_inputs
 from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
 from ..rules.query import BOUND_KEYS, TagQuery, candidates, nearest, parse_query, split_words
 from ..rules.schema import is_yes

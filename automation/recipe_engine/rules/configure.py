@@ -15,7 +15,6 @@ from typing import Any
 
 from .cachekey import entry_lifetime_s
 from .conditions import Condition, decide
-from .deps import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
 from .env import PREFIX, Env, State, expand_env, fill_env, merge_state, successor_twins, with_lists, with_texts
 from .errors import RequestError, VariationError
 from .model import (
@@ -31,7 +30,16 @@ from .model import (
     Witness,
 )
 from .query import BOUND_KEYS, VersionRange, dynamic_name, nearest_hint
-from .schema import is_yes, parse_condition_blocks, parse_layer, parse_overrides
+from .schema import (
+    apply_overrides,
+    is_yes,
+    merge_layers,
+    merge_overrides,
+    parse_condition_blocks,
+    parse_layer,
+    parse_overrides,
+    unknown_handles,
+)
 
 
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
@@ -199,23 +207,9 @@ class _Merger:
         self._offer("held const", self.const)
         self.state = merge_state(self.state, layer.state)
         self.const_state = merge_state(self.const_state, layer.const_state)
-        lists: dict[str, Any] = {
-            phase: append_dependencies(self.layer.dependencies(phase), layer.dependencies(phase)) for phase in PHASES
-        }
-        self.layer = self.layer._replace(
-            **lists,
-            input_mapping={**self.layer.input_mapping, **layer.input_mapping},
-            new_env_keys=tuple(dict.fromkeys((*self.layer.new_env_keys, *layer.new_env_keys))),
-            new_state_keys=tuple(dict.fromkeys((*self.layer.new_state_keys, *layer.new_state_keys))),
-            docker=merge_state(merge_state(self.layer.docker, layer.docker), docker),
-            script_name=layer.script_name or self.layer.script_name,
-            default_version=layer.default_version or self.layer.default_version,
-            warnings=(*self.layer.warnings, *(line for line in layer.warnings if line not in self.layer.warnings)),
-            required_disk_space_mb=self.layer.required_disk_space_mb + layer.required_disk_space_mb,
-            needs=merge_needs(self.layer.needs, layer.needs),
-            cache_expiration=layer.cache_expiration or self.layer.cache_expiration,
-            is_cached=self.layer.is_cached if layer.is_cached is None else layer.is_cached,
-        )
+        self.layer = merge_layers(self.layer, layer)
+        if docker:
+            self.layer = self.layer._replace(docker=merge_state(self.layer.docker, docker))
         self.witness.sees_dependencies(self.layer, is_override=False)
         if layer.overrides:
             self.override(layer.overrides, is_strict=True)

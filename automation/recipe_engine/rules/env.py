@@ -60,6 +60,13 @@ _FLAG_NAMES = (
 ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if name != "GIT_*")
 """Keys that the engine itself writes, from its flags and for its hooks."""
 
+_INPUTS = (
+    *("input", "output", "outdirname", "outbasename", "name", "extra_cache_tags", "skip_compile", "skip_run"),
+    *("accept_license", "skip_system_deps", "git_ssh", "gh_token", "hf_token", "search_folder_path", "verify_ssl"),
+)
+INPUT_TO_ENV = {name: PREFIX + name.upper() for name in _INPUTS}
+"""Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0; the last two mlperf-automations, 2025)."""
+
 _GLOB_LETTERS = frozenset("*?[")
 
 
@@ -120,6 +127,12 @@ def _as_list(key: str, value: EnvValue) -> list[EnvValue]:
         f"env key '{key}' must hold a list, found {type(value).__name__} {value!r}",
         hint=f"write --env.{key},=VALUE1,VALUE2 to give a list",
     )
+
+
+def texts_of(value: EnvValue) -> list[str]:
+    """The text of a value, or those of the items of a list, without surrounding whitespace and empty ones."""
+    items = value if isinstance(value, list) else [value]
+    return [str(item).strip() for item in items if item is not None and str(item).strip()]
 
 
 def append_unique(first: Iterable[EnvValue], second: Iterable[EnvValue]) -> list[EnvValue]:

@@ -1,4 +1,4 @@
-"""Inputs of a request: which ones the engine and the recipe read, and how a misspelt one is refused.
+"""Inputs of a request: which ones the engine and the recipe read, and in what way; how a misspelt one is refused.
 
 Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` must be declared: in ``input_mapping`` or
 ``input_description``. CM and all other repositories only warn, and let hooks read what no file describes.
@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .conditions import FALSE_WORDS, TRUE_WORDS
-from .deps import INPUT_TO_ENV
+from .env import INPUT_TO_ENV, Env, texts_of
 from .errors import RequestError
 from .frozen import Frozen
-from .model import Recipe, Request
-from .query import nearest
+from .model import Recipe, Request, RunOptions
+from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
+from .schema import is_yes, merge_overrides, parse_overrides
 
 _TABLE = """
 cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
@@ -303,3 +304,73 @@ def renamed_line(inputs: Mapping[str, Any], renamed: Mapping[str, str], action: 
 
     kept = {renamed.get(name, name): value for name, value in inputs.items() if renamed.get(name, "") not in inputs}
     return given_line(kept, action).text
+
+
+# --- the request ---
+
+
+_OPTIONS = {
+    "force_cache": "force_cache",
+    "skip_cache": "skip_cache",
+    "new": "new",
+    "renew": "renew",
+    "ignore_script_error": "ignore_script_error",
+    "only_execute_from_cache": "only_from_cache",
+    "fake_run": "fake_run",
+}
+"""Inputs that switch an option on."""
+
+
+def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Request:
+    """The part of a request that input keys decide, the same for the command line and for a dependency entry.
+
+    Raises MetaError for a malformed ``ad`` or ``adr``.
+    """
+    local_env: Env = {
+        key: str(inputs[name])
+        for name, key in INPUT_TO_ENV.items()
+        if name in inputs
+        and inputs[name] is not None
+        and not isinstance(inputs[name], Mapping)  # a recipe in Python hands on all its inputs as ``input``
+    }
+    if isinstance(inputs.get("extra_cache_tags"), list):
+        local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
+    given = {option: True for name, option in _OPTIONS.items() if name in inputs and is_yes(inputs[name])}
+    if "fake_run" in given:
+        local_env["CM_TMP_FAKE_RUN"] = "yes"
+    paths = inputs.get("path")
+    if paths:
+        local_env["CM_TMP_PATH"] = ":".join(str(path) for path in paths) if isinstance(paths, list) else str(paths)
+    return Request(
+        query=parse_query(()),
+        inputs=inputs,
+        local_env=local_env,
+        overrides=_both(inputs, "ad", "add_deps"),
+        recursive_overrides=_both(inputs, "adr", "add_deps_recursive"),
+        version=VersionRange(*(_text(inputs, key) for key in BOUND_KEYS)),
+        extra_cache_tags=split_words(texts_of(inputs.get("extra_cache_tags", ""))),
+        new_env_keys=_keys(inputs, "force_new_env_keys"),
+        new_state_keys=_keys(inputs, "force_new_state_keys"),
+        options=options._replace(**given),
+    )
+
+
+def _text(inputs: Mapping[str, Any], key: str) -> str:
+    value = inputs.get(key)
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    value = inputs.get(key)
+    if not value:
+        return None
+    if not isinstance(value, str | list | tuple):
+        raise RequestError(f"--{key}={value!r} names no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
+    return (value,) if isinstance(value, str) else tuple(str(item) for item in value if item is not None)
+
+
+def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:
+    if short not in inputs and long not in inputs:
+        return {}
+    first, second = (parse_overrides(inputs.get(name), f"--{name}") for name in (short, long))
+    return merge_overrides(first, second)

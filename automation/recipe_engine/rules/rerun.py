@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .conditions import has_symbol
-from .deps import INPUT_TO_ENV
-from .env import ENGINE_KEYS, key_matcher, successor_twins
+from .env import ENGINE_KEYS, INPUT_TO_ENV, key_matcher, successor_twins
 from .errors import RecipeError
 from .model import Recipe, Request
 from .secrets import hidden_text, holds_secret

@@ -22,12 +22,11 @@ from typing import Any
 
 from ..disk.repos import AUTOMATION
 from ..rules.conditions import FALSE_WORDS, TRUE_WORDS, decide
-from ..rules.deps import change_entry
 from ..rules.env import PREFIX, with_lists
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Recipe
 from ..rules.query import VersionRange
-from ..rules.schema import is_yes, parse_condition_blocks
+from ..rules.schema import change_entry, is_yes, parse_condition_blocks
 
 logger = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ _current: list[Journal] = []
 
 
 def rows_until_now() -> list[dict[str, Any]]:
-    """The journal so far of the run in progress in this process; empty outside of one, and before its first step ran."""
+    """The journal so far of the run in progress in this process; empty outside of one and before a step ran."""
     return _current[0].rows() if _current else []
 
 
