@@ -1,6 +1,6 @@
 """The exceptions of the engine: one class per kind of failure that a caller can treat differently.
 
-Inside the engine everything raises; only ``report.answer_cm`` turns an error into CM's answer with a code and a text.
+Inside the engine everything raises; only ``adapter.answer_cm`` turns an error into CM's answer with a code and a text.
 The return codes are CM's: 1 wrong request, 2 a script failed, 16 nothing found (reference engine, cm4mlops e1d5c7cf0).
 """
 
