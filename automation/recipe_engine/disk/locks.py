@@ -143,20 +143,14 @@ def _wait(
     return got
 
 
-def open_lock(path: Path) -> int:
-    """The lock file; in a shared folder made so that its other users can lock it too."""
-    handle = open_existing(path)
-    if handle is None:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        share_like(path.parent, path, 0o666)
-    return handle
-
-
 def _attempt(path: Path, what: str) -> int | None:
     """The open and locked file, or None when another process holds it."""
     with naming(path):
         make_folder(path.parent)
-        handle = open_lock(path)
+        handle = open_existing(path)
+        if handle is None:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            share_like(path.parent, path, 0o666)  # its other users can lock it too
     try:
         if try_lock(handle) and _is_current(handle, path) and not _has_orphans(path):
             with contextlib.suppress(OSError):  # on a full disk: the facts are for messages only

@@ -19,8 +19,6 @@ from .entries import USES_SUFFIX, EntryPaths, details_of
 from .files import folder_lock_if_free, make_folder, read_regular, remove_tree, tried_lock
 from .locks import is_locked
 
-META = "_cm.json"
-
 
 def trash_of(root: Path) -> Path:
     """Where removed folders of a cache go."""
@@ -43,7 +41,7 @@ def discard(root: Path, path: Path) -> None:
             return
         except OSError:  # another disk is mounted there, or the trash cannot be made
             with contextlib.suppress(OSError):
-                (path / META).unlink()
+                EntryPaths(path).meta.unlink()
             trash = path
         remove_tree(trash)
 

@@ -16,7 +16,7 @@ from .errors import RequestError
 from .frozen import Frozen
 from .model import Recipe, Request, RunOptions
 from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
-from .schema import is_yes, merge_overrides, parse_overrides
+from .schema import both_overrides, is_yes
 
 _TABLE = """
 cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
@@ -345,8 +345,8 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
         query=parse_query(()),
         inputs=inputs,
         local_env=local_env,
-        overrides=_both(inputs, "ad", "add_deps"),
-        recursive_overrides=_both(inputs, "adr", "add_deps_recursive"),
+        overrides=both_overrides(inputs, "ad", "add_deps", "--{}".format),
+        recursive_overrides=both_overrides(inputs, "adr", "add_deps_recursive", "--{}".format),
         version=VersionRange(*(_text(inputs, key) for key in BOUND_KEYS)),
         extra_cache_tags=split_words(texts_of(inputs.get("extra_cache_tags", ""))),
         new_env_keys=_keys(inputs, "force_new_env_keys"),
@@ -367,10 +367,3 @@ def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     if not isinstance(value, str | list | tuple):
         raise RequestError(f"--{key}={value!r} names no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
     return (value,) if isinstance(value, str) else tuple(str(item) for item in value if item is not None)
-
-
-def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:
-    if short not in inputs and long not in inputs:
-        return {}
-    first, second = (parse_overrides(inputs.get(name), f"--{name}") for name in (short, long))
-    return merge_overrides(first, second)

@@ -183,13 +183,15 @@ def parse_overrides(source: Any, path: str) -> dict[str, dict[str, Any]]:
     return {handle: {text_of(key): item for key, item in reader.source.items()} for handle, reader in readers.items()}
 
 
-def _overrides(reader: Reader, short: str, long: str) -> dict[str, dict[str, Any]]:
-    if short not in reader.source and long not in reader.source:
+def both_overrides(source: Mapping[str, Any], short: str, long: str, at: Callable[[str], str]) -> Overrides:
+    """The overrides under two names of one key, ``ad`` and ``add_deps`` or ``adr`` and ``add_deps_recursive``.
+
+    ``at`` gives the key path of a key.
+    """
+    if short not in source and long not in source:
         return {}
-    merged = parse_overrides(reader.source.get(short), reader.at(short))
-    for handle, changes in parse_overrides(reader.source.get(long), reader.at(long)).items():
-        merged[handle] = {**merged.get(handle, {}), **changes}
-    return merged
+    first, second = (parse_overrides(source.get(key), at(key)) for key in (short, long))
+    return merge_overrides(first, second)
 
 
 def _conditional(row: Reader) -> ConditionalLayer:
@@ -201,8 +203,8 @@ def parse_layer(source: Any, path: str) -> Layer:
     reader = Reader(source, path)
     return Layer(
         **reader.fields(_LAYER),
-        overrides=_overrides(reader, "ad", "add_deps"),
-        recursive_overrides=_overrides(reader, "adr", "add_deps_recursive"),
+        overrides=both_overrides(reader.source, "ad", "add_deps", reader.at),
+        recursive_overrides=both_overrides(reader.source, "adr", "add_deps_recursive", reader.at),
         warnings=(*reader.texts("warnings"), *reader.texts("warning")),
     )
 
