@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, finish, is_alive, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import gc_action
-from recipe_engine.disk import usage
+from recipe_engine.disk import locks
 from recipe_engine.disk.locks import is_locked
 
 KILLER = """
@@ -297,7 +297,7 @@ def test_a_removal_that_was_killed_leaves_no_entry(home: TemporaryHome, monkeypa
     home.recipe("get-thing", THING_META, customize=THING_HOOKS, run_sh=THING_RUN)
     old = Path(home.run("get,thing")["new_env"]["CM_THING_FILE"]).parent
     die: Callable[[Path], None] = lambda path: (_ for _ in ()).throw(KeyboardInterrupt)  # noqa: E731
-    monkeypatch.setattr(usage, "remove_tree", die)
+    monkeypatch.setattr(locks, "remove_tree", die)
     opened = home.open_store()
     with pytest.raises(KeyboardInterrupt):
         opened.remove(opened.entries()[0])

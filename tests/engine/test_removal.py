@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from recipe_engine.disk import usage
+from recipe_engine.disk import locks
 from recipe_engine.disk.files import folder_lock_if_free, remove_tree
-from recipe_engine.disk.usage import discard, empty_trash, trash_in
+from recipe_engine.disk.locks import discard, empty_trash, trash_in
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_folder_goes_with_all_it_holds_and_leaves_no_trash(root: Path) -> None
 def test_a_kill_while_the_files_go_leaves_trash_that_the_next_one_removes(root: Path) -> None:
     child = os.fork()
     if not child:
-        usage.remove_tree = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        locks.remove_tree = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
         discard(root, root / "entry")
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

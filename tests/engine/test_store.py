@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.disk import entries, files, usage
+from recipe_engine.disk import entries, files, locks, store
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, SCRATCH_NAMES, EntryPaths
 from recipe_engine.disk.store import Maker, Outcome, Store
 from recipe_engine.rules.cachekey import match_tags
@@ -348,14 +348,14 @@ def test_an_entry_with_something_else_in_place_of_a_file_is_a_broken_one(root: P
     assert [bool(opened.problem(known)) for known in found] == {"_cm.json": [], "used": [False]}.get(name, [True])
     for known in found:
         opened.claim(known)
-        assert not usage.dependencies(known, ())
+        assert not store.dependencies(known, ())
         opened.put_away(known, "broken", KEY)
     assert make(root).path != entry.path
 
 
 def test_a_removed_entry_is_gone_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make(root)
-    monkeypatch.setattr(usage, "remove_tree", lambda _: None)
+    monkeypatch.setattr(locks, "remove_tree", lambda _: None)
     Store(root).remove(entry)
     assert Store(root).entries() == []
     monkeypatch.undo()

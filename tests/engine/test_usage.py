@@ -13,7 +13,8 @@ from helpers import TemporaryHome, cm_command, finish, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import gc_action, remove_action
 from recipe_engine.disk import entries
 from recipe_engine.disk.entries import EntriesInUse, EntryPaths, details_of
-from recipe_engine.disk.usage import dependencies, is_in_use, last_use_s, unused, users_of
+from recipe_engine.disk.locks import is_in_use, last_use_s, unused, users_of
+from recipe_engine.disk.store import dependencies
 from recipe_engine.rules.model import CacheEntry
 
 

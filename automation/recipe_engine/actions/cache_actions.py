@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths
 from ..disk.files import files_below, folder_lock_if_free, tree_size, utc_seconds
-from ..disk.locks import is_locked
-from ..disk.store import Store
-from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in, unused, users_of
+from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s, trash_in, unused, users_of
+from ..disk.store import Store, dependencies
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import match_tags, replacements
 from ..rules.errors import NothingFound, RequestError, StoreError

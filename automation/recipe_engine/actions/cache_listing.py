@@ -10,9 +10,9 @@ from typing import Any
 
 from ..disk.entries import EntryPaths, parse_state
 from ..disk.files import read_json, tree_size
+from ..disk.locks import is_in_use, last_use_s
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..disk.usage import is_in_use, last_use_s
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text
 from ..rules.model import CacheEntry

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..disk.entries import EntryPaths, details_of, file_problem, parse_state
 from ..disk.files import read_json, utc_seconds, utc_text
-from ..disk.store import Store
-from ..disk.usage import dependencies, is_in_use, last_use_s
+from ..disk.locks import is_in_use, last_use_s
+from ..disk.store import Store, dependencies
 from ..documents.console_text import wrapped
 from ..explaining.explanation import FORMAT
 from ..rules.cachekey import cache_key, misfit

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-files, locks, recipe_index, repos, entries, usage, store.
+files, entries, locks, recipe_index, repos, store.
 """

@@ -26,15 +26,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from ..rules.cachekey import entry_tags, misfit, preference, replacements
 from ..rules.errors import CycleError, LockTimeout, StoreError
-from ..rules.model import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
+from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, Maker, Outcome
 from ..rules.secrets import stored
 from .entries import (
     EntriesInUse,
@@ -57,6 +58,7 @@ from .files import (
     explained,
     read_index,
     read_json,
+    read_regular,
     remove_tree,
     require_writable,
     utc_text,
@@ -64,8 +66,7 @@ from .files import (
     write_rows,
     write_text,
 )
-from .locks import is_locked, lock
-from .usage import dependencies, discard, empty_trash, unused
+from .locks import discard, empty_trash, is_locked, lock, unused
 
 logger = logging.getLogger(__name__)
 
@@ -196,6 +197,21 @@ class EntryIndex:
             if entry.is_complete and entry.recipe.uid and is_plain and name not in self._recipes:
                 self._recipes[name] = entry.recipe.uid
                 self._n_unstored += 1
+
+
+_UID = r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])"
+
+
+def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
+    """The ``known`` entries that this one needs: those recorded, and those whose folder its results name."""
+    try:
+        text = read_regular(EntryPaths(entry.path).state).decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    named = re.findall(_UID, f"{text} {entry.dependent_path}")
+    details = details_of(entry) or EntryDetails()
+    found = sorted({*details.dependencies, *named} - {entry.path.name, entry.uid})
+    return tuple(uid for uid in found if uid in known)
 
 
 _open: dict[Path, Store] = {}
