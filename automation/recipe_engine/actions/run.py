@@ -28,7 +28,7 @@ from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
-from ..running.engine import Engine, Guard, followed, followers, guarding, outer_guard, running_trace
+from ..running.engine import Engine, Guard, guard_in_progress, running_trace
 from ..running.step import run_request
 from .adapter import Home, loaded, to_cm
 
@@ -68,11 +68,6 @@ def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[
 
     The journal begins with the first step that the cache does not serve, and has what runs of its recipes do, too.
     """
-    outer = followers()
-    engine.observers += outer
-    if outer:
-        yield
-        return
     started_s = time.time()
     waiting: list[tuple[float, StepEvent]] = []
     journals: list[Journal] = []
@@ -88,26 +83,27 @@ def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[
             while waiting:
                 journal.take(*waiting.pop(0))
 
-    engine.observers.append(take)
     error: BaseException | None = None
-    try:
-        with followed(take):
+    with engine.in_progress() as is_outermost:
+        if is_outermost:
+            engine.observers.append(take)
+        try:
             yield
-    except BaseException as caught:
-        error = caught
-        raise
-    finally:
-        for journal in journals:
-            journal.end(error)
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            for journal in journals:
+                journal.end(error)
 
 
 def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
-    """What ``--frozen`` or ``--locked`` hold a run to; else what the run is held to that started this one.
+    """What ``--frozen`` or ``--locked`` hold a run or a plan to; else what the run in progress is held to.
 
     Raises RequestError for a lockfile that cannot be read.
     """
     if not (i.get("frozen") or i.get("locked")):
-        return outer_guard()
+        return guard_in_progress()
     guard: Guard = loaded("provenance.guard.read_guard")(i, engine.source, engine.store)
     return guard
 
@@ -119,8 +115,7 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
         loaded("actions.plan_action.refuse_impossible")(engine, parse_request, request)
     begun: list[Recipe] = []
     engine.observers.append(lambda event: _note_recipe(begun, event))
-    with guarding(engine.guard):
-        result = engine.run_consistently(request)
+    result = engine.run_consistently(request)
     if i.get("out"):
         _show_env(begun[0], result)
     answer = to_cm(result, i)

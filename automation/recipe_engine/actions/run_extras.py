@@ -28,7 +28,7 @@ from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
 from ..running.console import has_terminal, wait_for_enter
 from ..running.context import StepContext, cm_version
 from ..running.effects import RealEffects
-from ..running.engine import Engine, followed, running_trace
+from ..running.engine import Engine, running_trace
 from ..running.shell import RUN_FILE, secret_variables, write_env_file
 
 logger = logging.getLogger(__name__)
@@ -107,8 +107,7 @@ def run_with_extras(
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:
-        with followed(extras.take):
-            answer = run(i, engine)
+        answer = run(i, engine)
     except RecipeError as error:
         extras.write_files({"return": error.code, "error": error.describe()})
         raise

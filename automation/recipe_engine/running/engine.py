@@ -35,7 +35,8 @@ MAX_ATTEMPTS = 20
 
 _running: list[str] = []
 
-_guards: list[Guard | None] = []
+_runs: list[Engine] = []
+"""The runs in progress in this process: a recipe of each one started the next."""
 
 Runner = Callable[["Engine", Request], StepResult]
 
@@ -59,37 +60,9 @@ class Guard(Protocol):
     def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None: ...
 
 
-def outer_guard() -> Guard | None:
-    """What the run is held to that started this one."""
-    return _guards[-1] if _guards else None
-
-
-@contextmanager
-def guarding(guard: Guard | None) -> Iterator[None]:
-    """Until the block ends, runs that recipes start themselves are held to the same lockfile."""
-    _guards.append(guard)
-    try:
-        yield
-    finally:
-        _guards.pop()
-
-
-_followers: list[Callable[[StepEvent], None]] = []
-
-
-def followers() -> tuple[Callable[[StepEvent], None], ...]:
-    """Who gets the events of the run that started this one, and of this one too."""
-    return tuple(_followers)
-
-
-@contextmanager
-def followed(observer: Callable[[StepEvent], None]) -> Iterator[None]:
-    """Until the block ends, runs that recipes start themselves tell ``observer`` of their steps."""
-    _followers.append(observer)
-    try:
-        yield
-    finally:
-        _followers.remove(observer)
+def guard_in_progress() -> Guard | None:
+    """What the run is held to that is in progress, or was started last of those that are."""
+    return _runs[-1].guard if _runs else None
 
 
 def refuse_endless(request: Request) -> None:
@@ -137,6 +110,21 @@ class Engine:
     def store(self) -> Entries:
         """The cache."""
         return self.effects.entries
+
+    @contextmanager
+    def in_progress(self) -> Iterator[bool]:
+        """The run of this engine is the block; whether a user started it.
+
+        One that a recipe started has the observers of the run of that recipe, and is held to the same lockfile.
+        """
+        for outer in _runs[-1:]:
+            self.guard = outer.guard
+            self.observers += outer.observers
+        _runs.append(self)
+        try:
+            yield len(_runs) == 1
+        finally:
+            _runs.pop()
 
     def run_consistently(self, request: Request) -> StepResult:
         """Runs one request; starts over with tighter bounds when a later step needs another version than was chosen.
