@@ -30,7 +30,7 @@ if "recipe_engine" not in sys.modules:
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["recipe_engine"])
 
-from recipe_engine.disk.repos import SCRIPT_AUTOMATION_UID  # noqa: E402
+from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID  # noqa: E402
 from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS  # noqa: E402
 from recipe_engine.rules.keys import (  # noqa: E402
     CHILD_KEYS,

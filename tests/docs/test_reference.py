@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 from recipe_engine.auditing.findings import CODES
-from recipe_engine.disk.repos import SCRIPT_AUTOMATION_UID
+from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.keys import RECIPE_KEYS
 from recipe_engine.rules.schema import parse_recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recipe_engine.disk.repos import TEXT_LIMIT_BYTES, recipe_texts
+from recipe_engine.disk.metadata import TEXT_LIMIT_BYTES, recipe_texts
 
 
 def test_python_files_and_shell_scripts_are_read_on_request_from_folders_below_too(tmp_path: Path) -> None:

@@ -16,21 +16,23 @@ from pathlib import Path
 
 import pytest
 from helpers import write_recipe
-from recipe_engine.disk import files, recipe_index, repos
-from recipe_engine.disk.recipe_index import (
+from recipe_engine.disk import files, metadata, repos
+from recipe_engine.disk.metadata import RecipeRow
+from recipe_engine.disk.repos import (
     COARSE_TICK_NS,
     ROOT,
     TICK_NS,
     UNTRUSTED_NS,
-    RecipeRow,
+    RecipeSource,
+    RepoInfo,
     StoredIndex,
     Times,
+    index_name,
     is_fresh,
     is_same,
     times_of,
 )
-from recipe_engine.disk.repos import RecipeSource, index_name
-from recipe_engine.rules.query import IndexEntry, RecipeIndex, RepoInfo
+from recipe_engine.rules.query import IndexEntry, RecipeIndex
 
 NOW_NS = 1_795_000_000_123_456_789
 SECOND_NS = 1_000_000_000
@@ -67,13 +69,13 @@ class Reads:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
-        read = repos._read_row
+        read = metadata.read_row
 
         def counted(folder: Path, roots: list[Path]) -> RecipeRow:
             self.names.append(folder.name)
             return read(folder, roots)
 
-        monkeypatch.setattr(repos, "_read_row", counted)
+        monkeypatch.setattr(metadata, "read_row", counted)
 
     def taken(self) -> list[str]:
         """The names of those read since the last question."""
@@ -94,7 +96,7 @@ def read_all(places: list[RepoInfo], roots: list[Path]) -> RecipeIndex:
     entries, broken = [], {}
     for place in places:
         for folder in (place.path / "script").iterdir():
-            row = repos._read_row(folder, roots)
+            row = metadata.read_row(folder, roots)
             if row.error:
                 broken[str(folder)] = row.error
             elif row.uid:
@@ -201,7 +203,7 @@ def test_a_clock_that_was_set_back_or_forward_costs_nothing(
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch, shift_s: int
 ) -> None:
     now_ns = time.time_ns
-    monkeypatch.setattr(recipe_index.time, "time_ns", lambda: now_ns() + shift_s * 1_000_000_000)
+    monkeypatch.setattr(repos.time, "time_ns", lambda: now_ns() + shift_s * 1_000_000_000)
     source(root)
     before = state_of(file_of(root))
     reads.taken()
@@ -218,8 +220,8 @@ def test_what_cannot_be_trusted_is_read_each_time_but_written_only_when_it_diffe
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a disk that keeps times to the second, for two seconds after an edit."""
-    monkeypatch.setattr(recipe_index, "is_fresh", lambda *_: True)
-    monkeypatch.setattr(recipe_index, "TICK_NS", 1)
+    monkeypatch.setattr(repos, "is_fresh", lambda *_: True)
+    monkeypatch.setattr(repos, "TICK_NS", 1)
     source(root)
     before = state_of(file_of(root))
     reads.taken()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import uid_of, write_recipe
-from recipe_engine.disk import repos
+from recipe_engine.disk import metadata, repos
 from recipe_engine.disk.repos import RecipeSource, RepoInfo, recipe_digest, recipe_stamp
 from recipe_engine.rules.errors import MetaError
 
@@ -40,7 +40,7 @@ def test_a_second_start_parses_nothing_and_writes_nothing(root: Path, monkeypatc
     recipe = first.recipe(entries[0])
     (file,) = (root.parent / "index").iterdir()
     before = file.read_bytes(), file.stat().st_mtime_ns
-    monkeypatch.setattr(repos, "read_meta", never)
+    monkeypatch.setattr(metadata, "read_meta", never)
     second = source(root)
     assert second.index.entries == entries
     assert second.recipe(second.index.entries[0]) == recipe
@@ -53,14 +53,14 @@ def test_a_start_never_leaves_the_current_folder(root: Path, monkeypatch: pytest
     source(root)
     monkeypatch.setattr(os, "chdir", never)
     monkeypatch.setattr(os, "fchdir", never)
-    monkeypatch.setattr(repos, "read_meta", never)
+    monkeypatch.setattr(metadata, "read_meta", never)
     assert [entry.alias for entry in source(root).index.entries] == ["get-a", "get-b"]
 
 
 def test_an_updated_engine_reads_all_recipes_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source(root)
     monkeypatch.setattr(repos, "_maker", lambda: "of another version")
-    monkeypatch.setattr(repos, "read_meta", never)
+    monkeypatch.setattr(metadata, "read_meta", never)
     with pytest.raises(AssertionError, match="parsed again"):
         source(root)
 
@@ -75,7 +75,7 @@ def test_every_module_that_reads_recipes_counts_as_the_engines_update(
     source(root)
     with (copied / name).open("a") as file:
         file.write("# updated")
-    monkeypatch.setattr(repos, "read_meta", never)
+    monkeypatch.setattr(metadata, "read_meta", never)
     with pytest.raises(AssertionError, match="parsed again"):
         source(root)
 
@@ -87,7 +87,7 @@ def test_two_checkouts_with_one_home_each_keep_their_index(
     first = repos.ENGINE
     monkeypatch.setattr(repos, "ENGINE", Path(shutil.copytree(first, tmp_path / "engine")))
     source(root)
-    monkeypatch.setattr(repos, "read_meta", never)
+    monkeypatch.setattr(metadata, "read_meta", never)
     source(root)
     monkeypatch.setattr(repos, "ENGINE", first)
     assert [entry.alias for entry in source(root).index.entries] == ["get-a", "get-b"]
@@ -258,4 +258,4 @@ def test_a_file_that_does_not_parse_is_named(root: Path) -> None:
     folder = root / "script" / "get-a"
     (folder / "_cm.json").write_text("{")
     with pytest.raises(MetaError, match=r"get-a/_cm\.json: not valid JSON"):
-        repos.read_meta(folder)
+        metadata.read_meta(folder)

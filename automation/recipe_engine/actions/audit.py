@@ -18,12 +18,13 @@ from typing import Any
 from ..auditing import code, metadata
 from ..auditing.findings import LEVELS, Finding
 from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
-from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..disk.metadata import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..disk.repos import RepoInfo
 from ..rules.amounts import counted
 from ..rules.env import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.inputs import FLAGS
-from ..rules.query import RecipeIndex, RepoInfo, candidates, nearest_hint
+from ..rules.query import RecipeIndex, candidates, nearest_hint
 from ..rules.schema import parse_recipe
 from ..running.process import run_process
 from .adapter import Home

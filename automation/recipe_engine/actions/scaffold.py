@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import remove_tree, write_text
-from ..disk.repos import AUTOMATION, CHECKOUT, RecipeSource
+from ..disk.repos import AUTOMATION, CHECKOUT, RecipeSource, RepoInfo
 from ..rules.errors import NotFound, RequestError
-from ..rules.query import RecipeIndex, RepoInfo, nearest, parse_query
+from ..rules.query import RecipeIndex, nearest, parse_query
 from .adapter import Home
 
 logger = logging.getLogger(__name__)

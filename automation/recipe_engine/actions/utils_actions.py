@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.repos import CHECKOUT, meta_files, read_mapping, read_meta
+from ..disk.metadata import meta_files, read_mapping, read_meta
+from ..disk.repos import CHECKOUT
 from ..rules.conditions import FALSE_WORDS
 from ..rules.env import Env, merge_state, plain_copy
 from ..rules.errors import MetaError, NothingFound, RequestError

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-files, entries, locks, recipe_index, repos, store.
+files, entries, locks, metadata, repos, store.
 """

@@ -1,170 +1,351 @@
-"""Reads recipe folders of registered repositories: their metadata, what it inherits, and their code as text.
+"""The recipes of all registered repositories; a start reads only those that changed.
 
-The metadata is in ``_cm.yaml`` and ``_cm.json``, else ``meta.yaml``. ``_base: "script::other-recipe"`` (or just
-``other-recipe``) takes over the metadata of another artifact: mappings are merged, lists appended, anything else is the
-recipe's own (cmind 4.2.0, ``process_meta_for_inheritance``). What each file says is kept in the CM home
-(recipe_index.py), so that a start costs one directory scan and not the parsing of hundreds of YAML files.
+What is known of them is in one file for each repository, in four parts, of which a start reads the first three: the
+paths and times of all metadata files, so that comparing 10,000 unchanged folders costs their ``stat`` calls and little
+else; a row for each folder of ``script/`` with what selection needs; the rows in which a tag or a name is; and the
+metadata of all recipes. Where the file cannot be written, what was read serves this process.
+
+What was written within a tick of the clock before it was read may be written again without getting another time. So it
+is read again when the tick is over; what is too fresh all the same is kept as untrusted, and counts as changed at the
+next look. A file whose time lies in the future is trusted: later writes get other times.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import time
 from binascii import crc32  # loaded with yaml, unlike zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..rules.env import merge_state
-from ..rules.errors import MetaError
+from ..rules.env import ValueRule
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
-from ..rules.model import SUCCESSOR_FILE, Recipe
-from ..rules.query import IndexEntry  # most who need it know it from here
-from ..rules.query import RepoInfo as RepoInfo
+from ..rules.model import IGNORED_FOLDERS, Recipe
+from ..rules.query import IndexEntry, RecipeIndex
 from ..rules.schema import parse_recipe
-from .recipe_index import FORMAT, RecipeRow, StoredIndex
+from .files import not_waiting, read_index, write_index
+
+if TYPE_CHECKING:
+    from .metadata import RecipeRow
+
+logger = logging.getLogger(__name__)
 
 ENGINE = Path(__file__).resolve().parents[1]
 AUTOMATION = ENGINE.parent
 CHECKOUT = AUTOMATION.parent
 
-
-CM_NAMES = ("_cm.yaml", "_cm.json")
-MAX_BASES = 10
-"""Recipes that inherit from each other, one below the other (cmind 4.2.0)."""
-MAX_META_BYTES = 1024 * 1024
-"""Size of one file with its anchors expanded; the largest of 665 community recipes has 62 kB (November 2026)."""
-
-
-class MetaFile(Frozen):
-    """What a folder's metadata says. ``files`` are all that decide about it, looked for or read."""
-
-    values: dict[str, Any]
-    name: str
-    files: tuple[Path, ...]
+FORMAT = 7
+ROOT = "."
+"""The path of ``script/`` itself: its time tells whether folders came or went."""
+TICK_NS = 20_000_000
+"""Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
+COARSE_TICK_NS = 2_000_000_000
+"""File systems without fractions of a second keep times to the second, FAT to two."""
+MANY = 1000
+"""From this many changed recipes on, a start that reads them says so."""
+UNTRUSTED_NS, GONE_NS = 0, -1
+AT_ONCE_BYTES = 1 << 20
+"""Metadata up to this size is read as a whole at its first use: most calls need several recipes."""
 
 
-def meta_files(folder: Path) -> tuple[Path, ...]:
-    """The metadata files of a folder, the later one over the earlier; none when it is not an artifact."""
-    found = tuple(path for path in (folder / name for name in CM_NAMES) if path.is_file())
-    if found:
-        return found
-    return (folder / SUCCESSOR_FILE,) if (folder / SUCCESSOR_FILE).is_file() else ()
+Times = dict[str, int]
+"""Path below ``script/`` to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
 
 
-def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaFile:
-    """The metadata of a recipe folder; the keys of ``_cm.json`` replace those of ``_cm.yaml``.
+class RepoInfo(Frozen):
+    """One registered CM repository; ``path`` is the folder that holds ``script/``.
 
-    Bases are looked for in the folder's own repository, then in those at ``roots``. Raises MetaError when a file is no
-    mapping or does not parse, or when a base is missing or inherits without end.
+    ``values`` is how its recipes' native scripts see env values, ``has_strict_inputs`` whether an input that a recipe
+    does not declare is an error: what its ``cmr.yaml`` says, or CM's rule.
     """
-    files = meta_files(folder)
-    values: dict[str, Any] = {}
-    for path in files:
-        values.update(read_mapping(path))
-    name = files[0].name if files else CM_NAMES[0]
-    wanted = values.pop("_base", None)
-    if not wanted:
-        return MetaFile(values, name, files)
-    where = f"{files[0]}: _base"
-    if depth >= MAX_BASES:
-        raise MetaError(f"{where}: more than {MAX_BASES} recipes inherit from each other")
-    own_root = folder.parent.parent
-    asked = list(_folders_of(str(wanted), [own_root, *(root for root in roots if root != own_root)]))
-    base_folder = next((place for place in asked if meta_files(place) and place != folder), None)
-    if base_folder is None:
-        raise MissingBase(
-            f"{where}: there is no '{wanted}' in the registered repositories",
-            hint="write it as AUTOMATION::ALIAS, for example script::detect-os",
-            files=(*files, *(place / other for place in asked for other in (*CM_NAMES, SUCCESSOR_FILE))),
-        )
-    base = read_meta(base_folder, roots, depth + 1)
-    inherited = {key: value for key, value in base.values.items() if key not in ("uid", "alias")}
-    return MetaFile(merge_state(inherited, values), name, (*files, *base.files))
+
+    path: Path
+    alias: str
+    uid: str
+    values: ValueRule = "cm"
+    has_strict_inputs: bool = False
 
 
-class MissingBase(MetaError):
-    """A ``_base`` that no repository has; ``files`` are those that would change that."""
+class Folder(NamedTuple):
+    """One folder of ``script/``: what it is, and the times of the files, or else its own, that tell when it changes."""
 
-    def __init__(self, message: str, *, hint: str, files: tuple[Path, ...]) -> None:
-        super().__init__(message, hint=hint)
-        self.files = files
-
-
-def _folders_of(wanted: str, roots: Sequence[Path]) -> Iterator[Path]:
-    """Where an artifact ``[automation::]name`` may be; by folder name first, then by alias or uid in its file."""
-    automation, _, name = wanted.rpartition("::")
-    kind = automation.partition(",")[0].rpartition(":")[2] or "script"
-    names = name.rpartition(":")[2].split(",")
-    for root in roots:
-        yield root / kind / names[0]
-    for root in roots:
-        for folder in sorted((root / kind).glob("*")):
-            for path in meta_files(folder):
-                meta = read_mapping(path)
-                if str(meta.get("uid", "")) in names or str(meta.get("alias", "")) in names:
-                    yield folder
+    row: RecipeRow
+    times_ns: Times
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in one YAML or JSON file; raises MetaError when it is none, does not parse or is too large."""
-    _check_size(path, path.stat().st_size)
-    text = path.read_text(encoding="utf-8")
-    value = _parse_json(text, path) if path.suffix == ".json" else _parse_yaml(text, path)
-    if not isinstance(value, dict):
-        raise MetaError(f"{path}: expected a mapping, found {type(value).__name__}")
-    _check_size(path, _expanded_bytes(value, {}))
-    return value
+class MetaPlace(NamedTuple):
+    """Where the metadata of a recipe is in the last part of the file: offset and size in bytes, and its CRC-32.
+
+    ``file_name`` is the file of the recipe that it was read from.
+    """
+
+    offset: int
+    size_bytes: int
+    checksum: int
+    file_name: str
 
 
-def _check_size(path: Path, size_bytes: int) -> None:
-    if size_bytes > MAX_META_BYTES:
-        raise MetaError(f"{path}: {size_bytes} bytes with its anchors expanded, the limit is {MAX_META_BYTES}")
+# --- what changed ---
 
 
-def _expanded_bytes(value: Any, known: dict[int, int]) -> int:
-    """About the size of a value as JSON; what several anchors share is looked at once (``known``, by identity)."""
-    if not isinstance(value, dict | list | tuple):
-        return len(value) + 3 if isinstance(value, str) else 8
-    if id(value) not in known:
-        known[id(value)] = 0  # what holds itself is found when the index is written
-        pairs = (part for pair in value.items() for part in pair) if isinstance(value, dict) else value
-        known[id(value)] = 2 + sum(_expanded_bytes(part, known) for part in pairs)
-    return known[id(value)]
+def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
+    """Whether what was read between these times may change without getting another time than ``time_ns``."""
+    tick_ns = TICK_NS if time_ns % 1_000_000_000 else COARSE_TICK_NS
+    return began_ns - tick_ns < time_ns < ended_ns + tick_ns
 
 
-def _parse_yaml(text: str, path: Path) -> Any:
-    import yaml  # here, because a start that finds its index fresh never needs it
+def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
+    """The times of ``files`` (absolute), which were read, or looked for, after ``began_ns`` (``time.time_ns()``).
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Counts what merge keys (``<<``) copy, which happens before there is a value to measure."""
+    Without files the folder ``name`` itself is watched.
+    """
+    times_ns: Times = {}
+    for path in [os.path.relpath(file, root) for file in files] or [name]:
+        try:
+            times_ns[path] = os.stat(f"{root}/{path}").st_ctime_ns
+        except OSError:
+            times_ns[path] = GONE_NS
+    ended_ns = time.time_ns()
+    is_any_fresh = any(is_fresh(time_ns, began_ns, ended_ns) for time_ns in times_ns.values())
+    return dict.fromkeys(times_ns, UNTRUSTED_NS) if is_any_fresh else times_ns
 
-        def flatten_mapping(self, node: Any) -> None:
-            for key, value in node.value:
-                if key.tag == "tag:yaml.org,2002:merge":
-                    merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                    for part in merged:
-                        if isinstance(part, yaml.MappingNode):
-                            self.flatten_mapping(part)
-                    _check_size(path, 8 * sum(len(part.value) for part in merged))
-            super().flatten_mapping(node)
 
+def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
+    """Whether every path below ``root`` still has its time."""
     try:
-        return yaml.load(text, Loader=Loader)
-    except yaml.YAMLError as error:
-        raise MetaError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
-
-
-def _parse_json(text: str, path: Path) -> Any:
+        folder = os.open(root, os.O_RDONLY)
+    except OSError:
+        return False
+    stat, is_there = os.stat, os.access
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise MetaError(f"{path}: not valid JSON: {error}") from None
+        for path, time_ns in times_ns:
+            if time_ns < 0:  # asking whether something is there takes half the time of a stat
+                if is_there(path, os.F_OK, dir_fd=folder):
+                    return False
+            elif stat(path, dir_fd=folder).st_ctime_ns != time_ns:
+                return False
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
-SCRIPT_AUTOMATION_UID = "5b4e0237da074764"
+# --- one repository ---
+
+
+class RepoIndex:
+    """The index of one repository, brought up to date."""
+
+    def __init__(self, repo: RepoInfo, file: Path, reader: Callable[[Path], RecipeRow], maker: str) -> None:
+        self.repo = repo
+        self._rows = self._words = b""
+        self._root = os.path.join(repo.path, "script")
+        self._file = file
+        self._reader = reader
+        self._maker = [maker, self._root]
+        self._metas_at = 0
+        self._metas: bytes | None = None
+        known = self._load()
+        if not known[0] or not is_same(self._root, zip(*known, strict=True)):
+            self._update(zip(*known, strict=True))
+
+    def _load(self) -> tuple[list[str], list[int]]:
+        """Takes over what the file holds; all paths, and their times, none when it is of no use."""
+        text, self._metas_at = read_index(self._file)
+        head, rows, words = text.split(b"\0") if text else (b'{"maker": ""}', b"", b"")
+        facts = json.loads(head)
+        if facts["maker"] != self._maker:
+            return [], []
+        self._rows, self._words = rows, words
+        return facts["paths"].split("//"), facts["times_ns"]
+
+    def _update(self, rest: Iterator[tuple[str, int]]) -> None:
+        """Reads the folders that changed, and writes what was found when it differs from what the file holds."""
+        self._metas = self._read_metas(0, -1)
+        whole_before = dict(islice(rest, 1))
+        before = dict(self._folders(rest))
+        whole, names = self._listed()
+        folders = self._read_changes(names, before)
+        if folders == before and whole == whole_before:
+            return
+        rows = [folder.row for folder in folders.values()]
+        metas = [row.meta.encode() for row in rows]
+        places = [
+            MetaPlace(at, len(meta), crc32(meta), row.file_name)
+            for at, meta, row in zip(_offsets(metas), metas, rows, strict=False)
+        ]
+        texts = [_row_text(*item, place) for item, place in zip(folders.items(), places, strict=True)]
+        self._rows, self._words, self._metas = b"".join(texts), _words_text(rows, _offsets(texts)), b"".join(metas)
+        times_ns = [*whole.items(), *(pair for folder in folders.values() for pair in folder.times_ns.items())]
+        paths, times = zip(*times_ns, strict=True)
+        head = {"maker": self._maker, "paths": "//".join(paths), "times_ns": times}
+        text = b"\0".join([json.dumps(head).encode(), self._rows, self._words])
+        metas_at = write_index(self._file, text, self._metas)
+        if metas_at:
+            self._metas_at, self._metas = metas_at, None
+
+    def _folders(self, times_ns: Iterator[tuple[str, int]]) -> Iterator[tuple[str, Folder]]:
+        """The folders that the file holds, with their names; ``times_ns`` are those of all, in the same order."""
+        from .metadata import RecipeRow  # here, because most starts find no change
+
+        for text in self._rows.splitlines():
+            error, name, n_paths, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
+            meta = self.meta(MetaPlace(*place))
+            row = RecipeRow((), error, alias, uid, tuple(tags), tuple(variations), sort, is_cached, meta, place[-1])
+            own = dict(islice(times_ns, n_paths))
+            yield name, Folder(row, own if meta or not uid else dict.fromkeys(own, UNTRUSTED_NS))
+
+    def _listed(self) -> tuple[Times, list[str]]:
+        """The time of ``script/`` and the names in it; listed again after a tick when something just came or went."""
+        for is_last in (False, True):
+            whole = times_of(self._root, ROOT, (), time.time_ns())
+            try:
+                names = sorted(os.listdir(self._root))
+            except (FileNotFoundError, NotADirectoryError, PermissionError):  # a failing disk is not an empty folder
+                names = []
+            if is_last or whole[ROOT] != UNTRUSTED_NS:
+                break
+            time.sleep(TICK_NS / 1e9)
+        return whole, names
+
+    def _read_changes(self, names: Sequence[str], before: Mapping[str, Folder]) -> dict[str, Folder]:
+        """Every folder as it is now; what is fresh is read again after a tick."""
+        from .metadata import RecipeRow
+
+        folders = {name: before.get(name) or Folder(RecipeRow(), {name: UNTRUSTED_NS}) for name in names}
+        changed = [name for name, folder in folders.items() if not is_same(self._root, folder.times_ns.items())]
+        if len(changed) >= MANY:
+            logger.info("reading %d recipes of %s ...", len(changed), self._root)
+        for is_second in (False, True):
+            if is_second and changed:
+                time.sleep(TICK_NS / 1e9)
+            for name in changed:
+                began_ns = time.time_ns()
+                row = self._reader(Path(self._root, name))
+                times_ns = times_of(self._root, name, row.files, began_ns)
+                if not row.is_certain:
+                    times_ns = dict.fromkeys(times_ns, UNTRUSTED_NS)
+                error = row.error.encode("utf-8", "backslashreplace").decode()
+                folders[name] = Folder(row._replace(files=(), error=error, is_certain=True), times_ns)
+            changed = [name for name in changed if UNTRUSTED_NS in folders[name].times_ns.values()]
+        return folders
+
+    def rows_with(self, words: Iterable[bytes]) -> Iterator[bytes]:
+        """The rows of all recipes that have the rarest of these tags or names; without words, all rows.
+
+        A word is as the file has it, with what stands before and behind it (``_needle``).
+        """
+        found = []
+        for needle in words:
+            start = self._words.find(needle)
+            found.append(self._words[start + len(needle) : self._words.find(b"\n", start + 1)] if start >= 0 else b"")
+        if not found:
+            yield from self._rows.splitlines()
+        for start in map(int, min(found, key=len, default=b"").split()):
+            yield self._rows[start : self._rows.find(b"\n", start)]
+
+    def meta(self, place: MetaPlace) -> str:
+        """The metadata of a recipe as JSON; empty when another process has just replaced the file."""
+        if self._metas is None:
+            content = self._read_metas(place.offset, place.size_bytes)
+        else:
+            content = self._metas[place.offset : place.offset + place.size_bytes]
+        return content.decode("ascii") if crc32(content) == place.checksum else ""
+
+    def _read_metas(self, offset: int, size_bytes: int) -> bytes:
+        """A part of the metadata, or all from ``offset`` on for -1; what is small is read as a whole and kept."""
+        try:
+            with open(self._file, "rb", opener=not_waiting) as file:
+                if os.fstat(file.fileno()).st_size - self._metas_at <= AT_ONCE_BYTES:
+                    file.seek(self._metas_at)
+                    self._metas = file.read()
+                    return self._metas[offset : offset + size_bytes if size_bytes >= 0 else None]
+                file.seek(self._metas_at + offset)
+                return file.read(size_bytes)
+        except OSError:
+            return b""
+
+
+def _offsets(texts: Iterable[bytes]) -> Iterator[int]:
+    """Where each text begins when they are joined, and where the last one ends."""
+    return accumulate(map(len, texts), initial=0)
+
+
+def _row_text(name: str, folder: Folder, place: MetaPlace) -> bytes:
+    row = folder.row
+    fields = (row.alias, row.uid, row.tags, row.variations, row.sort, row.is_cached)
+    return json.dumps([row.error, name, len(folder.times_ns), fields, place]).encode() + b"\n"
+
+
+def _words_text(rows: Iterable[RecipeRow], offsets: Iterable[int]) -> bytes:
+    """A line for each tag and name, with the offsets of the rows that have it; a newline before and after each."""
+    found: dict[str, list[str]] = {}
+    for row, offset in zip(rows, offsets, strict=False):
+        for word in {row.alias, row.uid, *row.tags} if row.uid else ():
+            found.setdefault(word, []).append(str(offset))
+    return b"".join(_needle(word) + " ".join(starts).encode() for word, starts in found.items()) + b"\n"
+
+
+def _needle(word: str) -> bytes:
+    """How the line of a tag or name begins, with the end of the line before."""
+    return f"\n{json.dumps(word)} ".encode()
+
+
+# --- all repositories ---
+
+
+class StoredIndex(RecipeIndex):
+    """The index of the registered repositories on top of the files, as they were at the start."""
+
+    def __init__(self, repos: Iterable[RepoInfo], file: Path, reader: Callable[[Path], RecipeRow], maker: str) -> None:
+        """Brings the files up to date; their names begin with that of ``file``.
+
+        ``maker`` identifies the code that made the rows: rows of another one are read again.
+        """
+        self._repos = {
+            path: RepoIndex(repo, file.with_name(f"{file.name}-{crc32(path):08x}.txt"), reader, maker)
+            for path, repo in {os.fsencode(repo.path): repo for repo in repos}.items()
+        }
+        self._places: dict[Path, MetaPlace] = {}
+
+    def holding(self, words: Iterable[str]) -> Iterator[IndexEntry]:
+        """At least the recipes that have each of ``words`` as a tag or a name; only their rows are parsed."""
+        needles = [_needle(word) for word in words]
+        for index in self._repos.values():
+            for text in index.rows_with(needles):
+                _, name, _, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
+                if uid:
+                    path = index.repo.path / "script" / name
+                    self._places[path] = MetaPlace(*place)
+                    repo, kinds = index.repo, (frozenset(tags), frozenset(variations))
+                    yield IndexEntry(alias, uid, path, repo.path, repo.alias, *kinds, sort, is_cached)
+
+    @cached_property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """All recipes; parses every row."""
+        return super().entries
+
+    @cached_property
+    def broken(self) -> Mapping[str, str]:
+        """The folders that could not be read, with the reason."""
+        found = [(index.repo.path, text) for index in self._repos.values() for text in index.rows_with(())]
+        rows = [(path / "script", json.loads(text)) for path, text in found if not text.startswith(b'["",')]
+        return {str(folder / name): error for folder, (error, name, *_) in rows}
+
+    def meta(self, entry: IndexEntry) -> tuple[str, str]:
+        """The metadata of a recipe as JSON, empty when the index was replaced since, and the name of its file."""
+        place = self._places.get(entry.path)
+        return (self._repos[os.fsencode(entry.repo_path)].meta(place), place.file_name) if place else ("", "")
+
+
+# --- their recipes ---
 
 
 class RecipeSource:
@@ -175,9 +356,12 @@ class RecipeSource:
         self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
         self._digests: dict[str, str] = {}
-        self.index = StoredIndex(
-            repos, index_folder / index_name(), lambda folder: _read_row(folder, self._roots), _maker()
-        )
+        self.index = StoredIndex(repos, index_folder / index_name(), self._read, _maker())
+
+    def _read(self, folder: Path) -> RecipeRow:
+        from .metadata import read_row
+
+        return read_row(folder, self._roots)
 
     def recipe(self, entry: IndexEntry) -> Recipe:
         """The parsed recipe behind an index entry; the same object each time.
@@ -190,6 +374,8 @@ class RecipeSource:
             if text:
                 meta = json.loads(text)
             else:
+                from .metadata import as_json, read_meta
+
                 found = read_meta(entry.path, self._roots)
                 meta, name = as_json(found.values), found.name
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
@@ -235,58 +421,6 @@ def _maker() -> str:
     return f"{crc32(repr(sorted(rows)).encode()):08x}"
 
 
-def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
-    """What a folder of ``script/`` is; never raises because of the content of its files."""
-    if not meta_files(folder):
-        return RecipeRow()
-    files = own = tuple(str(folder / name) for name in CM_NAMES)
-    if not any(os.path.exists(file) for file in own):
-        files = own = (*own, str(folder / SUCCESSOR_FILE))
-    try:
-        found = read_meta(folder, roots)
-        files = tuple(dict.fromkeys((*own, *(str(path) for path in found.files))))
-        meta = as_json(found.values)
-        if str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) != SCRIPT_AUTOMATION_UID:
-            return RecipeRow(files)
-        recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
-    except MissingBase as error:
-        return RecipeRow(tuple(dict.fromkeys((*own, *(str(path) for path in error.files)))), error=str(error))
-    except OSError as error:
-        return RecipeRow(files, error=str(error), is_certain=False)
-    except (MetaError, ValueError) as error:
-        return RecipeRow(files, error=str(error))
-    except RecursionError:
-        return RecipeRow(files, error=f"{files[0]}: blocks too deep inside each other, or inside themselves")
-    sort = meta.get("sort", 0)
-    return RecipeRow(
-        files=files,
-        uid=recipe.id.uid,
-        alias=recipe.id.alias,
-        tags=recipe.tags,
-        variations=tuple(recipe.variations),
-        sort=sort if isinstance(sort, int) else 0,
-        is_cached=recipe.is_cached,
-        meta=json.dumps(meta),
-        file_name=found.name,
-    )
-
-
-def as_json(value: Any) -> Any:
-    """A value of YAML as JSON holds it: dates, as keys too, become their text, and a number as a key becomes one."""
-    if isinstance(value, dict):
-        return {_as_key(key): as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [as_json(item) for item in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def _as_key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, int | float) else str(key)
-
-
-IGNORED_IN_DIGEST = ("__pycache__", "tests", "docs", "dockerfiles")
-
-
 def recipe_digest(folder: Path) -> str:
     """The SHA-256 over names and contents of a recipe's files, documentation and compiled files left out."""
     import hashlib  # here, because an entry made by the recipe as it is now never needs it
@@ -319,34 +453,7 @@ def _digest_files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as items:
         for item in items:
             if item.is_dir(follow_symlinks=False):
-                if item.name not in IGNORED_IN_DIGEST and not item.name.startswith("."):
+                if item.name not in IGNORED_FOLDERS and not item.name.startswith("."):
                     yield from _digest_files(item.path)
             elif item.is_file() and not item.name.endswith((".md", ".pyc")) and not item.name.startswith("tmp-"):
                 yield item.path
-
-
-CODE = (".py", ".sh")
-TEXT_LIMIT_BYTES = 1 << 20
-"""Larger files are data, whatever they are called."""
-
-
-def recipe_texts(folder: Path, endings: tuple[str, ...] = CODE, *, is_deep: bool = False) -> dict[str, str]:
-    """The text of each file with one of these endings in a recipe's folder (and below it), by its path there.
-
-    Line ends stay as they are; bytes that are not UTF-8 are replaced.
-    """
-    texts: dict[str, str] = {}
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in IGNORED_IN_DIGEST and not name.startswith("."))
-        for path in (Path(place, name) for name in sorted(names) if name.endswith(endings)):
-            if path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES:
-                texts[path.relative_to(folder).as_posix()] = file_text(path)
-        if not is_deep:
-            break
-    return texts
-
-
-def file_text(path: Path) -> str:
-    """The text of a file with its own line ends; a byte order mark stays where bash would see it."""
-    encoding = "utf-8-sig" if path.suffix == ".py" else "utf-8"  # Python skips a byte order mark, bash does not
-    return path.read_bytes().decode(encoding, "replace")  # not read_text: it would hide Windows line ends

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from ..disk.repos import recipe_texts
+from ..disk.metadata import recipe_texts
 from ..rules.conditions import has_symbol, is_glob, overlap, sources, symbol, with_unknown
 from ..rules.deps import kept_env
 from ..rules.env import (

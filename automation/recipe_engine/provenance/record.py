@@ -38,7 +38,8 @@ from typing import Any, NamedTuple
 from ..actions.adapter import Home
 from ..actions.run import new_engine, parse_query_input, parse_request
 from ..disk.files import sha256_of, write_text
-from ..disk.repos import RecipeSource, as_json, recipe_files
+from ..disk.metadata import as_json
+from ..disk.repos import RecipeSource, recipe_files
 from ..rules.env import with_texts
 from ..rules.errors import NothingFound, RequestError
 from ..rules.model import Recipe

@@ -170,6 +170,9 @@ PHASES: tuple[Phase, ...] = ("deps", "prehook_deps", "posthook_deps", "post_deps
 SUCCESSOR_FILE = "meta.yaml"
 """The metadata file of recipes for CM's successor (mlcommons/mlperf-automations, 2025)."""
 
+IGNORED_FOLDERS = ("__pycache__", "tests", "docs", "dockerfiles")
+"""What in the folder of a recipe changes nothing about it."""
+
 SUCCESSOR_TAG = "format-mlc"
 """Marks cache entries that such recipes made."""
 

@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from .env import ValueRule
 from .errors import NotFound, RequestError, VariationNotFound
 from .frozen import Frozen
 
@@ -209,20 +208,6 @@ def intersection(first: VersionRange, second: VersionRange) -> VersionRange | No
 
 
 # --- recipes ---
-
-
-class RepoInfo(Frozen):
-    """One registered CM repository; ``path`` is the folder that holds ``script/``.
-
-    ``values`` is how its recipes' native scripts see env values, ``has_strict_inputs`` whether an input that a recipe
-    does not declare is an error: what its ``cmr.yaml`` says, or CM's rule.
-    """
-
-    path: Path
-    alias: str
-    uid: str
-    values: ValueRule = "cm"
-    has_strict_inputs: bool = False
 
 
 class IndexEntry(Frozen):

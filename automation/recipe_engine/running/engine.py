@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..disk.entries import keeps_identity
 from ..disk.files import explained
-from ..disk.repos import RecipeSource, recipe_texts
+from ..disk.repos import RecipeSource
 from ..rules.cachekey import Backtrack, Requirement, Requirements, VersionConflict, misfit, with_derived_tags
 from ..rules.conditions import Verdict
 from ..rules.configure import configure
@@ -78,6 +78,8 @@ def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reporte
     """
 
     def hooks() -> str:
+        from ..disk.metadata import recipe_texts  # here, because few inputs are unknown
+
         return "\n".join(recipe_texts(recipe.path, (".py",)).values())
 
     for line in warnings_of_inputs(recipe, request, lambda: source.dependency_names, hooks):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..disk.repos import CODE, recipe_texts
+from ..disk.metadata import CODE, recipe_texts
 from ..rules.advice import advice, missing_program, tags_for_program
 from ..rules.errors import RecipeError, ScriptFailed
 from ..rules.inputs import declared_inputs
