@@ -497,6 +497,17 @@ def is_unchanged(root: Path, times_ns: Times) -> bool:
     return is_same(str(root), times_ns.items())
 
 
+def test_a_repository_without_recipes_is_listed_once_until_it_has_some(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    root.mkdir()
+    assert aliases(root) == []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delattr(repos.RepoIndex, "_update")
+        assert aliases(root) == []
+    write_recipe(root, "get-a")
+    assert aliases(root) == ["get-a"]
+
+
 def test_folders_that_nobody_touched_are_unchanged(folders: Path) -> None:
     assert is_unchanged(folders, known(folders))
 

@@ -120,6 +120,8 @@ def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
     """Whether every path below ``root`` still has its time."""
     try:
         folder = os.open(root, os.O_RDONLY)
+    except FileNotFoundError:
+        return all(time_ns == GONE_NS for _, time_ns in times_ns)
     except OSError:
         return False
     stat, is_there = os.stat, os.access
