@@ -16,8 +16,8 @@ from ..explaining.explanation import FORMAT
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError
 from ..rules.model import CacheEntry, EntryDetails, Recipe
-from ..rules.query import candidates
-from ..rules.rerun import VERSION_FLAGS, command_line
+from ..rules.query import BOUND_KEYS, candidates
+from ..rules.rerun import command_line
 from ..rules.secrets import without_secrets
 from ..running.engine import Engine
 from .adapter import Home
@@ -154,7 +154,7 @@ def _command(
     inputs: dict[str, Any] = dict(without_secrets(record.inputs)) if record else {}
     if record and record.extra_tags:
         inputs["extra_cache_tags"] = ",".join(record.extra_tags)
-    inputs.update({name: str(asked[name]) for name in VERSION_FLAGS if asked.get(name)})
+    inputs.update({name: str(asked[name]) for name in BOUND_KEYS if asked.get(name)})
     queries = [str(asked.get("tags") or ""), ",".join([*recipe.tags, *("_" + name for name in explicit)])]
     answers = [
         ({"tags": tags, **inputs}, *_reached(engine, entry, recipe, {"tags": tags, **inputs})) for tags in queries

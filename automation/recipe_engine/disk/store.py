@@ -356,7 +356,7 @@ class Store:
 
         Until then its name follows from the lock, so the next attempt clears what a killed one left of it.
         """
-        staging = self._lock_path(entry.record.fingerprint if entry.record else entry.uid).with_suffix(".new")
+        staging = self._lock_of(entry).with_suffix(".new")
         remove_tree(staging)
         staging.mkdir(parents=True)
         write_rows(EntryPaths(staging).meta, meta_row(entry))

@@ -14,19 +14,14 @@ from .conditions import has_symbol
 from .env import ENGINE_KEYS, INPUT_TO_ENV, key_matcher, successor_twins
 from .errors import RecipeError
 from .model import Recipe, Request
+from .query import BOUND_KEYS
 from .secrets import hidden_text, holds_secret
 
-VERSION_FLAGS = {
-    "version": "exact",
-    "version_min": "minimum",
-    "version_max": "maximum",
-    "version_max_usable": "maximum_usable",
-}
 PLUMBING = frozenset(
     [
         *("action", "ad", "add_deps", "add_deps_recursive", "adr", "artifact", "artifacts", "automation"),
         *("cmd", "common", "out", "parsed_artifact", "parsed_artifacts", "parsed_automation", "tags", "unparsed_cmd"),
-        *VERSION_FLAGS,
+        *BOUND_KEYS,
     ]
 )
 """Input keys that are not words of the line, or that the line takes from the request itself."""
@@ -79,7 +74,7 @@ def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
     """The line that a user gave, from the input keys that cmind made of it."""
     automation = str(inputs.get("automation") or "script").partition(",")[0]
     words = (str(inputs.get("artifact") or ""), *(inputs.get("artifacts") or ()))
-    names = [name for name in inputs if name not in PLUMBING or name in ("tags", *VERSION_FLAGS, "ad", "adr")]
+    names = [name for name in inputs if name not in PLUMBING or name in ("tags", *BOUND_KEYS, "ad", "adr")]
     names = sorted(names, key=lambda name: (name != "tags", name))
     names += [name for name in ("add_deps", "add_deps_recursive") if inputs.get(name)]
     flags = flat({name: inputs[name] for name in names})
@@ -108,8 +103,7 @@ def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> Comman
         flags["tags"] = request.query.text
     else:
         words.append(recipe.id.alias)
-    versions = {name: getattr(request.version, field) for name, field in VERSION_FLAGS.items()}
-    flags.update({name: value for name, value in versions.items() if value})
+    flags.update({name: value for name, value in zip(BOUND_KEYS, request.version.bounds, strict=True) if value})
     inputs = {name: value for name, value in request.inputs.items() if name not in PLUMBING and name != "env"}
     flags.update({name: value for name, value in inputs.items() if value is not None})
     if request.options.quiet:

@@ -182,14 +182,17 @@ class Engine:
             observer(event)
 
     @contextmanager
-    def reporting(self, recipe: Recipe, request: Request) -> Iterator[StepReport]:
-        """The observers learn how the step of the block goes; an error gets its chain of recipes, facts and hints."""
+    def tracing(self, recipe: Recipe, request: Request) -> Iterator[tuple[str, ...]]:
+        """The labels of the recipes down to the step of the block; an error in it gets them, facts and hints.
+
+        The observers learn how the step failed; that it started and what it gave is reported by itself.
+        """
         label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
         trace = (*request.trace, label)
         _running.append(label)
         try:
             with explained():
-                yield StepReport(self, trace)
+                yield trace
         except RecipeError as error:
             if not error.trace:
                 from .failure import complete  # here, because only failures need it
@@ -262,27 +265,6 @@ class Engine:
     def _help_words(self, entry: IndexEntry) -> set[str]:
         """The recipe's own ``tags_help``: a query with all these words means it and no other."""
         return set(str(self.source.recipe(entry).meta.get("tags_help") or "").replace(",", " ").split())
-
-
-class StepReport:
-    """Tells the observers of one step that it started and that it is done."""
-
-    def __init__(self, engine: Engine, trace: tuple[str, ...]) -> None:
-        self._engine = engine
-        self._trace = trace
-        self._configured: Configured | None = None
-        self._started_s = time.perf_counter()
-
-    def start(self, configured: Configured) -> None:
-        """The step is configured."""
-        self._configured = configured
-        self._engine.emit(StepEvent("start", self._trace, configured))
-
-    def done(self, result: StepResult) -> StepResult:
-        """The result with the time it took."""
-        result = result._replace(duration_s=time.perf_counter() - self._started_s)
-        self._engine.emit(StepEvent("done", self._trace, self._configured, result))
-        return result
 
 
 class _Field:

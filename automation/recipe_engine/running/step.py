@@ -33,10 +33,14 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     recipe = engine.source.recipe(engine.choose(request).entry)
     if request.asked_by is None:
         check_inputs(recipe, request, engine.source, engine.reported)
-    with engine.reporting(recipe, request) as report:
+    with engine.tracing(recipe, request) as trace:
+        started_s = time.perf_counter()
         configured = engine.configure(recipe, with_own_places(recipe, request, engine.top_folder))
-        report.start(configured)
-        return report.done(_run_configured(engine, configured))
+        engine.emit(StepEvent("start", trace, configured))
+        result = _run_configured(engine, configured)
+        result = result._replace(duration_s=time.perf_counter() - started_s)
+        engine.emit(StepEvent("done", trace, configured, result))
+        return result
 
 
 def _run_configured(engine: Engine, asked: Configured) -> StepResult:
