@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.audit import RULES, audit_action
@@ -317,6 +317,7 @@ BLOCKS = st.dictionaries(st.sampled_from([*BLOCK_KEYS, *MORE_KEYS]), VALUES, max
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(meta=BLOCKS, inner=BLOCKS)
+@example(meta={}, inner={"update_meta_if_env": [None]})
 def test_whatever_the_metadata_is_the_audit_ends(
     home: TemporaryHome, meta: dict[str, Any], inner: dict[str, Any]
 ) -> None:

@@ -118,7 +118,7 @@ def blocks_of(recipe: Recipe) -> tuple[list[Block], list[RecipeError]]:
             errors.append(error)
     for block in tuple(blocks):
         for number, inner in enumerate(block.layer.conditional):
-            source = block.source[CONDITIONAL][number]
+            source = block.source[CONDITIONAL][number] or {}
             blocks.append(Block(f"{block.where}{CONDITIONAL}[{number}].", inner.layer, source, CONDITIONAL))
     return blocks, errors
 
