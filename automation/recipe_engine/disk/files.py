@@ -394,18 +394,12 @@ def working_folder(path: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def remove_file(path: Path) -> None:
-    """Removes a file; folders and what is not there are left alone, as CM does with names that it cleans."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-
-
 def remove_below(folder: Path, names: Iterable[str]) -> None:
-    """Removes files of a folder; a name that leads out of it is left alone."""
-    for path in map(Path, names):
-        if not path.is_absolute() and ".." not in path.parts:
-            remove_file(folder / path)
+    """Removes files of a folder; as in CM a name of a folder, of nothing, or that leads out of it is left alone."""
+    for path in (folder / name for name in names if not os.path.isabs(name) and ".." not in Path(name).parts):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
 
 
 def remove_tree(path: Path) -> None:

@@ -18,7 +18,7 @@ from ..rules.conditions import Verdict
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
 from ..rules.env import DEPENDENT_PATH_KEYS
-from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
+from ..rules.errors import Interrupted, RecipeError, VariationError
 from ..rules.inputs import warnings_of_inputs
 from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
 from ..rules.query import Choice, ChoiceRule, IndexEntry, Refusal, VersionRange, candidates, nearest_to_asker
@@ -28,8 +28,6 @@ from .effects import VALIDATE_SCRIPT, Effects, Entries
 logger = logging.getLogger(__name__)
 
 
-MAX_DEPTH = 100
-"""Recipes below each other; the deepest chains of the CM community have about ten."""
 MAX_ATTEMPTS = 20
 """Each new attempt narrows the version of one artifact (cachekey.py); nothing sensible narrows that often."""
 
@@ -61,14 +59,8 @@ class Guard(Protocol):
 
 
 def guard_in_progress() -> Guard | None:
-    """What the run is held to that is in progress, or was started last of those that are."""
+    """What the innermost run in progress is held to."""
     return _runs[-1].guard if _runs else None
-
-
-def refuse_endless(request: Request) -> None:
-    """Raises CycleError when recipes below each other need each other without end."""
-    if len(request.trace) >= MAX_DEPTH:
-        raise CycleError.endless(request.trace)
 
 
 def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reported: set[str]) -> None:

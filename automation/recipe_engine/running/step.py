@@ -17,10 +17,13 @@ from ..rules.cachekey import cache_key, tags_from_env, with_derived_tags
 from ..rules.configure import in_container
 from ..rules.deps import replacement_request, should_run
 from ..rules.env import PREFIX, merge_state
-from ..rules.errors import CacheMiss, RecipeError
+from ..rules.errors import CacheMiss, CycleError, RecipeError
 from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
 from .context import StepContext, with_own_places
-from .engine import Engine, check_inputs, dependent_path, may_matter, refuse_endless, usable_entry
+from .engine import Engine, check_inputs, dependent_path, may_matter, usable_entry
+
+MAX_DEPTH = 100
+"""Recipes below each other; the deepest chains of the CM community have about ten."""
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
@@ -29,7 +32,8 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     Raises RecipeError; its ``trace`` then names the chain of recipes down to the one that failed. An input that the
     recipe of a call does not read is refused before anything runs; those of dependencies are their author's business.
     """
-    refuse_endless(request)
+    if len(request.trace) >= MAX_DEPTH:
+        raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(engine.choose(request).entry)
     if request.asked_by is None:
         check_inputs(recipe, request, engine.source, engine.reported)
