@@ -20,6 +20,8 @@ AUDIT = (
 )
 COUNTS = r"(?<=num_perf_log_entries = )\d+|(?<=num_perf_log_qsl_idx_match = )\d+"
 
+FIRST_ROW = r"(?<=\A\[\n).*\n"
+
 
 def detail(folder: str) -> str:
     """The detail log of the submitted run."""
@@ -148,6 +150,9 @@ def of_responses() -> Iterator[Forgery]:
             accuracy(DETAIL)(folder))),
         ("responses beside a run that logs none", OURS, "RUN-025", (), lambda folder: put(
             f"{performance(folder)}/{JSON_LOG}", '[\n{ "seq_id" : 1, "qsl_idx" : 2, "data" : "00" }\n]\n')),
+        ("a response taken out of a cut log", OURS, "ACC-029", (), lambda folder: edit(log(folder), FIRST_ROW, "")),
+        ("a response taken out of TEST01's cut log", ("closed",), "TEST-026", (), in_tests(
+            file_of(lambda name: edit(name, FIRST_ROW, ""), test01), "TEST01")),
         ("one hash for all logs", ("open", "yolo-99"), "IDENT-010", (), lambda folder: edit(
             score(folder), r"^hash=.*$", f"hash={'a' * 64}")),
         ("the accuracy run's hash for TEST01", ("closed", "whisper"), "IDENT-010", (), lambda folder: both(

@@ -28,20 +28,20 @@ from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
 from mlperf_results.seeds import SEEDS
 from mlperf_results.tree import ScenarioPlace, SubmissionTree
+from mlperf_results.truncation import GAP, PART_BYTES
 from mlperf_results.verification import RunScore, compare_scores
 from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 ROUND = "v6.1"
 MODELS = load_round(ROUND).models
 KINDS = ("requested", "effective")
-GAP = b"\n\n...\n\n"
-SHOWN = 20
+SHOWN = 80
+"""So many rows, at each end of a log, are more than the 4,096 bytes that are left of it."""
 _LOG_SEED = "effective_accuracy_log_rng_seed"
 
 _LINE = re.compile(rb'^(:::MLLOG \{"key": "(\w[\w.]*)", "value": )(.*)(, "time_ms".*\n)', re.M)
 _LABELS = {
     **rules_summary._PARAMETERS,
-    "accuracy_sample_count": "effective_accuracy_sample_count",
     "target_latency (ns)": "effective_target_latency_ns",
     "ttft_latency (ns)": "requested_server_ttft_latency",
     "tpot_latency (ns)": "requested_server_tpot_latency",
@@ -213,13 +213,14 @@ def score_lines(table: ModelTable, scenario: str) -> str:
 
 def answers(numbers: Sequence[int], samples: Sequence[int], first: int = 0) -> bytes:
     """An accuracy log with known answers to numbered samples, from the one at `first` on: whole where it is short, else
-    its beginning and end. samples: those that are issued, again and again."""
+    its first and last 4,096 bytes. samples: those that are issued, again and again."""
     count, is_whole = len(numbers), len(numbers) <= 2 * SHOWN
     shown = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
     rows = [_row(numbers[(one + first) % count], samples) for one in shown]
     if is_whole:
         return b"[\n" + b",\n".join(rows) + b"\n]\n"
-    return b"[\n" + b",\n".join(rows[:SHOWN]) + b"," + GAP + b",\n".join(rows[SHOWN:]) + b"\n]\n"
+    begin, end = b"[\n" + b",\n".join(rows[:SHOWN]), b",\n".join(rows[SHOWN:]) + b"\n]\n"
+    return begin[:PART_BYTES] + GAP + end[-PART_BYTES:]
 
 
 def _row(number: int, samples: Sequence[int]) -> bytes:

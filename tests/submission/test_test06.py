@@ -101,7 +101,7 @@ def with_numbers_of_gptj(log: Path) -> None:
     text = summary.read_text(encoding="utf-8")
     for name in ("qsl", "sample_index", "schedule"):
         text = text.replace(str(getattr(SEEDS["v6.1"], name)), str(getattr(SEEDS[ROUND], name)))
-    text = re.sub(r"^(performance_sample_count : )\d+", rf"\g<1>{SAMPLES}", text, flags=re.MULTILINE)
+    text = re.sub(r"^((?:performance|accuracy)_sample_count : )\d+", rf"\g<1>{SAMPLES}", text, flags=re.MULTILINE)
     text = re.sub(r"^(accuracy_log_sampling_target : )4096", r"\g<1>100", text, flags=re.MULTILINE)
     summary.write_text(text, encoding="utf-8")
 

