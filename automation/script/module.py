@@ -60,11 +60,11 @@ class CAutomation(Automation):
 
     def runs(self, i):
         """List past runs, or show the steps of one: cm runs script [id] [--last=N]."""
-        return answer(self.cmind, i, "runs.runs_action", "home")
+        return answer(self.cmind, i, "journals.runs_action", "home")
 
     def resume(self, i):
         """Resume a run that failed or was interrupted: cm resume script [id] [--force]."""
-        return answer(self.cmind, i, "resume.resume_action", "home", "cmind")
+        return answer(self.cmind, i, "journals.resume_action", "home", "cmind")
 
     def record(self, i):
         """Record how a result can be reproduced; for recipes that make one: cm record script --folder=... --name=..."""

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine.actions.journals import find_run, parse_rows, read_run, recorded_runs, steps_of
-from recipe_engine.actions.runs import SHOWN_RUNS, list_lines, run_lines
+from recipe_engine.actions.journals import (
+    SHOWN_RUNS,
+    find_run,
+    list_lines,
+    parse_rows,
+    read_run,
+    recorded_runs,
+    run_lines,
+    steps_of,
+)
 from recipe_engine.rules.errors import Interrupted, RecipeError, ScriptFailed
 from recipe_engine.running import journal
 from recipe_engine.running.journal import end_row, iso, thin

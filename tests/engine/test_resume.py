@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import Finished, TemporaryHome, wait_until
-from recipe_engine.actions.journals import RecordedRun, RunStep
-from recipe_engine.actions.resume import changed_recipes, resume_lines
+from recipe_engine.actions.journals import RecordedRun, RunStep, changed_recipes, resume_lines
 
 
 def story(home: TemporaryHome) -> list[str]:

@@ -1,21 +1,33 @@
-"""The journals of runs, read: what was asked for, what each step did, how it ended.
+"""The journals of runs, read (``running/journal.py`` writes them): what was asked for, what each step did, how it went.
 
-``running/journal.py`` writes them.
+``cm runs script`` shows them. ``cm resume script`` makes a run again that did not end well, with what its journal says
+and what it left in the cache.
 """
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.files import read_json
+from ..disk.files import read_json, working_folder
 from ..disk.locks import is_locked
-from ..rules.errors import NothingFound
+from ..disk.repos import recipe_digest
+from ..documents.console_text import plain, table
+from ..rules.amounts import counted
+from ..rules.errors import NothingFound, RequestError
 from ..rules.query import nearest
-from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE
+from ..rules.rerun import secret_flags
+from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
+from .adapter import Home
+from .listing import is_forced, is_verbose, listing_width, show
+from .run import new_engine, run_action
+
+logger = logging.getLogger(__name__)
 
 LIST_HINT = "cm runs script lists the runs that are known"
 
@@ -191,3 +203,186 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
         none = f"no run has the id '{wanted}'" + (f"; the nearest is {near[0]}" if near else "")
         raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
     return run
+
+
+# --- cm runs script ---
+
+MARKS = {"ran": "+", "reused": "=", "skipped": "-", "faked": "~", "failed": "!", "unfinished": "?"}
+SHOWN_RUNS = 20
+"""How many runs are listed when ``--last`` does not say."""
+
+
+def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm runs script [id] [--last=N] [-v]``: the runs that left a journal, or the steps of one.
+
+    Raises NothingFound; RequestError for a ``--last`` that is not a number.
+    """
+    root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
+    if wanted:
+        run = find_run(root, wanted)
+        show(i, *run_lines(run))
+        return {"return": 0, "run": {**run.row, "steps": plain(run.steps)}}
+    runs, last = recorded_runs(root), parse_last(i.get("last"))
+    chosen = runs[-last:] if last else runs
+    listed = chosen if last or is_verbose(i) else runs[-SHOWN_RUNS:]
+    if not runs:
+        logger.info("no run has left a journal in %s", root)
+    show(i, *list_lines(listed, len(runs), None if is_verbose(i) else listing_width()))
+    return {"return": 0, "runs": [run.row for run in chosen]}
+
+
+def parse_last(given: Any) -> int:
+    """How many runs ``--last`` asks for; 0 without it. Raises RequestError."""
+    if given in (None, ""):
+        return 0
+    if not str(given).isdigit() or int(given) < 1:
+        raise RequestError(f"--last must be a positive integer, got {given!r}", hint="cm runs script --last=5")
+    return int(given)
+
+
+def list_lines(runs: Sequence[RecordedRun], n_runs: int, width: int | None) -> Iterator[str]:
+    """The runs for a terminal, the newest last, then how many there are; nothing is cut without ``width``."""
+    if not runs:
+        return
+    rows = [("id", "state", "took", "cm run script ...")]
+    for run in runs:
+        words = run.command.removeprefix("cm run script ")
+        why = f": {run.error}" if run.error else ""
+        rows.append((run.run_id, run.state_text, run.duration_text, f"{words}{why}"))
+    yield from table(rows, width or max(len(row[-1]) for row in rows) + 100, rights=[2])
+    shown = "" if len(runs) == n_runs else f"the last {len(runs)} of "
+    yield f"{shown}{counted(n_runs, 'run')}; --last=N lists N; cm runs script ID shows one"
+
+
+def run_lines(run: RecordedRun) -> Iterator[str]:
+    """One run for a terminal: what was asked, how it ended, its steps."""
+    yield f"run:      {run.run_id}"
+    yield f"command:  {run.command}"
+    yield f"folder:   {run.request.get('folder', '')}"
+    yield f"started:  {run.request.get('started_utc', '')}, took {run.duration_text}"
+    yield f"state:    {run.state_text}"
+    for title, text in (("error", run.error), ("again", run.again)):
+        if text:
+            yield f"{title}:    {text}"
+    yield "steps:    + ran  = reused  - skipped  ~ faked  ! failed  ? not finished"
+    for step in run.steps:
+        duration = f" {step.duration_s:.2f} s" if step.status in ("ran", "faked") else ""
+        reason = f" ({step.reason})" if step.reason else ""
+        yield f"  {'  ' * (len(step.trace) - 1)}{MARKS.get(step.status, ' ')} {step.label}{duration}{reason}"
+
+
+# --- cm resume script ---
+
+RESUME_INPUT = "resume"
+"""The input by which a recipe that makes many runs is asked to keep those that passed."""
+
+
+def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
+    """Answers ``cm resume script [id]``: makes a run again that did not end well, with what it left in the cache.
+
+    Raises NothingFound; RequestError when there is nothing to resume, when a recipe has changed (unless forced), when a
+    secret of the run is missing, or when the folder of the run is gone.
+    """
+    root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
+    runs = [find_run(root, wanted)] if wanted else recorded_runs(root)
+    if not runs:
+        raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
+    run = runs[-1]
+    _check_state(run)
+    changed = changed_recipes(run)
+    if changed and not is_forced(i):
+        raise RequestError(
+            f"run {run.run_id} was made with other recipes: {'; '.join(changed)}",
+            hint=f"give its command as a new run, or resume it all the same: cm resume script {run.run_id} --force",
+        )
+    folder = Path(str(run.request.get("folder", "")))
+    if not folder.is_dir():
+        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="create it")
+    asked = run.request
+    inputs = with_secrets(asked.get("inputs") or {}, i, asked.get("secrets", ()), f"resume script {run.run_id}")
+    if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
+        inputs[RESUME_INPUT] = "all"
+    for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
+        logger.info(line)
+    if asked.get("cache") != str(home.store_path):
+        logger.warning("! that run used the cache %s, this one uses %s", asked.get("cache"), home.store_path)
+    with working_folder(folder):
+        return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
+
+
+def _check_state(run: RecordedRun) -> None:
+    """Raises RequestError when a run has ended well, or is in progress."""
+    if run.state == "done":
+        raise RequestError(
+            f"there is nothing to resume: run {run.run_id} ({run.command}) ended well",
+            hint=f"{LIST_HINT}; name an earlier one, or give the command again",
+        )
+    if run.state == "running":
+        pid, host = run.request.get("pid"), run.request.get("host")
+        raise RequestError(
+            f"run {run.run_id} ({run.command}) is in progress: process {pid} on {host}", hint="let it finish, or end it"
+        )
+
+
+def changed_recipes(run: RecordedRun) -> list[str]:
+    """The recipes that ran and were changed since, each with what happened to it."""
+    changed = []
+    for path, step in sorted({step.path: step for step in run.steps if step.path}.items()):
+        name = step.recipe.partition(",")[0]
+        try:
+            if recipe_digest(Path(path)) != step.digest:
+                changed.append(f"{name} has changed ({path})")
+        except OSError:
+            changed.append(f"{name} is gone from {path}")
+    return changed
+
+
+def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterable[str], again: str) -> dict[str, Any]:
+    """Kept inputs with the secrets of these names, which ``i`` gives again; ``again`` is the action that asks.
+
+    Raises RequestError when one is missing.
+    """
+    given = secret_flags(i)
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise RequestError(
+            f"the run was given secrets, which are never kept: {', '.join('--' + name for name in missing)}",
+            hint=f"cm {again} " + " ".join(f"--{name}=..." for name in missing),
+        )
+    whole: dict[str, Any] = copy.deepcopy(dict(inputs))
+    for name, value in given.items():
+        *parents, last = name.split(".")
+        place = whole
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    return whole
+
+
+def _takes_resume(run: RecordedRun, home: Home) -> bool:
+    """Whether the recipe of the run has an input for it, because it makes many runs itself."""
+    source = new_engine(home, None).source
+    uids = [step.recipe.partition(",")[2] for step in run.steps if len(step.trace) == 1 and step.recipe]
+    entries = source.index.by_name(uids[0]) if uids else ()
+    return bool(entries) and RESUME_INPUT in source.recipe(entries[0]).layer.input_mapping
+
+
+def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterator[str]:
+    """What is reported before a run is resumed: what is kept, what is made again, and where it continues."""
+    why = f" in {' -> '.join(run.failing)}" if run.failing else ""
+    yield f"resuming run {run.run_id}, {run.state_text}{why}"
+    yield f"  {run.command}"
+    for line in changed:
+        yield f"  ! {line}; resuming because of --force"
+    with_entry = [step for step in run.steps if step.entry_path and Path(step.entry_path, "_cm.json").is_file()]
+    kept = {step.recipe: step.label for step in with_entry}
+    yield "  from the cache: " + (", ".join(sorted(kept.values())) or "nothing")
+    others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
+    again = [step.label for step in others.values() if step.status in ("ran", "faked")]
+    if again:
+        yield "  run again, because they are not cached: " + ", ".join(again)
+    open_steps = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
+    if open_steps:
+        yield "  continues with: " + ", ".join(reversed(open_steps))
+    if mode:
+        yield f"  --{RESUME_INPUT}={mode}: of the runs that the recipe makes itself, those that passed are kept"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..actions.adapter import Home
-from ..actions.resume import with_secrets
+from ..actions.journals import with_secrets
 from ..actions.run import new_engine, run_action
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
