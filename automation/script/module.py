@@ -134,7 +134,7 @@ class CAutomation(Automation):
         if i.get("parsed_automation", [("", "")])[0][1] != self.meta["uid"]:
             return super().search(i)
         from cmind.artifact import Artifact
-        from recipe_engine.actions.find import search_action
+        from recipe_engine.actions.help import search_action
 
         paths, recipes = search_action(i, home_of(self.cmind))
         found = loaded_artifacts(self.cmind, Artifact, paths)

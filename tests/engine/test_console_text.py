@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from recipe_engine.actions import listing
+from recipe_engine.actions import adapter
 from recipe_engine.documents.console_text import cut, joined, table
 from recipe_engine.rules.amounts import counted, short_age
 from recipe_engine.running.console import as_called
@@ -58,7 +58,7 @@ def test_a_listing_is_as_wide_as_the_terminal_and_never_wider_than_100(monkeypat
     widths = {}
     for columns in (80, 300, 0):
         monkeypatch.setattr(os, "get_terminal_size", lambda _, columns=columns: os.terminal_size((columns, 24)))
-        widths[columns] = listing.listing_width()
+        widths[columns] = adapter.listing_width()
     assert widths == {80: 80, 300: 100, 0: 100}
 
 

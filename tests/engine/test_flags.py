@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions.adapter import answer_cm
-from recipe_engine.actions.flags import check_flags
+from recipe_engine.actions.help import check_flags
 from recipe_engine.actions.run import parse_query_input, parse_request
 from recipe_engine.rules.errors import RequestError
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.find import search_action
+from recipe_engine.actions.help import search_action
 from recipe_engine.actions.run import parse_options, parse_query_input, parse_request
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, VariationNotFound

@@ -13,13 +13,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..disk.files import STANDARD_OUTPUT, explained, naming, read_json, write_text
-from ..disk.repos import CHECKOUT, RepoInfo
+from ..disk.repos import CHECKOUT, RecipeSource, RepoInfo
 from ..rules.env import merge_env, merge_state
 from ..rules.errors import ErrorText, Interrupted, RecipeError, RequestError
 from ..rules.frozen import Frozen
@@ -57,6 +57,10 @@ class Home(Frozen):
     def index_folder(self) -> Path:
         """Where the engine remembers what it read of each repository."""
         return self.path / "recipe-index"
+
+    def source(self) -> RecipeSource:
+        """The recipes of the registered repositories, as they are now."""
+        return RecipeSource(self.repos, self.index_folder)
 
     @property
     def store_path(self) -> Path:
@@ -119,7 +123,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     open_standard_streams()
     out = str(i.get("out") or "")
     if out and i.get("action") not in OWN_HELP:
-        action = loaded("flags.checked")(action)
+        action = loaded("help.checked")(action)
     if out == "con" and wants_json(i):
         i["out"] = out = "json"
         if cmind is not None:
@@ -150,7 +154,7 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
         if not running_trace() and (error.rerun or error.instead):
             from ..rules.rerun import name_command
 
-            name_command(error, i, is_verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")))
+            name_command(error, i, is_verbose=is_verbose(i))
         return _failed(error.code, ErrorText.of(error), out, cmind)
     except KeyboardInterrupt as stop:
         from ..running.engine import running_trace  # here, because most calls never need it
@@ -250,6 +254,38 @@ def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(saved, 1)
         os.close(saved)
+
+
+def listing_width() -> int:
+    """How many columns a line of a listing may have: those of the terminal, at most ``WIDTH``."""
+    from ..documents.console_text import WIDTH  # here, because most calls list nothing
+
+    try:
+        return min(WIDTH, os.get_terminal_size(1).columns or WIDTH)
+    except OSError:  # standard output is not a terminal
+        return WIDTH
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Prints what a user asked for."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def show(i: Mapping[str, Any], *lines: str) -> None:
+    """Prints lines when the caller of an action is the console, and not a program."""
+    if i.get("out") == "con":
+        print_lines(lines)
+
+
+def is_verbose(i: Mapping[str, Any]) -> bool:
+    """Whether ``-v`` or ``--verbose`` asks for more."""
+    return is_yes(i.get("v")) or is_yes(i.get("verbose"))
+
+
+def is_forced(i: Mapping[str, Any]) -> bool:
+    """Whether ``-f`` or ``--force`` answers a question beforehand."""
+    return is_yes(i.get("f")) or is_yes(i.get("force"))
 
 
 def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[str, Any]:

@@ -27,8 +27,7 @@ from ..rules.inputs import FLAGS
 from ..rules.query import RecipeIndex, candidates, nearest_hint
 from ..rules.schema import parse_recipe
 from ..running.process import run_process
-from .adapter import Home
-from .listing import show
+from .adapter import Home, show
 from .run import parse_query_input
 
 logger = logging.getLogger(__name__)

@@ -29,8 +29,7 @@ from ..rules.query import nearest_hint
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
 from ..running.console import confirm
-from .adapter import Home
-from .listing import is_forced, show
+from .adapter import Home, is_forced, show
 from .run import split_artifact
 
 logger = logging.getLogger(__name__)

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 
 from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
 from ..disk.files import read_json
-from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
+from ..disk.repos import recipe_digest, recipe_stamp
 from ..disk.store import Store
 from ..rules.amounts import counted, size_text
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import RecipeIndex, split_words
-from .adapter import Home
+from .adapter import Home, print_lines
 from .cache_actions import find_entries, nothing_found
-from .listing import print_lines
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     found = find_entries(i, store)
     if not found and (i.get("tags") or i.get("artifact")):
         raise nothing_found(i, store)
-    index = RecipeSource(home.repos, home.index_folder).index
+    index = home.source().index
     unfinished = [entry for entry in found if not entry.is_complete]
     checked = []
     for entry in (entry for entry in found if entry.is_complete):

@@ -11,16 +11,14 @@ from typing import Any
 from ..disk.entries import EntryPaths, parse_state
 from ..disk.files import read_json, tree_size
 from ..disk.locks import is_in_use, last_use_s
-from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text
 from ..rules.model import CacheEntry
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
-from .adapter import Home
+from .adapter import Home, is_verbose, listing_width, print_lines
 from .cache_actions import find_entries, made_s
-from .listing import is_verbose, listing_width, print_lines
 
 logger = logging.getLogger(__name__)
 PLUMBING_TAGS = ("script-artifact-", "version-", "deps-", "tmp")
@@ -39,7 +37,7 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         if not rows:
             logger.info("no cache entry fits; the cache is %s", home.store_path)
         elif not is_whole:
-            index = RecipeSource(home.repos, home.index_folder).index
+            index = home.source().index
             own = {entry.uid: entry.tags for entry in index.entries}
             shorts = [short_tags(entry, own.get(entry.recipe.uid)) for entry in entries]
             print_lines(table_lines(rows, shorts, listing_width()))

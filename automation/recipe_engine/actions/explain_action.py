@@ -13,8 +13,7 @@ from ..planning.plan import PlannedStep
 from ..rules.errors import RequestError
 from ..rules.query import nearest, split_words
 from ..rules.secrets import hidden, learn
-from .adapter import Home
-from .listing import show
+from .adapter import Home, show
 from .plan_action import make_plan, name_command_in_errors
 from .run import new_engine, parse_request
 

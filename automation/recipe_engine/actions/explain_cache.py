@@ -20,9 +20,8 @@ from ..rules.query import BOUND_KEYS, candidates
 from ..rules.rerun import command_line
 from ..rules.secrets import without_secrets
 from ..running.engine import Engine
-from .adapter import Home
+from .adapter import Home, show
 from .cache_actions import find_entries, nothing_found
-from .listing import show
 from .run import new_engine, parse_request
 
 MADE_WITH = "made with it"

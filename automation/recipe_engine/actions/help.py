@@ -1,17 +1,33 @@
-"""``cm help script|cache``, and ``--help`` of every action: how to call an action, or a recipe."""
+"""``cm help``, ``--help`` and ``cm find script``: which actions and recipes there are, and how each is called.
+
+An action that takes no inputs of a recipe refuses flags that its help does not name; of those that do (run, plan,
+explain, lock), rules/inputs.py knows the flags.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from ..documents.action_help import ACTION_HELP, COMMON_NAMES, automation_of, name_of
-from ..documents.recipe_help import help_json, help_lines
-from .adapter import Home
-from .listing import show
+from ..disk.repos import RecipeSource
+from ..documents.action_help import ACTION_HELP, COMMON_NAMES, automation_of, known_flags, name_of
+from ..documents.console_text import cut
+from ..documents.recipe_help import call_tags, help_json, help_lines, summary_of
+from ..rules.amounts import counted
+from ..rules.errors import RecipeError, RequestError
+from ..rules.inputs import EVERYWHERE, renamed_line
+from ..rules.query import IndexEntry, RecipeIndex, candidates, named, nearest
+from ..rules.rerun import secret_flags
+from ..rules.schema import is_yes
+from .adapter import Home, is_verbose, listing_width, print_lines, show
 from .run import new_engine, parse_query_input, parse_request
 
+logger = logging.getLogger(__name__)
+
 Answer = dict[str, Any]
+Action = Callable[[Mapping[str, Any]], Answer]
 
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
@@ -70,3 +86,133 @@ def names_recipes(i: Mapping[str, Any]) -> bool:
     """Whether the input names recipes, by tags or otherwise."""
     query, name = parse_query_input(i)
     return bool(name or query.all_of)
+
+
+# --- flags ---
+
+
+def checked(action: Action) -> Action:
+    """The action on the console: with ``--help`` it says how to call it, and it refuses flags that it does not have."""
+
+    def act(i: Mapping[str, Any]) -> Answer:
+        check_comment(i)
+        if is_yes(i.get("help")) or is_yes(i.get("h")):
+            return action_help_action(i)
+        check_flags(i)
+        return action(i)
+
+    return act
+
+
+def check_comment(i: Mapping[str, Any]) -> None:
+    """Raises RequestError for a comment behind the command, as documents have it: zsh hands it over as words."""
+    if "#" in (i.get("artifact"), *(i.get("artifacts") or ())):
+        raise RequestError(
+            "the words from # on came as arguments: this shell takes no comments on its command line",
+            hint="leave them out; in zsh, setopt interactive_comments lets whole lines be pasted",
+        )
+
+
+def check_flags(i: Mapping[str, Any]) -> None:
+    """Raises RequestError for flags that the action does not have, with the nearest that it has.
+
+    Secrets are let through: resume and reproduce take those that their run had.
+    """
+    action, automation = name_of(i), automation_of(i)
+    own = known_flags(automation, action)
+    if own is None:
+        return
+    own -= EVERYWHERE
+    unknown = [name for name in i if name not in own | EVERYWHERE and not secret_flags({name: i[name]})]
+    if not unknown:
+        return
+    meant = {name: _meant(name, own) for name in unknown}
+    lines = [
+        f"unknown flag --{name} for cm {action} {automation}" + (f"; did you mean --{near}?" if near else "")
+        for name, near in meant.items()
+    ]
+    hint = f"it has {', '.join('--' + name for name in sorted(own))}" if own else "it has no flags of its own"
+    if all(meant.values()):
+        hint = renamed_line(i, meant, action)
+    raise RequestError("\n".join(lines), hint=hint)
+
+
+def _meant(name: str, own: Collection[str]) -> str:
+    begun = [flag for flag in own if flag.startswith(name)]
+    close = begun if len(begun) == 1 else nearest(name, own, 1)
+    return close[0] if close else ""
+
+
+# --- cm find script ---
+
+ALIAS_WIDTH = 28
+"""Most aliases are shorter; what follows a longer one begins further right."""
+
+
+def search_action(i: Mapping[str, Any], home: Home) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Answers ``cm find script``: the folders of the recipes that fit, in order of preference, and facts of each.
+
+    The name may hold ``*`` and ``?``, and a repository in front: ``cm find script crowdperf:get-*``. On the console
+    several recipes are one line each; of one recipe, and with ``-v``, the folders are printed, as CM does.
+    """
+    source = home.source()
+    found = fitting(i, home, source.index)
+    if not i.get("out"):
+        return [entry.path for entry in found], []
+    rows = [_row(source, entry) for entry in found]
+    if i["out"] == "con":
+        if is_verbose(i) or len(found) == 1:
+            print_lines(str(entry.path) for entry in found)
+        else:
+            print_lines(listing(rows, listing_width()))
+    if not found:
+        _log_nothing_found(i, source.index)
+    elif len(found) == 1:
+        logger.info(_line(rows[0]))
+    return [entry.path for entry in found], rows
+
+
+def fitting(i: Mapping[str, Any], home: Home, index: RecipeIndex) -> list[IndexEntry]:
+    """The recipes that fit the tags, the name and the repository in the input, best first; empty when none does."""
+    query, name = parse_query_input(i)
+    found = index.by_tags(query.all_of, query.none_of)
+    if name:
+        found = tuple(entry for entry in named(name, index) if entry in found)
+    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
+    if repo and " " not in repo:
+        wanted = {part.strip() for part in repo.split(",")}
+        paths = [known.path for known in home.repos if wanted & {known.alias, known.uid}]
+        found = tuple(entry for entry in found if entry.repo_path in paths)
+    return [entry for entry in found if all(entry.declares(name) for name in query.variations)]
+
+
+def _row(source: RecipeSource, entry: IndexEntry) -> dict[str, Any]:
+    """Facts of a recipe; the tag that only repeats its alias is left out."""
+    recipe = source.recipe(entry)
+    tags = call_tags(recipe)
+    tags = ",".join(tag for tag in tags.split(",") if tag != entry.alias) or tags
+    facts = {"alias": entry.alias, "uid": entry.uid, "tags": tags, "name": summary_of(recipe)}
+    return {**facts, "path": str(entry.path), "repo": entry.repo_alias}
+
+
+def listing(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """The recipes by their aliases, one line each, then how many there are; nothing without recipes."""
+    if rows:
+        yield from sorted(cut(_line(row), width) for row in rows)
+        yield ""
+        yield f"{counted(len(rows), 'recipe')}; cm help script NAME shows how to call one, -v the folders"
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return f"{row['alias']:<{ALIAS_WIDTH}}  {row['tags']}: {row['name']}"
+
+
+def _log_nothing_found(i: Mapping[str, Any], index: RecipeIndex) -> None:
+    """Says why nothing fits, with tags and recipes that are near."""
+    query, name = parse_query_input(i)
+    try:
+        candidates(query, name, index)
+    except RecipeError as error:
+        logger.info(error.describe())
+    else:
+        logger.info("no recipe of this repository fits")

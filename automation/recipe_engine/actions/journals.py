@@ -23,9 +23,8 @@ from ..rules.errors import NothingFound, RequestError
 from ..rules.query import nearest
 from ..rules.rerun import secret_flags
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
-from .adapter import Home
-from .listing import is_forced, is_verbose, listing_width, show
-from .run import new_engine, run_action
+from .adapter import Home, is_forced, is_verbose, listing_width, show
+from .run import run_action
 
 logger = logging.getLogger(__name__)
 
@@ -361,7 +360,7 @@ def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterabl
 
 def _takes_resume(run: RecordedRun, home: Home) -> bool:
     """Whether the recipe of the run has an input for it, because it makes many runs itself."""
-    source = new_engine(home, None).source
+    source = home.source()
     uids = [step.recipe.partition(",")[2] for step in run.steps if len(step.trace) == 1 and step.recipe]
     entries = source.index.by_name(uids[0]) if uids else ()
     return bool(entries) and RESUME_INPUT in source.recipe(entries[0]).layer.input_mapping

@@ -18,9 +18,8 @@ from ..rules.secrets import hidden_text
 from ..running.console import print_document
 from ..running.engine import Engine
 from ..running.journal import RUNS_FOLDER
-from .adapter import Home
+from .adapter import Home, is_verbose, listing_width, print_lines
 from .journals import runs_of
-from .listing import is_verbose, listing_width, print_lines
 from .run import guard_for, new_engine, parse_request
 
 OF_A_PLAN = ("graph", "v", "verbose", "j", "json")

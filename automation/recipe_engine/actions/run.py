@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
@@ -44,7 +43,7 @@ RECURSION_LIMIT = 5000
 def new_engine(home: Home, cmind: Any, effects: type[RealEffects] = RealEffects) -> Engine:
     """What all steps of one call share: recipes, store, the folder of the call."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    source, store = RecipeSource(home.repos, home.index_folder), Store.current(home.store_path)
+    source, store = home.source(), Store.current(home.store_path)
     return Engine(source, effects(source, store, cmind), os.getcwd(), run_request)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import remove_tree, write_text
-from ..disk.repos import AUTOMATION, CHECKOUT, RecipeSource, RepoInfo
+from ..disk.repos import AUTOMATION, CHECKOUT, RepoInfo
 from ..rules.errors import NotFound, RequestError
 from ..rules.query import RecipeIndex, nearest, parse_query
 from .adapter import Home
@@ -92,7 +92,7 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
     """The request of ``cm add script``; raises as ``add_action`` does."""
     place, colon, name = str(i.get("artifact") or "").strip().rpartition(":")
     alias, _, uid = name.partition(",")
-    index = RecipeSource(home.repos, home.index_folder).index
+    index = home.source().index
     if not alias:
         raise RequestError("the new recipe has no name", hint="cm add script get-my-tool --tags=get,my-tool")
     if not PLAIN.fullmatch(alias) or UID.fullmatch(alias):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.files import private_opener, write_text
-from ..disk.repos import CHECKOUT, RecipeSource
+from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
@@ -21,9 +21,8 @@ from ..rules.query import candidates, nearest
 from ..rules.schema import is_yes
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
-from .adapter import Home
+from .adapter import Home, is_forced, show
 from .help import INSTEAD, names_recipes
-from .listing import is_forced, show
 from .run import parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ class TestsFailed(RecipeError):
 
 def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
     """The recipes that the query asks for, best first; all without one. Raises RecipeError when none fits."""
-    source = RecipeSource(home.repos, home.index_folder)
+    source = home.source()
     found = candidates(*parse_query_input(i), source.index) if names_recipes(i) else source.index.entries
     return [source.recipe(entry) for entry in found]
 

@@ -27,8 +27,7 @@ from ..rules.schema import parse_recipe
 from ..running.console import pick
 from ..running.context import os_info, passed_on_env
 from ..running.hooks import call_hook
-from .adapter import Home
-from .listing import show
+from .adapter import Home, show
 from .run import split_artifact
 
 Answer = dict[str, Any]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ..actions.listing import show
+from ..actions.adapter import show
 from ..disk.files import sha256_of
 from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable

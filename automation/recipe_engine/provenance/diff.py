@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..actions.listing import is_verbose, listing_width
+from ..actions.adapter import is_verbose, listing_width
 from ..documents.console_text import cut, table
 from ..rules.amounts import counted
 from ..rules.errors import RequestError

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..actions.adapter import Home
 from ..actions.journals import with_secrets
-from ..actions.run import new_engine, run_action
+from ..actions.run import run_action
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
 from ..rules.amounts import counted
@@ -54,7 +54,7 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
     source = _result_folder(i)
     records = find_results(source)
     new = new_folder(i, source)
-    recipes = new_engine(home, None).source
+    recipes = home.source()
     tasks = [_task(record, new / f"{number:02d}", i, recipes) for number, record in enumerate(records, start=1)]
     tasks = [checked(task, home) for task in tasks]
     if is_yes(i.get("plan")) or is_yes(i.get("check_only")) or any(task.differing for task in tasks):
