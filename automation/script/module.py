@@ -44,7 +44,7 @@ class CAutomation(Automation):
 
     def explain(self, i):
         """Show why a step of a run is what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
-        return answer(self.cmind, i, "explain_action.explain_action", "home")
+        return answer(self.cmind, i, "explain.explain_action", "home")
 
     def add(self, i):
         """Write a new recipe from a template: cm add script [repo:]alias --tags=.. [--template=plain|tool|file]."""

@@ -12,16 +12,14 @@ import pytest
 from builders import recipe, request
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.explain_action import explain_action
-from recipe_engine.actions.explain_cache import explain_cache_action
+from recipe_engine.actions.explain import explain_action, explain_cache_action
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.documents.console_text import WIDTH
-from recipe_engine.explaining.explanation import env_rows
+from recipe_engine.explaining.explanation import ExplainEngine, env_rows, trace_of
 from recipe_engine.explaining.origins import Asker, StepTrace
-from recipe_engine.explaining.tracing import ExplainEngine, trace_of
 from recipe_engine.planning.plan_text import plan_json
 from recipe_engine.rules.configure import configure
 from recipe_engine.rules.errors import NotFound, RequestError, VariationError

@@ -122,10 +122,7 @@ def listed_modules() -> dict[str, tuple[int, int]]:
 
 
 LAYERS = listed_modules()
-PURE_IN_MIXED_PACKAGES = (
-    *("planning.plan", "planning.plan_text", "explaining.origins", "explaining.explanation_text"),
-    "provenance.lockfile",
-)
+PURE_IN_MIXED_PACKAGES = ("planning.plan", "planning.plan_text", "explaining.origins", "provenance.lockfile")
 PURE = sorted(name for name in LAYERS if PACKAGES[name.partition(".")[0]] or name in PURE_IN_MIXED_PACKAGES)
 
 

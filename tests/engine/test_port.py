@@ -138,7 +138,7 @@ def test_a_plan_has_an_answer_of_its_own_to_every_method_of_the_port(port: type[
 
 FEATURES = (
     *("planning", "explaining", "auditing", "provenance", "documents.needs", "documents.console_text"),
-    *(f"actions.{name}" for name in ("plan_action", "explain_action", "explain_cache", "audit")),
+    *(f"actions.{name}" for name in ("plan_action", "explain", "audit")),
 )
 """Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
 RUN_WITHOUT = """

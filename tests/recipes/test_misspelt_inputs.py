@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, recipe_metas
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.explain_action import explain_action
+from recipe_engine.actions.explain import explain_action
 from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.actions.run import new_engine, run_action
 from recipe_engine.actions.script_actions import prepare_action

@@ -3,5 +3,5 @@
 In order, each module imports only earlier ones and earlier packages:
 
 adapter, run_extras, run, journals, help, plan_action, cache_actions, cache_listing, cache_check,
-explain_action, explain_cache, audit, scaffold, utils_actions, script_actions.
+explain, audit, scaffold, utils_actions, script_actions.
 """

@@ -1,20 +1,24 @@
 """Why a step is what it is: its recipe, variations, version, env and cache entry, each with its origin.
 
-Built from what a run on paper recorded (tracing.py). The names of all fields are those of the answer's JSON.
+``ExplainEngine`` carries a request out on paper, as a plan does, and records for each step who decided what
+(origins.py); ``explanation_of`` puts that together. The names of all fields are those of the answer's JSON.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..planning.plan import PlannedStep, maker_note
+from ..planning.planned import PlannedEngine
+from ..planning.planned_step import PlannedContext
 from ..rules.cachekey import Part, misfits
-from ..rules.conditions import is_glob, shown
+from ..rules.conditions import Verdict, is_glob, shown
 from ..rules.configure import ASKED_FOR
-from ..rules.model import CacheEntry, CacheKey, Configured
+from ..rules.deps import tag_origins
+from ..rules.model import PHASES, CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent
 from ..rules.query import (
     BOUND_KEYS,
     Choice,
@@ -23,20 +27,102 @@ from ..rules.query import (
     RecipeIndex,
     Refusal,
     TagQuery,
-    Verdict,
     named,
     nearest,
     refusal,
 )
+from ..rules.query import Verdict as RecipeVerdict
 from ..rules.secrets import hidden
-from .origins import Asker, Origin, StepTrace, last_source
-from .tracing import ExplainEngine, trace_of
+from ..running.context import StepContext
+from ..running.engine import Engine
+from .origins import Asker, EntryOrigin, Origin, StepTrace, last_source
 
 NEAR_COUNT = 3
 """How many recipes are named that just one tag keeps from being candidates."""
 NEAR_LIMIT = 10
 """When more recipes than this lack the same tag, it is what the query is about, and they are not near."""
 FORMAT = 1
+
+
+# --- what is recorded ---
+
+
+class ExplainEngine(PlannedEngine):
+    """A planned engine that gives each request a trace of its step (``trace_of``).
+
+    ``skipped`` has, for each dependency that a condition keeps from running, the keys of its conditions as they were.
+    """
+
+    def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
+        super().__init__(engine, parse)
+        self.planned_store.on_find = self._keep_key
+        self.skipped: dict[PlannedStep, dict[str, tuple[Any, tuple[Origin, ...]]]] = {}
+        self._asker = Asker()
+        self._choice: Choice | None = None
+
+    def run_dependency(self, step: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+        """Notes which entry of which parent asks for the next step."""
+        parent = trace_of(step.configured)
+        position = next((at for at, known in enumerate(step.lists[phase]) if known is dependency), -1)
+        added = EntryOrigin(f"{phase} of recipe, changed by its customize.py")
+        words = tuple(tag_origins(dependency, step))
+        self._asker = Asker(parent, dependency, phase, parent.entries.get((phase, position), added), words)
+        super().run_dependency(step, dependency, phase, verdict)
+
+    def plan_request(self, step: PlannedContext, label: str, request: Request, pending: tuple[str, ...]) -> None:
+        """Notes who starts a run that is not a dependency."""
+        trace = trace_of(step.configured)
+        if not request.phase:
+            self._asker = Asker(trace)
+        super().plan_request(step, label, request, pending)
+        trace.changed("dependency that cannot be chosen yet", label, step.env)
+
+    def configure(self, recipe: Recipe, request: Request) -> Configured:
+        """Configures with a new trace; a step that is configured again with other bounds keeps its asker."""
+        label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
+        before = request.origins
+        if isinstance(before, StepTrace):
+            trace = StepTrace(label, before.asker, before.choice, is_narrowed=True)
+        else:
+            trace = StepTrace(label, self._asker, self._choice)
+        trace.configured = super().configure(recipe, request._replace(origins=trace))
+        return trace.configured
+
+    def choose(self, request: Request) -> Choice:
+        """Keeps what decided."""
+        self._choice = super().choose(request)
+        return self._choice
+
+    def emit(self, event: StepEvent) -> None:
+        """Keeps what the plan's tree does not: what the last step gives, and why a dependency is skipped."""
+        step = self.tree.current
+        super().emit(event)
+        if event.kind == "done" and step.configured:
+            trace_of(step.configured).ends()
+        elif event.kind == "skip" and step.configured:
+            trace = trace_of(step.configured)
+            found = [d for phase in PHASES for d in step.configured.layer.dependencies(phase) if d.label == event.label]
+            keys = [key for dependency in found for block in dependency.conditions for key, _ in block.wanted]
+            self.skipped[step.children[-1]] = {key: (trace.last.get(key, ""), trace.history(key)) for key in keys}
+        elif event.kind == "again" and self.tree.is_empty:
+            self._asker = Asker()
+
+    def _keep_key(self, key: CacheKey) -> None:
+        """Keeps the entries that the current step could have the first time it looks for one."""
+        assert self.tree.current.configured
+        trace = trace_of(self.tree.current.configured)
+        if trace.key is None:
+            trace.key, trace.found = key, tuple(self.store.entries_of(key.recipe.uid))
+
+
+def trace_of(configured: Configured) -> StepTrace:
+    """The trace of a step that an ExplainEngine configured."""
+    trace = configured.request.origins
+    assert isinstance(trace, StepTrace)
+    return trace
+
+
+# --- the answer ---
 
 
 class Candidate(NamedTuple):
@@ -46,7 +132,7 @@ class Candidate(NamedTuple):
     uid: str
     path: str
     sort: int
-    verdict: Verdict | Literal["chosen", "lacks a tag"]
+    verdict: RecipeVerdict | Literal["chosen", "lacks a tag"]
     reason: str
 
 
@@ -225,7 +311,7 @@ def _choice(index: RecipeIndex, configured: Configured, choice: Choice, asker: A
     return RecipeChoice(query.text or alias, asked_by, choice.rule, REASONS[choice.rule], candidates)
 
 
-def _candidate(entry: IndexEntry, verdict: Verdict | Literal["chosen", "lacks a tag"], reason: str) -> Candidate:
+def _candidate(entry: IndexEntry, verdict: RecipeVerdict | Literal["chosen", "lacks a tag"], reason: str) -> Candidate:
     return Candidate(entry.alias, entry.uid, str(entry.path), entry.sort, verdict, reason)
 
 
