@@ -15,8 +15,7 @@ from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.planning.plan import Plan
-from recipe_engine.planning.plan_summary import summary_lines
-from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines
+from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.model import StepEvent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from recipe_engine.planning.watched_env import WatchedEnv
+from recipe_engine.planning.planned_step import WatchedEnv
 from recipe_engine.rules.conditions import Unknown, symbol
 
 UNKNOWN = Unknown((("CM_MAYBE", "get-a"), ("CM_ANY_*", "get-b")))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import recipe_metas
-from recipe_engine.planning.watched_env import WatchedEnv
+from recipe_engine.planning.planned_step import WatchedEnv
 from recipe_engine.rules.conditions import Unknown
 from recipe_engine.rules.configure import resolve_variations
 from recipe_engine.rules.errors import VariationError

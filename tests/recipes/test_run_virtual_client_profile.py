@@ -12,7 +12,7 @@ from typing import Any
 import metadata_builder as made
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.planning.watched_env import WatchedEnv
+from recipe_engine.planning.planned_step import WatchedEnv
 from recipe_engine.rules.conditions import Unknown
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..planning.plan import Plan
-from ..planning.plan_summary import summary_lines
-from ..planning.plan_text import GRAPHS, plan_json, plan_lines
+from ..planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
 from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request

@@ -16,15 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..rules.cachekey import Artifact, Backtrack, artifact_of
-from ..rules.conditions import (
-    NOTHING_UNKNOWN,
-    Verdict,
-    decide,
-    has_symbol,
-    sources,
-    symbol,
-    with_unknown,
-)
+from ..rules.conditions import NOTHING_UNKNOWN, Verdict, decide, has_symbol, sources, symbol, with_unknown
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX, merge_env
@@ -50,9 +42,8 @@ from ..running.engine import Engine
 from ..running.hooks import FILE_NAME, call_hook, hook_input
 from ..running.shell import find_script
 from .plan import PlanTree
-from .planned_step import ANY, PlannedContext, RecipeTexts
+from .planned_step import ANY, PlannedContext, RecipeTexts, WatchedEnv, env_names
 from .planned_store import PlannedStore
-from .watched_env import WatchedEnv, env_names
 
 PLAN_HOOK = "plan"
 REUSE_HOOK = "plan_reuse"

@@ -13,14 +13,16 @@ error means that a run would end with that error. When it reads a key that is no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..disk.metadata import recipe_texts
-from ..rules.conditions import has_symbol, is_glob, overlap, sources, symbol, with_unknown
+from ..rules.conditions import KINDS, Unknown, has_symbol, is_glob, overlap, sources, symbol, with_unknown
 from ..rules.deps import kept_env
 from ..rules.env import (
+    PLACEHOLDER,
     PREFIX,
     SUCCESSOR_PREFIX,
     Env,
@@ -36,11 +38,100 @@ from ..running.context import StepContext
 from ..running.hooks import FILE_NAME, defines
 from .plan import PlanTree
 from .planned_store import PlannedStore
-from .watched_env import env_names
 
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
 """What the keys start with that the engine sets for each step, whatever hooks do."""
 ANY = "*"
+
+
+class WatchedEnv(MutableMapping[str, Any]):
+    """An env that keeps which keys were set (also to the value that they had) and which unknown keys were read.
+
+    ``plain`` are the values; to look there does not count.
+    """
+
+    def __init__(self, env: Mapping[str, Any], unknown: Unknown) -> None:
+        self.plain = dict(env)
+        self._unknown = unknown
+        self.changed: set[str] = set()
+        self.read_unknown: dict[str, None] = {}
+
+    def knows(self, key: str) -> bool:
+        """Whether it is known which value the key has, or that it has none; does not count as a look at it."""
+        return not (has_symbol(self.plain[key]) if key in self.plain else self._unknown.source(key))
+
+    def _read(self, key: str) -> None:
+        if key not in self.changed and not self.knows(key):
+            self.read_unknown[key] = None
+
+    def __getitem__(self, key: str) -> Any:
+        self._read(key)
+        return self.plain[key]
+
+    def __iter__(self) -> Iterator[str]:
+        for key in self.plain:
+            self._read(key)
+        self.read_unknown.update({rule: None for rule, source in self._unknown.rules if is_glob(rule) and source})
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.changed.add(key)
+        self.plain[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        self.changed.add(key)
+        del self.plain[key]
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """As ``dict.setdefault``; the key counts as set in any case."""
+        self[key] = self.get(key, default)
+        return self[key]
+
+    def clear(self) -> None:
+        """As ``dict.clear``; does not count as a look at the keys."""
+        self.changed.update(self.plain)
+        self.plain.clear()
+
+    def copy(self) -> dict[str, Any]:
+        """As ``dict.copy``."""
+        return dict(self)
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+
+def env_names(meta: Any) -> Iterator[str]:
+    """The env keys that metadata, or a part of it, decides by: conditions, defaults, tags from env, ``<<<KEY>>>``."""
+    if isinstance(meta, str):
+        yield from re.findall(PLACEHOLDER, meta)
+    elif isinstance(meta, Mapping):
+        for key, value in meta.items():
+            if key in (*KINDS, "default_env") and isinstance(value, Mapping):
+                yield from map(str, value)
+            elif key == "update_tags_from_env":
+                yield from _texts(value)
+            elif key == "update_tags_from_env_with_prefix" and isinstance(value, Mapping):
+                yield from (name for names in value.values() for name in _texts(names))
+            elif key == "extra_cache_tags_from_env" and isinstance(value, list):
+                yield from (str(row["env"]) for row in value if isinstance(row, Mapping) and row.get("env"))
+            yield from env_names(value)
+    elif isinstance(meta, list | tuple):
+        for item in meta:
+            yield from env_names(item)
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(item) for item in value or () if item is not None]
 
 
 class RecipeTexts:
