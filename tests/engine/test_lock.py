@@ -13,7 +13,7 @@ from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
-from recipe_engine.provenance import guard
+from recipe_engine.provenance import lock as locking
 from recipe_engine.provenance.lock import LockingEngine
 from recipe_engine.provenance.lockfile import (
     LockedArtifact,
@@ -211,7 +211,7 @@ def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
     request = parse_request({"tags": "get,model"})
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "weights.bin"}
-    monkeypatch.setattr(guard, "SEARCHED_BYTES", 1)
+    monkeypatch.setattr(locking, "SEARCHED_BYTES", 1)
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
 
@@ -381,7 +381,7 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     (entry,) = home.open_store().entries()
     details = details_of(entry)
     assert details
-    assert {name for name, _ in guard._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
-    monkeypatch.setattr(guard, "SEARCHED_BYTES", 4000)
-    found = {name for name, _ in guard._portable_files(entry, details, str(home.store))}
+    assert {name for name, _ in locking._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
+    monkeypatch.setattr(locking, "SEARCHED_BYTES", 4000)
+    found = {name for name, _ in locking._portable_files(entry, details, str(home.store))}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}

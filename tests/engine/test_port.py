@@ -188,5 +188,5 @@ def test_every_function_that_is_loaded_by_its_name_exists() -> None:
     folder = Path(inspect.getfile(Effects)).parents[1]
     texts = [path.read_text(encoding="utf-8") for path in (*folder.glob("*/*.py"), *folder.parent.glob("*/module.py"))]
     names = {name for text in texts for name in re.findall(r"(?:answer\(self\.cmind, i, |loaded\()\"([\w.]+)\"", text)}
-    assert {"run.run_action", "provenance.lock.lock_action", "provenance.guard.read_guard"} <= names
+    assert {"run.run_action", "provenance.lock.lock_action", "provenance.lock.read_guard"} <= names
     assert [name for name in sorted(names) if not callable(loaded(name))] == []

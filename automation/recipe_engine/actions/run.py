@@ -103,7 +103,7 @@ def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
     """
     if not (i.get("frozen") or i.get("locked")):
         return guard_in_progress()
-    guard: Guard = loaded("provenance.guard.read_guard")(i, engine.source, engine.store)
+    guard: Guard = loaded("provenance.lock.read_guard")(i, engine.source, engine.store)
     return guard
 
 

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-lockfile, guard, lock, record, compare, diff, check, reproduce.
+lockfile, lock, record, compare, diff, reproduce.
 """

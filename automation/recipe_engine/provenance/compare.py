@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from ..actions.adapter import show
 from ..disk.files import sha256_of
+from ..documents.console_text import plain
 from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
@@ -111,13 +112,8 @@ class Comparison(NamedTuple):
             {**figure._asdict(), "percent": figure.percent, "is_same": figure.is_same(tolerance_percent)}
             for figure in self.figures
         ]
-        groups = {name: as_rows(getattr(self, name)) for name in ("inputs", "settings", "machine")}
+        groups = {name: plain(getattr(self, name)) for name in ("inputs", "settings", "machine")}
         return {"name": self.name, **groups, "figures": figures}
-
-
-def as_rows(differences: Iterable[Difference]) -> list[dict[str, Any]]:
-    """Differences as JSON."""
-    return [difference._asdict() for difference in differences]
 
 
 def compare(before: ResultRecord, after: ResultRecord) -> Comparison:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..actions.adapter import is_verbose, listing_width
-from ..documents.console_text import cut, table
+from ..documents.console_text import cut, plain, table
 from ..rules.amounts import counted
 from ..rules.errors import RequestError
 from ..rules.schema import is_yes
@@ -19,7 +19,6 @@ from .compare import (
     Comparison,
     Difference,
     Figure,
-    as_rows,
     compare,
     difference_line,
     edited_files,
@@ -105,7 +104,7 @@ def _row(pair: Pair, tolerance_percent: float) -> dict[str, Any]:
         **pair.comparison.row(tolerance_percent),
         "is_identical": pair.comparison.is_identical,
         "folders": [str(record.folder) for record in pair.records],
-        "edited": list(map(as_rows, pair.edited)),
+        "edited": plain(pair.edited),
     }
 
 

@@ -1,32 +1,205 @@
-"""``cm lock script``: writes down what a request uses."""
+"""Lockfiles made and kept to: ``cm lock script`` writes down what a request uses, ``--frozen`` holds a run to it.
+
+A ``Guard`` compares a run with a lockfile: same recipes, same versions, same files, or it stops and says which differs.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..actions.adapter import Home
 from ..actions.plan_action import request_text
 from ..actions.run import new_engine, parse_request
+from ..disk.entries import details_of
 from ..disk.files import write_text
+from ..disk.repos import RecipeSource
 from ..planning.planned import PlannedEngine
-from ..rules.cachekey import Artifact
+from ..rules.cachekey import Artifact, Requirement
 from ..rules.conditions import has_symbol
-from ..rules.errors import RecipeError
-from ..rules.model import CacheEntry, CacheKey, Recipe, Request, StepEvent, StepResult
+from ..rules.errors import RecipeError, RequestError
+from ..rules.model import CacheEntry, CacheKey, EntryDetails, Recipe, Request, StepEvent, StepResult
+from ..rules.query import VersionRange
+from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import print_document
 from ..running.context import StepContext, machine_kind, os_info
+from ..running.effects import Entries
 from ..running.engine import Engine
+from ..running.process import answer_of
 from ..running.step import make
-from .guard import locked_artifact, places
-from .lockfile import LockedArtifact, Lockfile, lockfile_json, portable_artifact
+from .lockfile import (
+    LockedArtifact,
+    LockedFile,
+    Lockfile,
+    LockMismatch,
+    differences,
+    lockfile_json,
+    parse_lockfile,
+    portable_artifact,
+)
 
 logger = logging.getLogger(__name__)
+
+LOCK_NAME = "crowdperf.lock"
+SEARCHED_BYTES = 16 << 20
+"""Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
+lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
+
+
+class Guard:
+    """Compares every step of a run with a lockfile. ``is_frozen`` also refuses what the lockfile does not list,
+    ``is_cache_only`` to make what is not in the cache."""
+
+    def __init__(self, lock: Lockfile, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
+        self.lock = lock
+        self.name = name
+        self.is_frozen = is_frozen
+        self.is_cache_only = False
+        self._source = source
+        self._store = store
+        self._reported: set[str] = set()
+
+    def take(self, event: StepEvent) -> None:
+        """Checks the recipe of a step that begins; an observer of the engine. Raises LockMismatch."""
+        if event.kind != "start" or not event.configured:
+            return
+        recipe = event.configured.recipe
+        locked, now = self.lock.recipes.get(recipe.id.text), self._source.digest(recipe)
+        if locked is None:
+            self._miss(f"the recipe {recipe.id.alias}")
+        elif locked != now:
+            raise LockMismatch(
+                f"the recipe {recipe.id.alias} is not the one that {self.name} locks: the files in {recipe.path} have "
+                f"the digest {now}, locked is {locked}",
+                hint="check out the version of the repository that the lockfile was made with, or make a new lockfile",
+            )
+
+    def _miss(self, what: str) -> None:
+        """Refuses what the lockfile does not list when frozen, else reports it once."""
+        if self.is_frozen:
+            raise LockMismatch(
+                f"{self.name} says nothing about {what}, which --frozen refuses",
+                hint="make a new lockfile after a run with the same words, or use --locked to allow it",
+            )
+        if what not in self._reported:
+            self._reported.add(what)
+            logger.warning("! %s says nothing about %s, so it is not locked", self.name, what)
+
+    def _locked(self, key: CacheKey) -> list[LockedArtifact]:
+        return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
+
+    def bound(self, key: CacheKey, label: str) -> Requirement | None:
+        """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not list."""
+        found = self._locked(key)
+        if not found:
+            self._miss(f"{label} with these inputs, or it was not made yet when the lockfile was written")
+        versions = {locked.version for locked in found}
+        if len(versions) != 1 or "" in versions:
+            return None
+        return Requirement(VersionRange(exact=versions.pop()), (f"the lockfile {self.name}", label))
+
+    def facts(self, key: CacheKey) -> Mapping[str, Any]:
+        """What the recipe's hooks may have to keep to, ``i['locked']``; empty when the lockfile says nothing."""
+        found = self._locked(key)
+        return found[0].facts if len(found) == 1 else {}
+
+    def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None:
+        """Raises LockMismatch when a finished entry is not what the lockfile says."""
+        found = self._locked(key)
+        nearest = nearest_differences(found, locked_artifact(self._store, entry, key)) if found else []
+        if nearest:
+            raise LockMismatch(
+                "\n  ".join([f"{label} is not what {self.name} locks:", *nearest]),
+                hint=f"{remake(entry)}; if that does not help, the sources have changed",
+            )
+
+
+def nearest_differences(locked: list[LockedArtifact], now: LockedArtifact) -> list[str]:
+    """What of an artifact is not what was locked, where several of its kind were: of the most similar one."""
+    return min((differences(one, now) for one in locked), key=len)
+
+
+def remake(entry: CacheEntry) -> str:
+    """What to do so that an entry is made again, for hints."""
+    return f"cm rm cache {entry.uid} -f makes it again"
+
+
+def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard:
+    """What ``--frozen`` or ``--locked=FILE`` hold a run to.
+
+    Raises RequestError when the file cannot be read or is not a valid lockfile.
+    """
+    given = i.get("frozen") or i.get("locked")
+    name = LOCK_NAME if is_yes(given) else str(given)
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(
+            f"the lockfile {os.path.abspath(name)} cannot be read: {error}",
+            hint=f"make it with: cm lock script --tags=... > {LOCK_NAME}",
+        ) from None
+    guard = Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
+    guard.is_cache_only = is_yes(i.get("only_execute_from_cache"))
+    return guard
+
+
+def places(store: Entries) -> list[tuple[str, str]]:
+    """The paths of this machine that a lockfile must not name."""
+    return [(str(store.root), "<cache>"), (os.path.expanduser("~"), "<home>")]
+
+
+def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
+    """What a finished entry holds, as a lockfile notes it."""
+    details = details_of(entry) or EntryDetails()
+    commits = _git_commits(entry.path, store.load(entry)[0])
+    return LockedArtifact(
+        entry.recipe,
+        portable_artifact(key, places(store)),
+        version=entry.version,
+        files=dict(_portable_files(entry, details, str(store.root))),
+        facts={**details.locked, **({"git": commits} if commits else {})},
+        is_made=True,
+    )
+
+
+def _portable_files(entry: CacheEntry, details: EntryDetails, root: str) -> Iterator[tuple[str, LockedFile]]:
+    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
+    own = os.path.realpath(entry.path) + os.sep
+    for record in details.files:
+        path = entry.path / record.path
+        may_name_it = record.size_bytes <= SEARCHED_BYTES
+        if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):
+            yield record.path, LockedFile(record.size_bytes, record.sha256)
+
+
+def _holds(path: Path, text: bytes) -> bool:
+    """Whether a text file or a compiled one holds ``text``; other binary files are data and not read."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(4096)
+            is_compiled = path.suffix == ".pyc" or start.startswith((b"\x7fELF", b"!<arch>"))
+            return (is_compiled or b"\0" not in start) and text in start + file.read()
+    except OSError:
+        return False
+
+
+def _git_commits(folder: Path, new_env: Mapping[str, Any]) -> dict[str, str]:
+    """The commit of every git checkout inside an entry that its env names, by its path in the entry."""
+    found = {}
+    for value in new_env.values():
+        if isinstance(value, str) and value.startswith(str(folder)) and os.path.exists(os.path.join(value, ".git")):
+            commit = answer_of(["git", "-c", "safe.directory=*", "-C", value, "rev-parse", "HEAD"])
+            if commit:
+                found[os.path.relpath(value, folder)] = commit
+    return found
+
+
+# --- cm lock script ---
 
 
 class LockingEngine(PlannedEngine):

@@ -47,8 +47,7 @@ from ..rules.query import candidates
 from ..rules.rerun import given_line, secret_flags
 from ..rules.secrets import hidden, hidden_texts, without_secret_flags
 from ..running.journal import iso, rows_until_now
-from .guard import places
-from .lock import LockingEngine
+from .lock import LockingEngine, places
 from .lockfile import Lockfile, lockfile_json, lockfile_of, portable
 
 FORMAT = 1

@@ -48,7 +48,7 @@ def running_trace() -> tuple[str, ...]:
 
 
 class Guard(Protocol):
-    """What holds a run to a lockfile; ``provenance/guard.py`` says what each method does."""
+    """What holds a run to a lockfile; ``provenance/lock.py`` says what each method does."""
 
     is_cache_only: bool
 
