@@ -30,7 +30,7 @@ class CAutomation(Automation):
 
     def show(self, i):
         """Show entries: a table, or all that is known of one: cm show cache [UID] [--tags=get,python3] [--env] [-v]."""
-        return answer(self.cmind, i, "cache_listing.show_action", "home")
+        return answer(self.cmind, i, "cache_report.show_action", "home")
 
     def describe(self, i):
         """Show how to call an action: cm help cache [ACTION], cm gc cache --help."""
@@ -52,7 +52,7 @@ class CAutomation(Automation):
 
     def verify(self, i):
         """Compare entries with what their recipes made: cm verify cache [UID] [--tags=..] [--skip=recipe]."""
-        return answer(self.cmind, i, "cache_check.verify_action", "home")
+        return answer(self.cmind, i, "cache_report.verify_action", "home")
 
     def gc(self, i):
         """Remove what is no longer needed: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""

@@ -14,7 +14,7 @@ from recipe_engine.actions.cache_actions import (
     remove_action,
     search_entries,
 )
-from recipe_engine.actions.cache_listing import show_action
+from recipe_engine.actions.cache_report import show_action
 from recipe_engine.rules.amounts import age_text, size_text
 from recipe_engine.rules.errors import NothingFound, RequestError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, finish, shell_wait, wait_until
-from recipe_engine.actions.cache_check import KINDS, check_entry, verify_action
+from recipe_engine.actions.cache_report import KINDS, check_entry, verify_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.rules.errors import NothingFound, RequestError

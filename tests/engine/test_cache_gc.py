@@ -16,7 +16,7 @@ import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import LEFT_FOR_S, gc_action, limits_of, pin_action
-from recipe_engine.actions.cache_listing import show_action
+from recipe_engine.actions.cache_report import show_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, EntriesInUse
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import NothingFound, RequestError, StoreError

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions.cache_actions import gc_action, remove_action
-from recipe_engine.actions.cache_check import verify_action
-from recipe_engine.actions.cache_listing import show_action
+from recipe_engine.actions.cache_report import show_action, verify_action
 from recipe_engine.disk.files import mount_point
 from recipe_engine.rules.errors import StoreError
 

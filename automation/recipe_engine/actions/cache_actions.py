@@ -1,4 +1,4 @@
-"""``cm find|rm|pin|unpin|gc cache``: what a user does with the store; ``cm show cache`` is in cache_listing.py.
+"""``cm find|rm|pin|unpin|gc cache``: what a user does with the store; ``cm show|verify cache`` are in cache_report.py.
 
 ``gc`` removes three groups: left-overs (unfinished entries that no process makes, entries whose time is over, folders
 and trash of killed processes), entries not used for long, and, when the cache is too large, the least recently used
