@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.planned import PlannedEngine
 from recipe_engine.rules.conditions import has_symbol
 from recipe_engine.rules.env import key_matcher
@@ -72,7 +72,7 @@ def planned_rows(inputs: Mapping[str, Any], home: Home) -> list[Row]:
             super().emit(event)
             events.append(event)
 
-    engine = Listening(new_engine(home, None), parse_request)
+    engine = Listening(new_engine(home, None))
     plan = make_plan(engine, parse_request(inputs), engine)
     rows = rows_of(events)
     steps = [step for _, step in plan.root.walk() if step.recipe or step.action == "skip"]

@@ -40,7 +40,7 @@ class CAutomation(Automation):
 
     def explain(self, i):
         """Show what made an entry, whether it is intact, what needs it and how to reach it: cm explain cache [UID]."""
-        return answer(self.cmind, i, "explain.explain_cache_action", "home")
+        return answer(self.cmind, i, "explaining.explain.explain_cache_action", "home")
 
     def search(self, i):
         """Find entries and print their folders: cm find cache --tags=get,python3."""

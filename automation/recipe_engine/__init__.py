@@ -4,7 +4,7 @@ Its packages, in order. Each imports only itself and those above it, and a modul
 in the docstring of its package; a test checks both:
 
 - pure: rules, documents, auditing
-- with effects: disk, running, planning, explaining, actions, provenance
+- with effects: disk, running, actions, planning, explaining, provenance
 
 Only the latter touch files, processes, the clock, the current folder and ``os.environ``. Nothing here imports cmind.
 Read ``actions/run.py`` first.

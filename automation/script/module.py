@@ -40,11 +40,11 @@ class CAutomation(Automation):
 
     def plan(self, i):
         """Show what a run would do, without doing it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""
-        return answer(self.cmind, i, "plan_action.plan_action", "home")
+        return answer(self.cmind, i, "planning.plan_action.plan_action", "home")
 
     def explain(self, i):
         """Show why a step of a run is what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
-        return answer(self.cmind, i, "explain.explain_action", "home")
+        return answer(self.cmind, i, "explaining.explain.explain_action", "home")
 
     def add(self, i):
         """Write a new recipe from a template: cm add script [repo:]alias --tags=.. [--template=plain|tool|file]."""

@@ -13,7 +13,7 @@ from helpers import Finished, TemporaryHome, cm_command, run_to_end, shell_wait
 from recipe_engine.actions.adapter import answer_cm
 from recipe_engine.actions.cache_actions import gc_action
 from recipe_engine.actions.cache_report import show_action
-from recipe_engine.actions.explain import explain_cache_action
+from recipe_engine.explaining.explain import explain_cache_action
 
 LONG = "x" * 5000
 

@@ -40,11 +40,11 @@ if "recipe_engine" not in sys.modules:
     spec.loader.exec_module(sys.modules["recipe_engine"])
 
 from recipe_engine.actions.adapter import Home  # noqa: E402
-from recipe_engine.actions.plan_action import make_plan  # noqa: E402
 from recipe_engine.actions.run import new_engine, parse_request  # noqa: E402
 from recipe_engine.disk.files import working_folder  # noqa: E402
 from recipe_engine.disk.metadata import meta_files  # noqa: E402
 from recipe_engine.disk.repos import RepoInfo  # noqa: E402
+from recipe_engine.planning.plan_action import make_plan  # noqa: E402
 from recipe_engine.rules.errors import RecipeError  # noqa: E402
 
 

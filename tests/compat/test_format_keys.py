@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from helpers import Listener, TemporaryHome, write_recipe
-from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.actions.script_actions import test_action as act_on_tests
 from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.documents.recipe_help import help_lines
+from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 

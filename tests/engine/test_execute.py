@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.plan_action import plan_action
+from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
 
 TRACED = """

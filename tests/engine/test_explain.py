@@ -12,14 +12,14 @@ import pytest
 from builders import recipe, request
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.explain import explain_action, explain_cache_action
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.documents.console_text import WIDTH
+from recipe_engine.explaining.explain import explain_action, explain_cache_action
 from recipe_engine.explaining.explanation import ExplainEngine, env_rows, trace_of
 from recipe_engine.explaining.origins import Asker, StepTrace
+from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.plan_text import plan_json
 from recipe_engine.rules.configure import configure
 from recipe_engine.rules.errors import NotFound, RequestError, VariationError
@@ -635,7 +635,7 @@ def test_over_our_own_recipes_the_plan_is_the_same_and_each_history_ends_with_th
     with working_folder(home.work):
         asked = parse_request({"tags": tags, "quiet": True})
         plain = make_plan(new_engine(own, None), asked)
-        engine = ExplainEngine(new_engine(own, None), parse_request)
+        engine = ExplainEngine(new_engine(own, None))
         watched = make_plan(engine, asked, engine)
     assert plan_json(watched) == {**plan_json(plain), "free_bytes": watched.free_bytes}
     traces = [trace_of(step.configured) for _, step in watched.root.walk() if step.configured]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, uid_of
-from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
+from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.conditions import decide
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from plan_comparison import planned_rows
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.planning.plan import Plan
+from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import pytest
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.adapter import loaded
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.disk.store import Store
+from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.planned import PlannedEffects
 from recipe_engine.planning.planned_store import PlannedStore
 from recipe_engine.running.effects import Effects, Entries, RealEffects
@@ -138,7 +138,7 @@ def test_a_plan_has_an_answer_of_its_own_to_every_method_of_the_port(port: type[
 
 FEATURES = (
     *("planning", "explaining", "auditing", "provenance", "documents.needs", "documents.console_text"),
-    *(f"actions.{name}" for name in ("plan_action", "explain", "audit")),
+    "actions.audit",
 )
 """Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
 RUN_WITHOUT = """

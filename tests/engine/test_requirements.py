@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.provenance.lock import lock_action
 from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.cachekey import VersionConflict

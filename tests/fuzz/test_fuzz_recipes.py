@@ -18,7 +18,7 @@ from helpers import TemporaryHome
 from hypothesis import example, given
 from hypothesis import strategies as st
 from recipe_engine.actions.adapter import printable
-from recipe_engine.actions.plan_action import plan_action
+from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.errors import RecipeError
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, TemporaryHome, recipe_metas
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.planning.plan_action import make_plan
 from recipe_loader import RECIPES, recipe_meta
 
 HOOKS = sorted(RECIPES.glob("*/customize.py"))

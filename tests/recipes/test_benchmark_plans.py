@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from helpers import CHECKOUT
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.planning.plan import Plan
+from recipe_engine.planning.plan_action import make_plan
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
 load_recipe("get-mlperf-results-lib").preprocess(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, recipe_metas
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.explain import explain_action
-from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.actions.run import new_engine, run_action
 from recipe_engine.actions.script_actions import prepare_action
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.explaining.explain import explain_action
+from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.provenance.lock import lock_action
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.inputs import declared_inputs

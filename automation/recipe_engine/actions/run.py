@@ -111,7 +111,7 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     engine.guard = guard_for(i, engine)
     request = parse_request(i)
     if not (engine.guard or request.trace or request.options.fake_run) and is_planned_first(engine, request):
-        loaded("actions.plan_action.refuse_impossible")(engine, parse_request, request)
+        loaded("planning.plan_action.refuse_impossible")(engine, request)
     begun: list[Recipe] = []
     engine.observers.append(lambda event: _note_recipe(begun, event))
     result = engine.run_consistently(request)

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-origins, explanation.
+origins, explanation, explain.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..planning.plan import PlannedStep, maker_note
@@ -53,8 +53,8 @@ class ExplainEngine(PlannedEngine):
     ``skipped`` has, for each dependency that a condition keeps from running, the keys of its conditions as they were.
     """
 
-    def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
-        super().__init__(engine, parse)
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
         self.planned_store.on_find = self._keep_key
         self.skipped: dict[PlannedStep, dict[str, tuple[Any, tuple[Origin, ...]]]] = {}
         self._asker = Asker()

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-plan, plan_text, planned_store, planned_step, planned.
+plan, plan_text, planned_store, planned_step, planned, plan_action.
 """

@@ -10,11 +10,11 @@ cannot know.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..actions.run import parse_request
 from ..rules.cachekey import Artifact, Backtrack, artifact_of
 from ..rules.conditions import NOTHING_UNKNOWN, Verdict, decide, has_symbol, sources, symbol, with_unknown
 from ..rules.configure import configure
@@ -117,7 +117,7 @@ class PlannedEffects:
             step.added_tags = result.extra_cache_tags
             step.version = result.version or symbol("version", label)
         for inputs in result.runs:
-            request = self._planner.parse(inputs)._replace(trace=step.trace)
+            request = parse_request(inputs)._replace(trace=step.trace)
             self._planner.plan_request(step, request.query.text or request.alias, request, step.pending)
         return HookResult() if unknown else result
 
@@ -199,13 +199,9 @@ def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:
 
 
 class PlannedEngine(Engine):
-    """An engine whose steps act nowhere; ``tree`` is the plan that comes out.
+    """An engine whose steps act nowhere; ``tree`` is the plan that comes out."""
 
-    ``parse`` turns the input of a run that a recipe starts itself into a request.
-    """
-
-    def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
-        self.parse = parse
+    def __init__(self, engine: Engine) -> None:
         self.texts = RecipeTexts()
         self.tree = PlanTree(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)

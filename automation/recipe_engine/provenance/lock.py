@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ..actions.adapter import Home
-from ..actions.plan_action import request_text
 from ..actions.run import new_engine, parse_request
 from ..disk.entries import details_of
 from ..disk.files import write_text
 from ..disk.repos import RecipeSource
+from ..planning.plan_action import request_text
 from ..planning.planned import PlannedEngine
 from ..rules.cachekey import Artifact, Requirement
 from ..rules.conditions import has_symbol
@@ -209,7 +209,7 @@ class LockingEngine(PlannedEngine):
     """
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine, parse_request)
+        super().__init__(engine)
         self.recipes: dict[str, Recipe] = {}
         self.chosen_entries: dict[Artifact, list[tuple[CacheKey, CacheEntry | None]]] = {}
         self._seen: set[str] = set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..planning.plan import Plan
-from ..planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
-from ..planning.planned import PlannedEngine
+from ..actions.adapter import Home, is_verbose, listing_width, print_lines
+from ..actions.journals import runs_of
+from ..actions.run import guard_for, new_engine, parse_request
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
 from ..rules.rerun import given_line, name_command
@@ -17,9 +17,9 @@ from ..rules.secrets import hidden_text
 from ..running.console import print_document
 from ..running.engine import Engine
 from ..running.journal import RUNS_FOLDER
-from .adapter import Home, is_verbose, listing_width, print_lines
-from .journals import runs_of
-from .run import guard_for, new_engine, parse_request
+from .plan import Plan
+from .plan_text import GRAPHS, plan_json, plan_lines, summary_lines
+from .planned import PlannedEngine
 
 OF_A_PLAN = ("graph", "v", "verbose", "j", "json")
 """Inputs that are no part of the run that is planned."""
@@ -60,11 +60,10 @@ def first_error(plan: Plan) -> RecipeError | None:
     )
 
 
-def refuse_impossible(engine: Engine, parse: Callable[[Mapping[str, Any]], Request], request: Request) -> None:
+def refuse_impossible(engine: Engine, request: Request) -> None:
     """Plans a run that is about to begin; raises the error that would surely stop it, before anything is installed."""
     fresh = Engine(engine.source, engine.effects, engine.top_folder, engine.run)
-    error = first_error(make_plan(fresh, request, PlannedEngine(fresh, parse)))
-    if error:
+    if error := first_error(make_plan(fresh, request)):
         raise error
 
 
@@ -73,7 +72,7 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
 
     Raises RecipeError only when not even the recipe of the request is known.
     """
-    planned = planned or PlannedEngine(engine, parse_request)
+    planned = planned or PlannedEngine(engine)
     try:
         planned.run_consistently(request)
     except RecipeError:

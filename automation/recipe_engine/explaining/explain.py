@@ -10,12 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..actions.adapter import Home, show
+from ..actions.cache_actions import find_entries, nothing_found
+from ..actions.run import new_engine, parse_request
 from ..disk.entries import EntryPaths, details_of, file_problem, parse_state
 from ..disk.files import read_json, utc_seconds, utc_text
 from ..disk.locks import is_in_use, last_use_s
 from ..disk.store import Store, dependencies
 from ..documents.console_text import plain, wrapped
-from ..explaining.explanation import (
+from ..planning.plan import PlannedStep
+from ..planning.plan_action import make_plan, name_command_in_errors
+from ..rules.cachekey import cache_key, misfit
+from ..rules.errors import RecipeError, RequestError
+from ..rules.model import CacheEntry, EntryDetails, Recipe
+from ..rules.query import BOUND_KEYS, candidates, nearest, split_words
+from ..rules.rerun import command_line
+from ..rules.secrets import hidden, learn, without_secrets
+from ..running.engine import Engine
+from .explanation import (
     FORMAT,
     CacheAnswer,
     ExplainEngine,
@@ -25,19 +37,7 @@ from ..explaining.explanation import (
     explanation_of,
     trace_of,
 )
-from ..explaining.origins import Origin
-from ..planning.plan import PlannedStep
-from ..rules.cachekey import cache_key, misfit
-from ..rules.errors import RecipeError, RequestError
-from ..rules.model import CacheEntry, EntryDetails, Recipe
-from ..rules.query import BOUND_KEYS, candidates, nearest, split_words
-from ..rules.rerun import command_line
-from ..rules.secrets import hidden, learn, without_secrets
-from ..running.engine import Engine
-from .adapter import Home, show
-from .cache_actions import find_entries, nothing_found
-from .plan_action import make_plan, name_command_in_errors
-from .run import new_engine, parse_request
+from .origins import Origin
 
 
 def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     inputs, patterns = _without_own_flags(i)
     request = parse_request(inputs)
     name, number = _step_flag(str(i.get("step") or ""))
-    engine = ExplainEngine(new_engine(home, None), parse_request)
+    engine = ExplainEngine(new_engine(home, None))
     plan = make_plan(engine, request, engine)
     name_command_in_errors(plan, i)
     steps = [step for _, step in plan.root.walk()]
