@@ -119,10 +119,13 @@ def test_an_edited_file_and_a_changed_recipe_are_named(filled: TemporaryHome) ->
     (path / "made.txt").write_text("22", encoding="utf-8")
     code = filled.repo / "script" / "get-x" / "customize.py"
     code.write_text("# more\n" + code.read_text(encoding="utf-8"), encoding="utf-8")
+    readme = code.with_name("README.md")  # newer, too, but no part of the digest: it is not what changed the recipe
+    readme.write_text("# more\n", encoding="utf-8")
     later_s = path.stat().st_mtime + 100
     import os
 
-    os.utime(code, (later_s, later_s))
+    for newer in (code, readme):
+        os.utime(newer, (later_s, later_s))
     row = row_of(filled, path.name)
     assert "made.txt has 2 bytes instead of 1" in row["state"]
     assert "made.txt has 2 bytes instead of 1" in row["files"][0]["problem"]

@@ -17,8 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths
-from ..disk.files import files_below, folder_lock_if_free, tree_size, utc_seconds
+from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths, parse_state
+from ..disk.files import files_below, folder_lock_if_free, read_json, tree_size, utc_seconds
 from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s, trash_in, unused, users_of
 from ..disk.store import Store, dependencies
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
@@ -66,6 +66,11 @@ def made_s(entry: CacheEntry) -> float:
         return 0.0
 
 
+def state_of(entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The new_env and new_state that an entry gives, as they are on disk; both empty when they cannot be read."""
+    return parse_state(read_json(EntryPaths(entry.path).state)) or ({}, {})
+
+
 def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
     """Answers ``cm find cache``; prints the folders on the console."""
     entries = find_entries(i, Store(home.store_path))
@@ -90,18 +95,13 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     kept: list[str] = []
     for entry in entries:
         question = f"Remove {entry.path} ({','.join(entry.tags)})?"
-        if is_agreed(i, question, refusal=refusal, hint=hint):
+        if is_forced(i) or confirm(question, refusal=refusal, hint=hint):
             (removed if is_removed(store, entry, may_be_in_use=may_be_in_use) else kept).append(entry.uid)
     answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": kept}
     if kept:
         advice = "wait until that process ends, or add --in_use to remove what is in use, which may break it"
         answer.update({"return": 1, "error": f"{len(kept)} of {len(entries)} cache entries were kept\nhint: {advice}"})
     return answer
-
-
-def is_agreed(i: Mapping[str, Any], question: str, *, refusal: str, hint: str) -> bool:
-    """Whether the command has ``-f`` or ``--force``, else whether the user says yes; raises what ``confirm`` raises."""
-    return is_forced(i) or confirm(question, refusal=refusal, hint=hint)
 
 
 def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, may_be_pinned: bool = True) -> bool:
@@ -191,10 +191,10 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     plan = plan_gc(store, limits, now_s)
     freed = _size(plan.removed)
     what = f"{len(plan.removed)} cache entries and left-over folders ({size_text(freed)})"
-    hint = "see which with --dry-run, then pass -f to confirm"
+    refusal, hint = f"would remove {what}", "see which with --dry-run, then pass -f to confirm"
     show(i, *_plan_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
-    if plan.removed and not is_dry and is_agreed(i, f"Remove {what}?", refusal=f"would remove {what}", hint=hint):
+    if plan.removed and not is_dry and (is_forced(i) or confirm(f"Remove {what}?", refusal=refusal, hint=hint)):
         removed = [candidate for candidate in plan.removed if _remove(store, candidate)]
         empty_trash(store.root)
         for path in trash_in(store.root):

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, parse_state, relocated, stamp_of
-from ..disk.files import read_json, tree_size
+from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
+from ..disk.files import tree_size
 from ..disk.locks import is_in_use, last_use_s
 from ..disk.repos import recipe_digest, recipe_stamp
 from ..disk.store import Store
@@ -27,7 +27,7 @@ from ..rules.query import RecipeIndex, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
 from .adapter import Home, is_verbose, listing_width, print_lines
-from .cache_actions import find_entries, made_s, nothing_found
+from .cache_actions import find_entries, made_s, nothing_found, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +132,7 @@ def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _state_lines(entry: CacheEntry) -> Iterator[str]:
-    state = parse_state(read_json(EntryPaths(entry.path).state)) or ({}, {})
-    for title, given in zip(("New env", "New state"), state, strict=True):
+    for title, given in zip(("New env", "New state"), state_of(entry), strict=True):
         if values := without_secrets(given):
             yield f"    {title}:\n{json.dumps(values, indent=6, sort_keys=True)}"
 
@@ -270,11 +269,10 @@ def _missing(entry: CacheEntry, details: EntryDetails | None, store: Store) -> I
     path = relocated(entry.dependent_path, store.root)
     if path and not os.path.exists(path):
         yield Problem("dependency", f"{path}, on which it depends, is gone")
-    state = relocated(read_json(EntryPaths(entry.path).state), store.root)
-    new_env = state.get("new_env") if isinstance(state, dict) else None
+    new_env = relocated(state_of(entry)[0], store.root)
     in_store = re.compile(re.escape(str(store.root)) + r"/([0-9a-f]{16})(?=/|:|$)")
     named: dict[str, str] = {}
-    for key, value in sorted(new_env.items()) if isinstance(new_env, dict) else ():
+    for key, value in sorted(new_env.items()):
         for item in value if isinstance(value, list) else [value]:
             named.update({uid: key for uid in in_store.findall(str(item)) if uid not in named})
     for uid in sorted({*(details.dependencies if details else ()), *named} - {entry.path.name}):

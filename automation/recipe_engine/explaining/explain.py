@@ -5,17 +5,16 @@ Nothing is run. docs/reference/explain.md describes both answers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..actions.adapter import Home, show
-from ..actions.cache_actions import find_entries, nothing_found
+from ..actions.cache_actions import find_entries, nothing_found, state_of
 from ..actions.run import new_engine, parse_request
-from ..disk.entries import EntryPaths, details_of, file_problem, parse_state
-from ..disk.files import read_json, utc_seconds, utc_text
+from ..disk.entries import details_of, file_problem
+from ..disk.files import utc_seconds, utc_text
 from ..disk.locks import is_in_use, last_use_s
+from ..disk.repos import recipe_files
 from ..disk.store import Store, dependencies
 from ..documents.console_text import plain, wrapped
 from ..planning.plan import PlannedStep
@@ -257,7 +256,7 @@ def _uses(store: Store) -> dict[str, list[dict[str, str]]]:
     found: dict[str, list[dict[str, str]]] = {}
     for entry in entries:
         needed = dependencies(entry, known)
-        new_env, new_state = (parse_state(read_json(EntryPaths(entry.path).state)) if needed else None) or ({}, {})
+        new_env, new_state = state_of(entry) if needed else ({}, {})
         values = {**new_env, **new_state, "dependent_cached_path": entry.dependent_path}
         for uid in needed:
             by = next((key for key, value in values.items() if uid in str(value)), MADE_WITH)
@@ -332,16 +331,11 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
         return "not recorded", []
     if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
         return "unchanged since", []
-    newer = sorted(_files_after(recipe.path, utc_seconds(record.created_utc) + 1))
+    after_s = utc_seconds(record.created_utc) + 1
+    newer = [name for name in recipe_files(recipe.path) if (recipe.path / name).stat().st_mtime >= after_s]
     if newer:
         return "changed since", newer
     return "changed since: a file was removed, or replaced by one with an older time", []
-
-
-def _files_after(folder: Path, time_s: float) -> Iterator[str]:
-    for path in folder.rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts and path.stat().st_mtime >= time_s:
-            yield os.path.relpath(path, folder)
 
 
 def _variations(entry: CacheEntry, details: EntryDetails) -> list[dict[str, str]]:

@@ -146,10 +146,6 @@ class PlanTree:
         self.current.reason = reason or self.current.reason
         self.current.waits_for = tuple(dict.fromkeys((*self.current.waits_for, *_words(waits_for))))
 
-    def doubt_later(self, text: str) -> None:
-        """What the current step does from here on depends on ``text``."""
-        self.current.later_waits_for = (*self.current.later_waits_for, text)
-
     def take(self, event: StepEvent) -> None:
         """Adds what an event reports."""
         step = self.current

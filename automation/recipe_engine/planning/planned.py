@@ -217,7 +217,9 @@ class PlannedEngine(Engine):
         given = {**configured.env, **configured.request.env, **configured.request.local_env}
         undecided = [text for key in configured.undecided for text in sources(given.get(key, "")) or (key,)]
         undecided += sources(list(configured.version.bounds))
-        open_for = tuple(dict.fromkeys((*self.planned_store.may_exist(folder), *undecided)))
+        planned = self.planned_store.planned_in(folder)
+        open_for = tuple(dict.fromkeys((*(planned.may_exist if planned else ()), *undecided)))
+
         self.tree.current.configured = configured
         self.tree.explain(self.planned_store.take_reason(), open_for)
         return PlannedContext(self, configured, folder, open_for)

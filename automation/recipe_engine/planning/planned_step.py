@@ -235,11 +235,13 @@ class PlannedContext(StepContext):
     def wait_for(self, text: str, *, may_end_early: bool) -> None:
         """The rest of the step depends on what a hook does."""
         self.pending = (*self.pending, text)
-        self.planner.tree.doubt_later(text)
+        current = self.planner.tree.current
+        current.later_waits_for = (*current.later_waits_for, text)
         self.version = symbol("version", self.recipe.id.alias)
         if may_end_early:
             self.may_end_early = True
-            self.planner.planned_store.doubt(self.folder, text)
+            if planned := self.planner.planned_store.planned_in(self.folder):
+                planned.made_under = (*planned.made_under, text)
 
     def take_planned(self, result: StepResult, phase: Phase, *, is_certain: bool) -> None:
         """Adds what a planned dependency gives; when it may not happen, its keys are unknown afterwards."""
@@ -266,7 +268,8 @@ class PlannedContext(StepContext):
     def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
         """Adds what an entry holds, be it on disk or planned."""
         super().take_entry(entry, new_env, new_state)
-        self.unknown = self.unknown.with_rules(self.planner.planned_store.rules_of(entry))
+        planned = self.planner.planned_store.planned_in(entry.path)
+        self.unknown = self.unknown.with_rules(planned.rules if planned else ())
         self.witness.gives("cache entry", entry.uid, new_env, self.env, self.unknown)
 
     def let_out(self, env: Env) -> Env:
@@ -295,5 +298,7 @@ class PlannedContext(StepContext):
                 if value not in (request.env.get(key), self.facts_of_host.get(key)):
                     new_env[key] = symbol(key, source)
         self.exported = tuple((rule, origin) for rule, origin in rules.items() if rule not in new_env)
-        self.planner.planned_store.keep_rules(self.folder, self.exported)
+        if planned := self.planner.planned_store.planned_in(self.folder):
+            planned.rules = self.exported
+
         return new_env, new_state

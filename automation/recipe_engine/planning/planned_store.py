@@ -19,7 +19,7 @@ PREFIX = "planned-"
 
 
 @dataclasses.dataclass
-class _PlannedEntry:
+class PlannedEntry:
     """An entry that would be made, finished once it has an ``outcome``.
 
     ``made_under`` must turn out true for it to be there; ``may_exist`` is what decides whether another entry serves in
@@ -49,7 +49,7 @@ class PlannedStore:
         self.root = real.root
         self._real = real
         self._pending_now = pending_now
-        self._planned: dict[str, _PlannedEntry] = {}
+        self._planned: dict[str, PlannedEntry] = {}
         self._count = 0
         self._held: set[str] = set()
         self._reason = ""
@@ -70,38 +70,22 @@ class PlannedStore:
         reason, self._reason = self._reason, ""
         return reason
 
-    def may_exist(self, folder: Path) -> tuple[str, ...]:
-        """What decides whether the entry planned in ``folder`` would be made at all; empty when it surely is."""
-        planned = self._planned.get(folder.name)
-        return planned.may_exist if planned else ()
+    def planned_in(self, folder: Path) -> PlannedEntry | None:
+        """The entry planned in ``folder``, to be read and changed; None when none is."""
+        return self._planned.get(folder.name)
 
     def forget_planned(self) -> None:
         """Starts again with what is on disk; what is doubtful stays so."""
         self._planned.clear()
         self._count = 0
 
-    def doubt(self, folder: Path, text: str) -> None:
-        """The entry planned in ``folder`` is there for later steps only if ``text`` turns out so."""
-        planned = self._planned.get(folder.name)
-        if planned:
-            planned.made_under = (*planned.made_under, text)
-
-    def _finished(self, recipe_uid: str = "") -> list[_PlannedEntry]:
+    def _finished(self, recipe_uid: str = "") -> list[PlannedEntry]:
         rows = [planned for planned in self._planned.values() if planned.outcome]
         return [planned for planned in rows if recipe_uid in ("", planned.entry.recipe.uid)]
 
     def has_doubtful(self, recipe_uid: str) -> bool:
         """Whether a planned entry of a recipe may not be there, or may have tags that are not known yet."""
         return any(planned.made_under or planned.bounds for planned in self._finished(recipe_uid))
-
-    def rules_of(self, entry: CacheEntry) -> tuple[tuple[str, str], ...]:
-        """The keys and globs that a planned entry may give in addition to those it surely gives, with their step."""
-        return self._planned[entry.uid].rules if entry.uid in self._planned else ()
-
-    def keep_rules(self, folder: Path, rules: tuple[tuple[str, str], ...]) -> None:
-        """Remembers what ``rules_of`` returns for the entry planned in ``folder``."""
-        if folder.name in self._planned:
-            self._planned[folder.name].rules = rules
 
     @contextmanager
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> Iterator[None]:
@@ -187,7 +171,7 @@ class PlannedStore:
             asked_version=key.version.exact,
         )
         entry = CacheEntry(uid, self.root / uid, ("tmp", *key.required_tags), "", key.recipe, "", record)
-        self._planned[uid] = _PlannedEntry(
+        self._planned[uid] = PlannedEntry(
             entry, self._pending_now(), self._waits_for(key), replaced.uid if replaced else ""
         )
         return entry
