@@ -34,9 +34,7 @@ class CAutomation(Automation):
 
     def describe(self, i):
         """Show how to call an action: cm help cache [ACTION], cm gc cache --help."""
-        from recipe_engine.actions.help import help_action
-
-        return answer_cm(lambda i: help_action(i, home_of(self.cmind), type(self)), i, self.cmind)
+        return answer(self.cmind, i, "help.help_action", "home", type(self))
 
     def explain(self, i):
         """Show what made an entry, whether it is intact, what needs it and how to reach it: cm explain cache [UID]."""
@@ -60,16 +58,11 @@ class CAutomation(Automation):
 
     def pin(self, i):
         """Protect entries and what they need from cm gc cache: cm pin cache UID, or --tags=..."""
-        return self._pin(i, True)
+        return answer(self.cmind, i, "cache_actions.pin_action", "home", True)
 
     def unpin(self, i):
         """Undo cm pin cache."""
-        return self._pin(i, False)
-
-    def _pin(self, i, is_pinned):
-        from recipe_engine.actions.cache_actions import pin_action
-
-        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=is_pinned), i, self.cmind)
+        return answer(self.cmind, i, "cache_actions.pin_action", "home", False)
 
     def _search(self, i):
         from cmind.artifact import Artifact

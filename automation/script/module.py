@@ -80,9 +80,7 @@ class CAutomation(Automation):
 
     def describe(self, i):
         """Show how to call a recipe or an action: cm help script RECIPE, cm run script --tags=... --help."""
-        from recipe_engine.actions.help import help_action
-
-        return answer_cm(lambda i: help_action(i, home_of(self.cmind), type(self)), i, self.cmind)
+        return answer(self.cmind, i, "help.help_action", "home", type(self))
 
     def version(self, i):
         """Print the version of this engine."""

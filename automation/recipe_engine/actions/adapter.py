@@ -288,12 +288,13 @@ def is_forced(i: Mapping[str, Any]) -> bool:
     return is_yes(i.get("f")) or is_yes(i.get("force"))
 
 
-def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[str, Any]:
-    """What ``function`` (see ``loaded``) answers to ``i``; its further arguments are ``home`` or ``cmind``."""
+def answer(cmind: Any, i: dict[str, Any], function: str, *facts: object) -> dict[str, Any]:
+    """What ``function`` (see ``loaded``) answers to ``i`` and ``facts``; "home" and "cmind" stand for these."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
         action = loaded(function)
-        answered: dict[str, Any] = action(i, *(home_of(cmind) if fact == "home" else cmind for fact in facts))
+        given = (home_of(cmind) if fact == "home" else cmind if fact == "cmind" else fact for fact in facts)
+        answered: dict[str, Any] = action(i, *given)
         return answered
 
     return answer_cm(act, i, cmind)

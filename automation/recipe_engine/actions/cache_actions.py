@@ -125,7 +125,7 @@ def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, 
     return not reason
 
 
-def pin_action(i: Mapping[str, Any], home: Home, *, is_pinned: bool) -> dict[str, Any]:
+def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, Any]:
     """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
     store = Store(home.store_path)
     if not (i.get("artifact") or i.get("tags")):
