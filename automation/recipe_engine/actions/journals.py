@@ -99,22 +99,16 @@ class RecordedRun(NamedTuple):
         return {"id": self.run_id, **asked, **own, "failing": list(self.failing), "journal": str(self.folder)}
 
 
-def recorded_runs(root: Path) -> list[RecordedRun]:
-    """All journals, the oldest first."""
-    found = (read_run(folder) for folder in sorted(root.glob("*")))
-    return [run for run in found if run is not None]
+def recorded_runs(root: Path, command: str | None = None) -> list[RecordedRun]:
+    """All journals, or those of one command (with or without ``--quiet``), the oldest first."""
 
+    def words(text: object) -> list[str]:
+        return [word for word in str(text).split() if word != "--quiet"]
 
-def runs_of(root: Path, command: str) -> list[RecordedRun]:
-    """The journals of one command, with or without ``--quiet``, the oldest first."""
-    wanted = _without_quiet(command)
-    requests = ((folder, str(_request_in(folder).get("command", ""))) for folder in sorted(root.glob("*")))
-    found = [read_run(folder) for folder, asked in requests if _without_quiet(asked) == wanted]
-    return [run for run in found if run is not None]
-
-
-def _without_quiet(command: str) -> list[str]:
-    return [word for word in command.split() if word != "--quiet"]
+    folders = sorted(root.glob("*"))
+    if command is not None:
+        folders = [folder for folder in folders if words(_request_in(folder).get("command", "")) == words(command)]
+    return [run for run in map(read_run, folders) if run is not None]
 
 
 def _request_in(folder: Path) -> Mapping[str, Any]:

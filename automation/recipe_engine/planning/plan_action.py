@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..actions.adapter import Home, is_verbose, listing_width, print_lines
-from ..actions.journals import runs_of
+from ..actions.journals import recorded_runs
 from ..actions.run import guard_for, new_engine, parse_request
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
@@ -91,7 +91,7 @@ def command_of(request: Request) -> str:
 
 def former_time(command: str, home: Home) -> str:
     """How long the same command took when it last ended well, in words; empty when no journal knows."""
-    ended = [run for run in runs_of(home.path / RUNS_FOLDER, command) if run.state == "done"]
+    ended = [run for run in recorded_runs(home.path / RUNS_FOLDER, command) if run.state == "done"]
     if not ended:
         return ""
     return f"the same command took {ended[-1].duration_text} on {ended[-1].started_text[:10]}"
