@@ -21,6 +21,7 @@ from ..planning.plan import PlannedStep
 from ..planning.plan_action import make_plan, name_command_in_errors
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError, RequestError
+from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import CacheEntry, EntryDetails, Recipe
 from ..rules.query import BOUND_KEYS, candidates, nearest, split_words
 from ..rules.rerun import command_line
@@ -64,7 +65,7 @@ def _without_own_flags(i: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
     ``--env=KEY,KEY`` is a text; ``--env.KEY=VALUE`` gives the run a value and makes ``env`` a mapping.
     """
-    inputs = {key: value for key, value in i.items() if key not in ("step", "keys")}
+    inputs = {key: value for key, value in i.items() if key not in ACTION_FLAGS["explain"]}
     asked = [i.get("keys") or ""]
     if isinstance(i.get("env"), str | list):
         asked.append(inputs.pop("env"))

@@ -11,6 +11,7 @@ from ..actions.adapter import Home, is_verbose, listing_width, print_lines
 from ..actions.journals import recorded_runs
 from ..actions.run import guard_for, new_engine, parse_request
 from ..rules.errors import RecipeError, RequestError
+from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import Request
 from ..rules.rerun import given_line, name_command
 from ..rules.secrets import hidden_text
@@ -21,7 +22,7 @@ from .plan import Plan
 from .plan_text import GRAPHS, plan_json, plan_lines, summary_lines
 from .planned import PlannedEngine
 
-OF_A_PLAN = ("graph", "v", "verbose", "j", "json")
+OF_A_PLAN = (*ACTION_FLAGS["plan"], "v", "verbose", "j", "json")
 """Inputs that are no part of the run that is planned."""
 
 

@@ -22,6 +22,7 @@ from ..planning.planned import PlannedEngine
 from ..rules.cachekey import Artifact, Requirement
 from ..rules.conditions import has_symbol
 from ..rules.errors import RecipeError, RequestError
+from ..rules.inputs import ACTION_FLAGS
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, Recipe, Request, StepEvent, StepResult
 from ..rules.query import VersionRange
 from ..rules.schema import is_yes
@@ -267,7 +268,7 @@ def is_open(key: CacheKey) -> bool:
 
 def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm lock script``: the lockfile goes to standard output, or to the file that ``--file`` names."""
-    request = parse_request({key: value for key, value in i.items() if key != "file"})
+    request = parse_request({key: value for key, value in i.items() if key not in ACTION_FLAGS["lock"]})
     lock = LockingEngine(new_engine(home, None)).lockfile(request)
     row = hidden_texts(lockfile_json(lock))
     text = json.dumps(row, indent=2)
