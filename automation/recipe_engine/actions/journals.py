@@ -77,11 +77,6 @@ class RecordedRun(NamedTuple):
         return str(self.request.get("command", ""))
 
     @property
-    def started_text(self) -> str:
-        """When the run began, in UTC: ``2026-11-21 01:02``."""
-        return str(self.request.get("started_utc", ""))[:16].replace("T", " ")
-
-    @property
     def state_text(self) -> str:
         """The state with its exit code, when there is one to show."""
         return f"{self.state} ({self.code})" if self.code else self.state

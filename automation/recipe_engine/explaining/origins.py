@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..planning.planned_step import OWN_PLACES
 from ..rules.conditions import NOTHING_UNKNOWN, Unknown, decide, has_symbol
 from ..rules.env import Env, expand_value
 from ..rules.model import (
@@ -29,8 +30,6 @@ from ..rules.schema import parse_condition_blocks
 
 Effect = Literal["set", "replaced", "extended", "may set", "may change", "same", "not taken", "removed", "handed down"]
 MISSING = object()
-OWN_KEYS = ("CM_TMP_CURRENT_", "MLC_TMP_CURRENT_")
-"""Keys that the engine writes for hooks when a step begins to act."""
 ACTING = frozenset(["native script", "dependency", "dependency that cannot be chosen yet"])
 """Sources that give their values when they run; so do hooks."""
 
@@ -320,7 +319,7 @@ class StepTrace(Witness):
         for key, value in env.items():
             if self.last.get(key, MISSING) != value:
                 self._note(key, value, env, Source(kind, where))
-        for key in [key for key in self.last if key not in env and not key.startswith(OWN_KEYS)]:
+        for key in [key for key in self.last if key not in env and not key.startswith(OWN_PLACES)]:
             self._add(key, "", Source(kind, where), "removed")
             del self.last[key]
 

@@ -95,7 +95,8 @@ def former_time(command: str, home: Home) -> str:
     ended = [run for run in recorded_runs(home.path / RUNS_FOLDER, command) if run.state == "done"]
     if not ended:
         return ""
-    return f"the same command took {ended[-1].duration_text} on {ended[-1].started_text[:10]}"
+    date = str(ended[-1].request.get("started_utc", ""))[:10]
+    return f"the same command took {ended[-1].duration_text} on {date}"
 
 
 def name_command_in_errors(plan: Plan, i: Mapping[str, Any]) -> None:
