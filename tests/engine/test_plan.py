@@ -750,6 +750,18 @@ def test_a_plan_that_starts_over_renews_the_entry_on_disk_again(home: TemporaryH
     assert rows[0].env["CM_RENEW_CACHE_ENTRY"] == "yes"
 
 
+def test_a_renewed_entry_keeps_the_tags_it_was_known_by_in_a_plan_as_in_a_run(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"cache": True})
+    deps = [{"tags": "get,tool", "renew": True}, {"tags": "get,tool", "extra_cache_tags": "x"}]
+    home.recipe("main-step", {"deps": deps})
+    home.run("get,tool", extra_cache_tags="x")
+    planned = planned_steps(plan_of(home, tags="main,step"))
+    assert planned == [("main-step", "run"), ("get-tool", "run"), ("get-tool", "reuse")]
+    home.run("main,step")
+    (entry,) = [row for row in home.entries("get-tool") if "tmp" not in row["tags"]]
+    assert "x" in entry["tags"], "the run reuses it as the plan says"
+
+
 def test_an_entry_planned_below_a_step_that_ends_early_stays_for_later_steps(home: TemporaryHome) -> None:
     ends = "def preprocess(i):\n    return {'return': 0, 'skip': True}\n\nplan = preprocess\n"
     home.recipe("get-inner", {"cache": True})

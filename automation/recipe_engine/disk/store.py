@@ -33,9 +33,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachekey import entry_tags, misfit, preference, replacements
+from ..rules.cachekey import begun_entry, entry_tags, misfit, preference, replacements
 from ..rules.errors import CycleError, LockTimeout, StoreError
-from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, Maker, Outcome
+from ..rules.model import CacheEntry, CacheKey, EntryDetails, Maker, Outcome
 from ..rules.secrets import stored
 from .entries import (
     EntriesInUse,
@@ -321,29 +321,13 @@ class Store:
         """
         prepare_cache(self.root)
         empty_trash(self.root)
-        old = replaced.record if replaced else None
-        record = EntryRecord(
-            fingerprint=key.fingerprint,
-            recipe_digest=maker.digest,
-            recipe_stamp=maker.stamp,
-            explicit=old.explicit if old else key.explicit,
-            variations=key.variations,
-            extra_tags=old.extra_tags if old else key.extra_tags,
-            inputs=dict(key.inputs),
-            created_utc=utc_text(),
-            asked_version=key.version.exact,
-            replaces=tuple(known.uid for known in (replaced, *self._replaced_by(replaced))) if replaced else (),
-        )
         left = self._left_over(key)
         if left:
             logger.info("cleaning up after an attempt that did not finish: %s", left.path)
             empty_folder(left.path)
         path = left.path if left else self._free_path()
-        known_by = replaced.tags if replaced else ()
-        tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")), *known_by)))
-        entry = CacheEntry(
-            uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
-        )
+        before = (replaced, *self._replaced_by(replaced)) if replaced else ()
+        entry = begun_entry(key, maker, path, utc_text(), before)
         if left:
             self._write_meta(entry)
         else:
@@ -407,9 +391,7 @@ class Store:
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
         """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last. Puts away what it replaces."""
         write_content(entry, key, outcome, self._used_since(entry))
-        tags = entry_tags(key, outcome.version, stored(outcome.added_tags))
-        known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
-        tags = tuple(dict.fromkeys((*tags, *known_by)))  # a renewed entry keeps the tags it was known by
+        tags = entry_tags(key, outcome.version, stored(outcome.added_tags), entry.tags)
         expires_s = None if outcome.lifetime_s is None else time.time() + outcome.lifetime_s
         finished = entry._replace(
             tags=tags, version=outcome.version, dependent_path=outcome.dependent_path, expires_s=expires_s

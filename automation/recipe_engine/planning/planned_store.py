@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachekey import Artifact, artifact_of, entry_tags, misfit, preference
+from ..rules.cachekey import Artifact, artifact_of, begun_entry, entry_tags, misfit, preference, replacements
 from ..rules.conditions import has_symbol, shown, sources
 from ..rules.errors import CycleError
-from ..rules.model import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
+from ..rules.model import CacheEntry, CacheKey, Maker, Outcome
 from ..rules.query import ANY_VERSION, VersionRange, intersection
 from ..running.effects import Entries
 
@@ -23,15 +23,13 @@ class PlannedEntry:
     """An entry that would be made, finished once it has an ``outcome``.
 
     ``made_under`` must turn out true for it to be there; ``may_exist`` is what decides whether another entry serves in
-    its place, empty when none could; ``replaces`` is the uid of the entry that it renews. ``rules`` are the keys and
-    globs that it may give in addition to those it surely gives, with their step. ``bounds`` is the version that was
-    asked for, when its recipe finds one that is not known yet.
+    its place, empty when none could. ``rules`` are the keys and globs that it may give in addition to those it surely
+    gives, with their step. ``bounds`` is the version asked for, when its recipe finds one that is not known yet.
     """
 
     entry: CacheEntry
     made_under: tuple[str, ...]
     may_exist: tuple[str, ...]
-    replaces: str
     outcome: Outcome | None = None
     rules: tuple[tuple[str, str], ...] = ()
     bounds: VersionRange | None = None
@@ -116,7 +114,7 @@ class PlannedStore:
         self.on_find(key)
         planned = [row.entry for row in self._finished(key.recipe.uid) if not misfit(row.entry, key)]
         sure = [entry for entry in planned if not self._conditions_of(entry, key)]
-        replaced = {row.replaces for row in self._finished()}
+        replaced = replacements(row.entry for row in self._finished())
         real = [entry for entry in self._real.find(key) if entry.uid not in replaced]
         found = sorted((*real, *sure), key=lambda entry: preference(entry, key))
         if not found and refresh:
@@ -158,22 +156,9 @@ class PlannedStore:
     def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry:
         """A planned entry."""
         self._count += 1
-        uid = f"{PREFIX}{self._count}"
-        record = EntryRecord(
-            fingerprint=key.fingerprint,
-            recipe_digest=maker.digest,
-            recipe_stamp=maker.stamp,
-            explicit=key.explicit,
-            variations=key.variations,
-            extra_tags=key.extra_tags,
-            inputs=dict(key.inputs),
-            created_utc="",
-            asked_version=key.version.exact,
-        )
-        entry = CacheEntry(uid, self.root / uid, ("tmp", *key.required_tags), "", key.recipe, "", record)
-        self._planned[uid] = PlannedEntry(
-            entry, self._pending_now(), self._waits_for(key), replaced.uid if replaced else ""
-        )
+        path = self.root / f"{PREFIX}{self._count}"
+        entry = begun_entry(key, maker, path, "", [replaced] if replaced else ())
+        self._planned[entry.uid] = PlannedEntry(entry, self._pending_now(), self._waits_for(key))
         return entry
 
     def _waits_for(self, key: CacheKey) -> tuple[str, ...]:
@@ -204,7 +189,7 @@ class PlannedStore:
         version = outcome.version
         if has_symbol(version):
             version, planned.bounds = "", key.version
-        tags = entry_tags(key, version, outcome.added_tags)
+        tags = entry_tags(key, version, outcome.added_tags, entry.tags)
         if not version:  # not the one that was asked for: a hook may find another
             tags = tuple(tag for tag in tags if not tag.startswith("version-"))
         planned.entry = entry._replace(tags=tags, version=version)

@@ -12,12 +12,13 @@ the run starts over with the bounds of both (``Backtrack``); when nothing suits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from .env import Env, EnvValue, expand_text
 from .errors import RecipeError, RequestError
 from .frozen import Frozen
-from .model import PHASES, SUCCESSOR_TAG, CacheEntry, CacheKey, Configured
+from .model import PHASES, SUCCESSOR_TAG, CacheEntry, CacheKey, Configured, EntryRecord, Maker
 from .query import ANY_VERSION, VersionRange, intersection, split_words
 from .schema import lifetime_s
 from .secrets import is_secret, stored
@@ -159,11 +160,38 @@ def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, .
     return (extra, inputs, tuple(sorted(entry.tags)), entry.uid)
 
 
-def entry_tags(key: CacheKey, version: str, added: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags of a finished entry: those required, those the recipe added, and its version instead of any other."""
+def begun_entry(
+    key: CacheKey, maker: Maker, path: Path, created_utc: str, replaced: Sequence[CacheEntry] = ()
+) -> CacheEntry:
+    """A new unfinished entry in ``path``; it keeps what the first of those that it replaces was known by."""
+    old = replaced[0].record if replaced else None
+    record = EntryRecord(
+        fingerprint=key.fingerprint,
+        recipe_digest=maker.digest,
+        recipe_stamp=maker.stamp,
+        explicit=old.explicit if old else key.explicit,
+        variations=key.variations,
+        extra_tags=old.extra_tags if old else key.extra_tags,
+        inputs=dict(key.inputs),
+        created_utc=created_utc,
+        asked_version=key.version.exact,
+        replaces=tuple(entry.uid for entry in replaced),
+    )
+    required = (tag for tag in key.required_tags if not tag.startswith("-"))
+    tags = tuple(dict.fromkeys(("tmp", *required, *(replaced[0].tags if replaced else ()))))
+    return CacheEntry(
+        uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
+    )
+
+
+def entry_tags(key: CacheKey, version: str, added: tuple[str, ...], known_by: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The tags of a finished entry: those required, those the recipe added, its version instead of any other, and those
+    that it was known by before it was finished.
+    """
     words = [*key.required_tags, *added]
     if version:
         words = [word for word in words if not word.startswith("version-")] + [f"version-{version}"]
+    words += [tag for tag in known_by if tag != "tmp" and not tag.startswith("version-")]
     return tuple(dict.fromkeys(word for word in words if not word.startswith("-")))
 
 
