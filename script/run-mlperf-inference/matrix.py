@@ -94,8 +94,8 @@ class Config(Workload):
 
     `resume` is one of RESUME_VALUES, or empty for a call that starts anew. `run_id` names a folder that several calls
     share (resume.py); empty: one of this call alone. `target_origin`: where targets come from when not from the user.
-    `is_finding`: performance runs look for their target and are no results. `is_checked`: what does not pass ends the
-    call with an error.
+    `is_finding`: the runs, all in performance mode, look for their target and are no results. `is_checked`: what does
+    not pass ends the call with an error.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -211,6 +211,16 @@ def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     return options
 
 
+def _modes(reader: Reader, *, is_finding: bool) -> tuple[Mode, ...]:
+    """The modes that are asked for; a search makes performance runs only."""
+    modes = reader.modes("CM_MLPERF_LOADGEN_MODE")
+    if not is_finding:
+        return modes
+    if Mode.PERFORMANCE not in modes:
+        reader.problems.append("--find: an accuracy run has no target to look for; leave --mode out")
+    return (Mode.PERFORMANCE,)
+
+
 def _misfits(config: Config, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
@@ -248,6 +258,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
     model, backend = reader.with_config_ver(model, backend, known.models)
     backend, device = reader.simulated(backend, reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {}))
     given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}
+    is_finding = reader.truth("CM_MLPERF_RUN_FIND", "find")
     config = Config(
         model=model,
         backend=backend,
@@ -255,7 +266,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
         precision=_precision(reader, backend, known),
         source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
         scenarios=_wanted_scenarios(reader, model),
-        modes=reader.modes("CM_MLPERF_LOADGEN_MODE"),
+        modes=_modes(reader, is_finding=is_finding),
         execution_mode=reader.execution_mode("CM_MLPERF_RUN_STYLE"),
         results_folder=folder / Path(reader.text("CM_MLPERF_RESULTS_DIR") or "results").expanduser(),
         options=_options(reader, device, folder),
@@ -264,7 +275,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
         run_id=reader.folder_name("CM_MLPERF_RUN_ID", "run_id"),
         is_rerun=reader.truth("CM_RERUN", "rerun"),
         target_origin=reader.origins("CM_MLPERF_LOADGEN_TARGET_ORIGIN", "target_origin"),
-        is_finding=reader.truth("CM_MLPERF_RUN_FIND", "find"),
+        is_finding=is_finding,
         is_checked=reader.truth("CM_MLPERF_RUN_CHECK", "check", otherwise=True),
     )
     problems = reader.problems or _misfits(config, known)
@@ -273,10 +284,10 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
     return config
 
 
-def _options_of(config: Config, scenario: Scenario, mode: Mode) -> dict[str, str]:
-    """The further inputs of one run: those that only Server takes are left out elsewhere."""
+def _options_of(config: Config, scenario: Scenario) -> dict[str, str]:
+    """The further inputs of a scenario's runs: those that only Server takes are left out elsewhere."""
     options = {name: value for name, value in config.options.items() if scenario.is_server or name != "batch_timeout"}
-    return {**options, "find": "yes"} if config.is_finding and mode is Mode.PERFORMANCE else options
+    return {**options, "find": "yes"} if config.is_finding else options
 
 
 def matrix(config: Config) -> tuple[RunSpec, ...]:
@@ -288,7 +299,7 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
         for mode in config.modes:
             specs.append(
                 RunSpec(
-                    **{**shared, "options": _options_of(config, scenario, mode)},
+                    **{**shared, "options": _options_of(config, scenario)},
                     scenario=scenario,
                     mode=mode,
                     target_qps=value if target == "target_qps" else None,

@@ -98,7 +98,9 @@ def run_name(spec: RunSpec) -> str:
 
 
 def problems_of(run: FinishedRun) -> tuple[str, ...]:
-    """Why a finished run does not pass; empty when it does."""
+    """Why a finished run does not pass; empty when it does, and for a search, which is never VALID."""
+    if run.result.get("find"):
+        return ()
     is_accuracy = run.spec.mode is Mode.ACCURACY
     alone = ScenarioOutcome(
         scenario=run.spec.scenario,
@@ -118,12 +120,13 @@ def flaws_of(candidate: Candidate) -> Iterator[tuple[Flaw, str]]:
     elif candidate.progress is not Progress.FINISHED or run is None:
         yield Flaw.UNFINISHED, "it was not finished"
     else:
-        if not run.result["valid"] and not run.result.get("find"):  # a finished search is never VALID
+        problems = problems_of(run)
+        if problems and not run.result["valid"]:
             yield Flaw.FAILED, "it was INVALID"
         for part, words in BASIS.items():
             if names := candidate.changes(part):
                 yield Flaw.CHANGED, f"{words}: {', '.join(names)}"
-        if problems_of(run):
+        if problems:
             yield Flaw.MISSED, "it did not pass"
     yield Flaw.NONE, "asked for with --rerun"
 
@@ -164,11 +167,14 @@ def describe(choice: Choice, folder: Path, *, is_shared: bool) -> str:
         kept = [f"{run_name(run.spec)}: {is_there} ({folder / run.folder})" for run in choice.kept]
         return "\n".join([*choice.again, *kept])
     lines = [f"going on in {folder}"]
-    lines += [f"  kept: {run_name(run.spec)}" + _in_words(problems_of(run)) for run in choice.kept]
+    lines += [f"  kept: {run_name(run.spec)} ({_verdict(run)})" for run in choice.kept]
     lines += [f"  {text}" for text in choice.again]
     lines += [f"  left: {text}" for text in choice.missing]
     return "\n".join(lines)
 
 
-def _in_words(problems: Sequence[str]) -> str:
-    return f" (not passed: {'; '.join(problems)})" if problems else " (passed)"
+def _verdict(run: FinishedRun) -> str:
+    if run.result.get("find"):
+        return "search finished"
+    problems = problems_of(run)
+    return f"not passed: {'; '.join(problems)}" if problems else "passed"

@@ -140,8 +140,11 @@ def _tell_after(call: Call, run: FinishedRun) -> None:
         call.say(paths.accuracy_text.read_text(encoding="utf-8", errors="replace").strip())
 
 
-def _finish_search(call: Call, runs: Sequence[FinishedRun]) -> dict[str, Any]:
-    """Gives what was looked for as state: by scenario the target with its origin, and the figure that was seen."""
+def _finish_search(call: Call, runs: Sequence[FinishedRun], missing: Sequence[str]) -> dict[str, Any]:
+    """Gives what was looked for as state: by scenario the target with its origin, and the figure that was seen.
+
+    An error where a search is missing that the call was not to make.
+    """
     found = {}
     for run in runs:
         metric = run.result.get("metric")
@@ -159,6 +162,8 @@ def _finish_search(call: Call, runs: Sequence[FinishedRun]) -> dict[str, Any]:
             call.say(f"{run.spec.scenario.value}: {name} {setting['value']:g} ({setting['origin']})")
     call.i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(call.paths.folder)
     call.i["state"]["mlperf_found"] = json.loads(json.dumps(found))
+    if call.config.is_checked and missing:
+        return {"return": 1, "error": f"not every target was found: {'; '.join(missing)}"}
     return {"return": 0}
 
 
@@ -166,7 +171,7 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     """Writes the records of the finished runs, shows the table and gives CM's answer."""
     env, config, paths = call.i["env"], call.config, call.paths
     if config.is_finding:
-        return _finish_search(call, runs)
+        return _finish_search(call, runs, remarks.missing)
     results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
     outcomes = outcome.by_scenario(runs)
     title = f"{config.model} with {config.backend} on {config.device}"

@@ -842,6 +842,14 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: targets of engines")
 
 
+def test_a_search_makes_performance_runs_only() -> None:
+    specs = matrix.matrix(config(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_SCENARIO="offline,server"))
+    assert [(spec.mode.value, spec.options["find"]) for spec in specs] == [("performance", "yes")] * 2
+    assert problems(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_MODE="accuracy") == (
+        "--find: an accuracy run has no target to look for; leave --mode out",
+    )
+
+
 def test_the_settings_of_an_engine_are_what_it_works_on_at_once_and_the_rate_sent() -> None:
     settings_text = load_module("run-mlperf-inference", "runsettings").settings_text
     run = {"scenario": {"value": "Interactive"}, "instances": None, "batch_size": None,

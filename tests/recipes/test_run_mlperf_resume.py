@@ -296,6 +296,28 @@ def test_an_invalid_run_is_kept_by_unfinished_and_made_again_by_failed(call) -> 
     assert json.loads((folder / "results.json").read_text())["passed"] is True
 
 
+FOUND = {"target_qps": {"value": 8.25, "origin": "x"}}
+SEARCH = {"return": 0, "new_state": {"mlperf_run": {**result(is_valid=False), "find": FOUND}}}
+"""A finished search, whose run is never VALID."""
+
+
+def test_a_finished_search_is_kept_and_the_one_that_failed_is_made_again(
+    call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer, folders = call(
+        WritingCM(_offline=SEARCH, _server={"return": 2, "error": "no rate holds"}), CM_MLPERF_RUN_FIND="yes"
+    )
+    assert answer["return"] == 2
+    cm = WritingCM()
+    answer, _ = call(cm, CM_MLPERF_RUN_FIND="yes", CM_MLPERF_RESUME="unfinished")
+    assert (answer["return"], cm.made) == (1, [])
+    assert "Server performance is failed: " in answer["error"]
+    cm = WritingCM(_server=SEARCH)
+    answer, same = call(cm, CM_MLPERF_RUN_FIND="yes", CM_MLPERF_RESUME="all")
+    assert (answer, same, cm.made) == ({"return": 0}, folders, ["server performance"])
+    assert "kept: Offline performance (search finished)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("mode", ["failed", "unfinished", "all"])
 def test_a_call_that_passed_is_kept_whole(call, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, (folder,) = call(WritingCM())
