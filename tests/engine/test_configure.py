@@ -10,7 +10,7 @@ from builders import configured, recipe, request
 from recipe_engine.rules.configure import apply_default_version, configure
 from recipe_engine.rules.errors import MetaError, RequestError
 from recipe_engine.rules.model import Configured
-from recipe_engine.rules.query import VersionRange
+from recipe_engine.rules.query import BOUND_KEYS, VersionRange
 
 # --- precedence: each level of this ladder beats the ones above it ---
 
@@ -418,6 +418,32 @@ def test_an_empty_version_in_the_env_is_none() -> None:
     assert configured({"version_min": "1"}, env={"CM_VERSION": None, "CM_VERSION_MIN": ""}).version == VersionRange(
         minimum="1"
     )
+
+
+@pytest.mark.parametrize(
+    ("env", "inputs", "exact"),
+    [
+        ({"CM_VERSION": "<<<A>>>"}, {}, "1.0"),
+        ({"CM_VERSION": "<<<A>>>.<<<NONE>>>"}, {}, "1.0"),
+        ({"CM_VERSION": "<<<A>>>", "A": "2.0"}, {}, "2.0"),
+        ({}, {"version": "<<<A>>>"}, "1.0"),
+        ({"A": "2.0"}, {"version": "<<<A>>>"}, "2.0"),
+        ({"A": "<<<B>>>", "B": "2.0"}, {"version": "<<<A>>>"}, "2.0"),
+    ],
+)
+def test_a_placeholder_that_nothing_fills_asks_for_no_version(
+    env: dict[str, str], inputs: dict[str, str], exact: str
+) -> None:
+    meta = {"version": "1.0", "versions": {name: {"env": {"BLOCK": name}} for name in ("1.0", "2.0")}}
+    made = configured(meta, inputs=inputs, env=env)
+    assert (made.version.exact, made.env["BLOCK"]) == (exact, exact)
+
+
+@pytest.mark.parametrize("name", BOUND_KEYS)
+def test_no_bound_is_a_placeholder_and_the_default_version_is_chosen_without_one(name: str) -> None:
+    made = configured({"default_version": "3"}, inputs={name: "<<<NONE>>>"})
+    assert made.version == VersionRange()
+    assert apply_default_version(made).env["CM_VERSION"] == "3"
 
 
 def test_a_version_without_a_block_is_passed_on() -> None:

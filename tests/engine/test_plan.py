@@ -252,6 +252,7 @@ def test_a_block_of_metadata_that_rests_on_an_unknown_key_leaves_the_step_open(h
         {"update_tags_if_env": {"_name.b": {"enable_if_env": {"CM_TOOL": ["2"]}}}},
         {"update_meta_if_env": [{"enable_if_env": {"CM_TOOL": ["2"]}, "env": {"CM_X": "1"}}]},
         {"tags": "get,model,_name.<<<CM_TOOL>>>"},
+        {"version": "<<<CM_TOOL>>>"},
     ],
 )
 def test_a_dependency_whose_entry_rests_on_an_unknown_key_is_open(home: TemporaryHome, entry: dict[str, Any]) -> None:

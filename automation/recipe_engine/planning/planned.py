@@ -241,8 +241,8 @@ class PlannedEngine(Engine):
     def configure(self, recipe: Recipe, request: Request) -> Configured:
         """As the engine does; a key that metadata decides by, and that an earlier step may have set, is unknown."""
         if request.unknown.rules:
-            changes = env_names([request.overrides, request.recursive_overrides, request.local_env])
-            names = (*self.texts.env_names(recipe), *changes, *RUN_STATE_KEYS)
+            blocks = (request.overrides, request.recursive_overrides, request.local_env, request.version.bounds)
+            names = (*self.texts.env_names(recipe), *env_names(blocks), *RUN_STATE_KEYS)
             request = request._replace(env=with_unknown(request.env, names, request.unknown))
         waits, self._choice_waits = self._choice_waits, ()
         return configure(recipe, request._replace(pending=(*request.pending, *waits)))

@@ -15,7 +15,7 @@ from typing import Any
 
 from .cachekey import entry_lifetime_s
 from .conditions import Condition, decide
-from .env import PREFIX, Env, State, expand_env, fill_env, merge_state, successor_twins, with_lists, with_texts
+from .env import PREFIX, Env, State, expand_env, fill_env, filled, merge_state, successor_twins, with_lists, with_texts
 from .errors import RequestError, VariationError
 from .model import (
     PHASES,
@@ -45,11 +45,11 @@ from .schema import (
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
     """The bounds asked for: by the request, else by the env (variations may set them), else by the recipe."""
     keys = [recipe.prefix + key.upper() for key in BOUND_KEYS]
-    if any("<<<" in str(env.get(key, "")) for key in keys):
+    if any("<<<" in str(text) for text in (*request.version.bounds, *(env.get(key, "") for key in keys))):
         env = expand_env(env)
     return VersionRange(
         *(
-            asked or str(env.get(key, "") or "") or own
+            filled(asked, env) or filled(env.get(key, ""), env) or own
             for key, asked, own in zip(keys, request.version.bounds, recipe.version.bounds, strict=True)
         )
     )

@@ -193,6 +193,12 @@ def expand_text(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
     return re.sub(PLACEHOLDER, replacement, value)
 
 
+def filled(value: EnvValue, env: Mapping[str, EnvValue]) -> str:
+    """A text with its placeholders filled in from ``env``; empty when one cannot be: it asks for nothing."""
+    text = str(expand_text(value, env) or "")
+    return "" if has_placeholder(text) else text
+
+
 def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
     """``expand_text`` applied through lists and dicts."""
     return with_texts(value, lambda text: expand_text(text, *sources))
