@@ -74,7 +74,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"return": 0, "runs": [gate_inputs(i["env"])]}
     except CallError as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return {"return": 2, "error": f"{error}\n{HINT}"}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

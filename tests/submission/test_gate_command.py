@@ -33,7 +33,8 @@ def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with
     told = capsys.readouterr().out
     assert "TREE-002" in told
     assert told.splitlines()[-1] == "verdict: refused (1 finding)"
-    for words in ([good], [good, "--version=v9"], [good + "-not-there", "--version=v6.1"], []):
+    unusable = ["x" * 300, "--version=v6.1"]  # longer than any name of a file system
+    for words in ([good], [good, "--version=v9"], [good + "-not-there", "--version=v6.1"], unusable, []):
         assert main(words) == 2
         answer = capsys.readouterr()
         assert (answer.out, "hint:" in answer.err) == ("", True)

@@ -119,7 +119,7 @@ def test_the_communitys_inputs_that_weaken_the_check_are_refused_by_name():
         "CM_MLPERF_EXTRA_MODEL_MAPPING": "other.json",
     }
     answer = COMMUNITY_HOOKS.plan({"env": env})
-    assert answer["return"] == 1
+    assert answer["return"] == 2
     for word in ("--skip_compliance", "_short-run", "other.json"):
         assert word in answer["error"]
 

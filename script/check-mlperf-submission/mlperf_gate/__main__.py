@@ -1,6 +1,6 @@
 """The command `check-mlperf-submission DIR --version=v6.1`, also `python -m mlperf_gate`.
 
-Exit codes: 0 accepted, 1 refused, 2 the call itself was wrong.
+Exit codes: 0 accepted, 1 refused, 2 not judged (a wrong call, or a folder that cannot be read).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from mlperf_gate import command
 from mlperf_gate.rulebook import ALL_DIVISIONS, RULES
 
-ACCEPTED, REFUSED, WRONG_CALL = 0, 1, 2
+ACCEPTED, REFUSED, NOT_JUDGED = 0, 1, 2
 
 
 def list_rules() -> str:
@@ -35,10 +35,10 @@ def main(words: list[str] | None = None) -> int:
     try:
         asked = command.parse(given)
         answer = command.run(asked)
-    except command.CallError as error:
+    except (command.CallError, OSError) as error:
         hint = "hint: check-mlperf-submission DIR --version=v6.1"
         sys.stderr.write(f"check-mlperf-submission: {error}\n{hint}\n")
-        return WRONG_CALL
+        return NOT_JUDGED
     if asked.format == "json":
         sys.stdout.write(json.dumps(command.as_json(asked, answer), indent=2) + "\n")
     else:

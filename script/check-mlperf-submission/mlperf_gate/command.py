@@ -54,7 +54,11 @@ class Answer:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = _Parser(prog="check-mlperf-submission", description="Checks an MLPerf Inference submission tree.")
+    parser = _Parser(
+        prog="check-mlperf-submission",
+        description="Checks an MLPerf Inference submission tree.",
+        epilog="Exit codes: 0 accepted, 1 refused, 2 not judged: a wrong call, or a folder that cannot be read.",
+    )
     parser.add_argument("submission_dir", help="folder with closed/, open/ or network/")
     parser.add_argument("--version", choices=ROUNDS, required=True, help="round of the submission")
     parser.add_argument("--submitter", help="only this submitter")
