@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import gc as garbage
 import json
 import os
@@ -18,6 +20,7 @@ from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import LEFT_FOR_S, gc_action, limits_of, pin_action
 from recipe_engine.actions.cache_report import show_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, EntriesInUse
+from recipe_engine.disk.locks import is_locked, lock
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import NothingFound, RequestError, StoreError
 from recipe_engine.rules.retention import Limits
@@ -175,6 +178,24 @@ def test_an_entry_in_use_stays_with_what_it_needs(filled: TemporaryHome) -> None
     del user
 
 
+def test_what_a_run_below_uses_counts_though_another_process_looks_at_the_list_when_it_is_made(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock_file, looks = fcntl.flock, [BlockingIOError(errno.EAGAIN, "another process looks")] * 4
+
+    def flock(handle: int, how: int) -> None:
+        if how & fcntl.LOCK_EX and looks:
+            raise looks.pop()
+        lock_file(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    user = EntriesInUse(filled.store)
+    user.watch_children()
+    (uses,) = (filled.store / ".locks").glob("*.uses.lock")
+    assert (looks, is_locked(uses)) == ([], True)
+    user.close()
+
+
 def test_what_a_running_process_reused_or_is_making_stays(filled: TemporaryHome) -> None:
     run_sh = "touch started; " + shell_wait("[ -e go ]")
     filled.recipe("get-slow", {"cache": True, "deps": [{"tags": "get,old"}]}, run_sh=run_sh)
@@ -322,6 +343,24 @@ def test_a_lock_file_that_goes_during_the_look_is_no_error(
     gone = [filled.store / ".locks" / name for name in ("a.lock", "b.new")]
     monkeypatch.setattr(cache_actions, "_paths_in", lambda folder: [*listed(folder), *gone])
     assert going(filled) == {}
+
+
+def test_what_a_process_begins_to_make_after_the_look_is_left_to_it(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging = filled.store / ".locks" / "ab.new"
+    with contextlib.ExitStack() as stack:
+
+        def agreed_late(*_: Any, **__: Any) -> bool:
+            stack.enter_context(lock(staging.with_suffix(".lock"), "another process"))
+            return True
+
+        staging.mkdir(parents=True)
+        monkeypatch.setattr(cache_actions, "is_agreed", agreed_late)
+        assert gc(filled, f=True)["removed"] == []
+        assert staging.is_dir()
+    monkeypatch.undo()
+    assert gc(filled, f=True)["removed"] == [str(staging)]
 
 
 def test_an_empty_or_missing_cache_is_no_error(home: TemporaryHome) -> None:

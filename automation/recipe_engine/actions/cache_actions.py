@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths, parse_state
-from ..disk.files import files_below, folder_lock_if_free, read_json, tree_size, utc_seconds
-from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s, trash_in, unused, users_of
+from ..disk.files import DiskFull, files_below, folder_lock_if_free, read_json, tree_size, utc_seconds
+from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s, lock, trash_in, unused, users_of
 from ..disk.store import Store, dependencies
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import match_tags, replacements
-from ..rules.errors import NothingFound, RequestError, StoreError
+from ..rules.errors import CycleError, LockTimeout, NothingFound, RequestError, StoreError
 from ..rules.model import CacheEntry
 from ..rules.query import nearest_hint
 from ..rules.retention import Item, Limits, decide
@@ -332,13 +332,29 @@ def _newest_s(path: Path) -> float:
 
 def _remove(store: Store, candidate: Candidate) -> bool:
     """Removes what no process uses since it was listed; whether it is gone."""
-    entry = candidate.entry
-    if entry is None:
-        with folder_lock_if_free(candidate.path) as is_free:
-            if is_free:
-                discard(store.root, candidate.path)
-        return is_free and not candidate.path.exists()
-    return is_removed(store, entry, may_be_pinned=False)
+    if candidate.entry is not None:
+        return is_removed(store, candidate.entry, may_be_pinned=False)
+    with _nobody_starts(candidate.path) as is_left, folder_lock_if_free(candidate.path) as is_free:
+        if is_left and is_free:
+            discard(store.root, candidate.path)
+    return is_left and is_free and not candidate.path.exists()
+
+
+@contextlib.contextmanager
+def _nobody_starts(path: Path) -> Iterator[bool]:
+    """Whether no process begins to make an entry in the folder ``path`` (``.locks/*.new``) until the block ends.
+
+    On a full disk, where no lock file can be made, none can.
+    """
+    with contextlib.ExitStack() as stack:
+        is_left = True
+        if path.suffix == ".new" and path.parent.name == ".locks":
+            try:
+                with contextlib.suppress(DiskFull):
+                    stack.enter_context(lock(path.with_suffix(".lock"), str(path), timeout_s=0))
+            except (LockTimeout, CycleError):
+                is_left = False
+        yield is_left
 
 
 def _plan_lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:

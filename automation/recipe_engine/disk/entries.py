@@ -21,7 +21,17 @@ from ..rules.errors import StoreError
 from ..rules.frozen import Frozen
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, FileRecord, Outcome, RecipeId
 from ..rules.secrets import stored, without_secrets
-from .files import make_folder, parse_json, read_json, read_regular, remove_tree, sha256_of, try_lock, write_rows
+from .files import (
+    lock_new_file,
+    make_folder,
+    parse_json,
+    read_json,
+    read_regular,
+    remove_tree,
+    sha256_of,
+    try_lock,
+    write_rows,
+)
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
@@ -456,7 +466,7 @@ class EntriesInUse:
             self._handles[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             self._uses_file = path
             os.environ[USES_VARIABLE] = "\n".join([*_uses_files(), str(path)])
-            try_lock(self._handles[path])
+            lock_new_file(self._handles[path])
 
 
 def _existing(name: str, flags: int) -> int:

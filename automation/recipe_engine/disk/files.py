@@ -442,6 +442,13 @@ def try_lock(handle: int, *, is_shared: bool = False) -> bool:
     return False
 
 
+def lock_new_file(handle: int) -> None:
+    """Locks an open file that no other process keeps locked. Somebody's look at it may take a while under load: each of
+    the tries is 5 ms long.
+    """
+    any(try_lock(handle) for _ in range(2000))
+
+
 def unlock(handle: int) -> None:
     """Frees a lock, also for what a script left running in the background."""
     with contextlib.suppress(OSError, AttributeError):

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import remove_tree, try_lock
+from ..disk.files import lock_new_file, remove_tree
 from ..disk.locks import is_locked, machine_name
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.model import StepEvent
@@ -76,7 +76,7 @@ class Journal:
             text = json.dumps(hidden_texts(self._request_row()), indent=2, default=str)
             (folder / REQUEST_FILE).write_text(text + "\n")  # as it is: nothing runs before it is there
             self._handle = os.open(folder / JOURNAL_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            try_lock(self._handle)
+            lock_new_file(self._handle)
             thin(self._root, KEPT_RUNS)
         except (OSError, TypeError, ValueError) as error:  # the latter: inputs of a program that are not JSON
             self._give_up(error)
