@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
-from recipe_engine.actions import cache_actions
+from recipe_engine.actions import cache_actions, cache_listing
 from recipe_engine.actions.cache_actions import (
     remove_action,
     search_entries,
@@ -51,6 +51,31 @@ def test_a_shown_entry_has_tags_path_version_maker_size_and_age(
     assert lines[2:5] == [f"  Path: {entry}", "  Version: 1.2", f"  Recipe: {row['recipe']}"]
     assert lines[5].endswith("made 1 h 1 min ago")
     assert row["recipe"].startswith("get-a,")
+
+
+@pytest.mark.parametrize(
+    ("i", "hint"),
+    [
+        ({"tags": "gte,a"}, "the nearest are: get"),
+        ({"tags": "get,v,-b"}, "the nearest are: _v"),
+        ({"tags": "get,a,b"}, "cm show cache lists what there is"),
+        ({"artifact": "gte b"}, "the nearest are: get"),
+    ],
+)
+def test_where_no_entry_fits_the_tags_that_are_nearest_are_named(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch, i: dict[str, Any], hint: str
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(cache_listing.logger, "info", said.append)
+    assert show_action({**i, "out": "con"}, filled.engine_home)["entries"] == []
+    assert said == [f"no cache entry fits in {filled.store}\n  hint: {hint}"]
+
+
+def test_an_empty_cache_is_called_empty(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(cache_listing.logger, "info", said.append)
+    assert show_action({"out": "con"}, home.engine_home)["return"] == 0
+    assert said == [f"no cache entry fits in {home.store}\n  hint: the cache is empty"]
 
 
 def test_entries_are_chosen_by_tags_uid_or_all(filled: TemporaryHome) -> None:

@@ -50,9 +50,13 @@ def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
 
 
 def nothing_found(i: Mapping[str, Any], store: Store, what: str = "no cache entry fits") -> NothingFound:
-    """The error for a command that no entry fits, with the entries whose uids look most like the one that was given."""
-    uids = [entry.uid for entry in store.entries()]
-    hint = nearest_hint(str(i.get("artifact") or ""), uids, otherwise="cm show cache lists what there is")
+    """The error for a command that no entry fits, with the uids or tags that look most like the one that was given."""
+    words, name = split_artifact(i)
+    entries = store.entries()
+    known = {entry.uid for entry in entries} if name else {tag for entry in entries for tag in entry.tags}
+    asked = name or next((word for word in words if word not in known and not word.startswith("-")), "")
+    otherwise = "cm show cache lists what there is" if entries else "the cache is empty"
+    hint = nearest_hint(asked, known, otherwise=otherwise)
     return NothingFound(f"{what} in {store.root}", hint=hint)
 
 

@@ -45,7 +45,7 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         for entry, row in zip(entries, rows, strict=True) if is_whole else ():
             print_lines([*_entry_lines(row), *(_state_lines(entry) if is_yes(i.get("env")) else ())])
         if not rows:
-            logger.info("no cache entry fits; the cache is %s", home.store_path)
+            logger.info(nothing_found(i, store).describe())
         elif not is_whole:
             index = home.source().index
             own = {entry.uid: entry.tags for entry in index.entries}
