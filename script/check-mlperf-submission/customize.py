@@ -30,15 +30,11 @@ def truth_of(env: dict[str, Any], key: str, name: str) -> bool:
     return value in _YES
 
 
-def path_of(env: dict[str, Any], key: str) -> Path | None:
-    """A path of the caller, None where none is given."""
-    value = text_of(env, key)
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(value).expanduser() if value else None
-
-
 def words_of(env: dict[str, Any]) -> list[str]:
     """The words of the command `check-mlperf-submission` that mean this call. Raises CallError."""
-    root = path_of(env, DIR_KEY)
+    from mlperf_results.userpaths import given_path  # importable once get-mlperf-results-lib has run
+
+    root = given_path(env, DIR_KEY)
     if root is None:
         raise CallError(f"--submission_dir is missing\n{HINT}")
     round_name = text_of(env, "CM_VERSION") or text_of(env, "CM_MLPERF_SUBMISSION_VERSION")
@@ -51,8 +47,8 @@ def words_of(env: dict[str, Any]) -> list[str]:
     for name, value in (
         ("submitter", text_of(env, "CM_MLPERF_SUBMITTER")),
         ("expected_results", text_of(env, "CM_MLPERF_CHECK_EXPECTED_RESULTS")),
-        ("backup_dir", path_of(env, "CM_MLPERF_CHECK_BACKUP_DIR")),
-        ("official", path_of(env, "CM_MLPERF_CHECK_OFFICIAL")),
+        ("backup_dir", given_path(env, "CM_MLPERF_CHECK_BACKUP_DIR")),
+        ("official", given_path(env, "CM_MLPERF_CHECK_OFFICIAL")),
     ):
         words += [f"--{name}={value}"] if value else []
     for name in ("allow_synthetic", "infer_scenarios", "rehearsal"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from mlperf_results.names import printable
 from mlperf_results.textdocuments import utf8_text
+from mlperf_results.userpaths import users_folder
 from mlperf_sweeps.choice import Choice, parse_where
 from mlperf_sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
 from mlperf_sweeps.executor import Executor
@@ -126,7 +126,7 @@ def _secrets_problems(settings: Mapping[str, str]) -> list[Problem]:
 def read_call(i: Mapping[str, Any], say: Say) -> Call:
     """The checked call. Raises SweepError with every problem."""
     env, given = i["env"], _given(i["env"], i["meta"]["input_mapping"])
-    here = Path(env.get("CM_TMP_CURRENT_PATH") or os.getcwd())
+    here = users_folder(env)
     text, name, selector = _read_file(_file_of(given), here)
     definition = parse_definition(text, name)
     asked = {RENAMED.get(key, key): value for key, value in given.items() if RENAMED.get(key, key) in setting_names()}

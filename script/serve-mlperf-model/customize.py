@@ -17,6 +17,7 @@ from typing import Any
 
 from machine_facts import choose, gpu_bus, images, neuron, nvidia
 from mlperf_results.backends import BACKENDS
+from mlperf_results.userpaths import users_folder
 
 from . import container
 
@@ -77,7 +78,7 @@ def container_plan(env: Mapping[str, Any], folder: Path) -> tuple[str, dict[str,
 def checked(env: Mapping[str, Any]) -> str:
     """Why the call cannot be; empty where it can."""
     is_container = text_of(env, KIND_KEY) == "container"
-    folder = Path(text_of(env, "CM_TMP_CURRENT_PATH") or Path.cwd())
+    folder = users_folder(env)
     try:
         if is_container:
             container_plan(env, folder)
@@ -102,7 +103,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     refused = plan(i)
     if refused["return"]:
         return refused
-    folder = Path(text_of(env, "CM_TMP_CURRENT_PATH") or Path.cwd())
+    folder = users_folder(env)
     if text_of(env, KIND_KEY) == "container":
         banner, made = container_plan(env, folder)
         i["state"]["triton_container_plan"] = made

@@ -5,8 +5,9 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from pathlib import Path
 from typing import Any
+
+from mlperf_results.userpaths import users_folder
 
 from .results_web.settings import SettingsError, settings_of
 
@@ -30,14 +31,10 @@ def _refused(env: dict[str, Any]) -> str:
     if is_copy and (others := sorted(set(given) - {"db", "port"})):
         return f"_datasette takes --db and --port only, got --{others[0]}\nhint: import,mlperf,results fills a database"
     try:
-        settings_of(given | {"read_only": "yes"} if is_copy else given, _folder(env))
+        settings_of(given | {"read_only": "yes"} if is_copy else given, users_folder(env))
     except SettingsError as error:
         return str(error)
     return ""
-
-
-def _folder(env: dict[str, Any]) -> Path:
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +49,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     refused = plan(i)
     if refused["return"]:
         return refused
-    folder, given = _folder(env), given_of(env)
+    folder, given = users_folder(env), given_of(env)
     if env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette":
         settings = settings_of(given, folder)
         env["CM_TMP_COLLECTOR_DB"], env["CM_TMP_COLLECTOR_PORT"] = str(settings.database), str(settings.port)

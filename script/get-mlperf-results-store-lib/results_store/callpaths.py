@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.userpaths import given_path
+
 
 class MissingPath(ValueError):
     """An input that must be given; the text names all of them."""
@@ -13,10 +15,8 @@ class MissingPath(ValueError):
 
 def paths_of(env: Mapping[str, Any], prefix: str, names: tuple[str, str]) -> tuple[Path, Path]:
     """The two paths that stand in `env` as `<prefix>_<NAME>`. Raises MissingPath."""
-    given = {name: str(env.get(f"{prefix}_{name.upper()}", "") or "").strip() for name in names}
-    missing = [f"--{name}" for name, value in given.items() if not value]
-    if missing:
+    first, second = (given_path(env, f"{prefix}_{name.upper()}") for name in names)
+    if first is None or second is None:
+        missing = [f"--{name}" for name, path in zip(names, (first, second), strict=True) if path is None]
         raise MissingPath(f"{' and '.join(missing)} must be given")
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    first, second = (folder / Path(value).expanduser() for value in given.values())
     return first, second
