@@ -14,7 +14,7 @@ from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
-from mlperf_results.numbers import positive_number, whole_number
+from mlperf_results.numbers import WHOLE, gpu_numbers, positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
 from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
 
@@ -50,7 +50,6 @@ WHOLE_NUMBERS = {
     "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
-WHOLE = "a whole number from 1"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
 SERVING = {
@@ -92,7 +91,7 @@ def stand_in(env: Mapping[str, object]) -> dict[str, str]:
 
 def from_zero(text: str) -> int | None:
     """The whole number from 0 that `text` is, else None."""
-    return 0 if text == "0" else whole_number(text)
+    return whole_number(text, 0)
 
 
 def batch_sizes(text: str) -> list[int] | None:
@@ -100,15 +99,6 @@ def batch_sizes(text: str) -> list[int] | None:
     numbers = [whole_number(word.strip()) for word in text.split(",")]
     found = sorted({number for number in numbers if number is not None})
     return found if None not in numbers else None
-
-
-def gpu_numbers(text: str) -> list[int] | None:
-    """The numbers of GPUs that a comma list holds, none twice, else None."""
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdigit() for word in words):
-        return None
-    numbers = [int(word) for word in words]
-    return numbers if len(set(numbers)) == len(numbers) else None
 
 
 class _Reader:

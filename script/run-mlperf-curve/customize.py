@@ -25,6 +25,7 @@ from mlperf_curves.probe import ProbeError, probe
 from mlperf_curves.readtree import TREE, tree_of_curve
 from mlperf_curves.request import CurveRequest, Inputs, RequestError, read_request
 from mlperf_results.names import printable_lines
+from mlperf_results.numbers import whole_number
 from mlperf_results.privacy import known_here, masked
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.userpaths import users_folder
@@ -158,10 +159,11 @@ def conduct_of(given: Inputs) -> Conduct:
     rerun = tuple(filter(None, (word.strip() for word in given.text("rerun").split(","))))
     if wrong := [word for word in rerun if word not in RERUN_VALUES]:
         raise RequestError(f"--rerun must be of {', '.join(RERUN_VALUES)}, got {', '.join(wrong)}")
-    retries = given.text("retries", "1")
-    if not retries.isdecimal():
-        raise RequestError(f"--retries must be a whole number, got {retries!r}")
-    return Conduct(rerun=rerun, retries=int(retries), at_once=1)
+    text = given.text("retries", "1")
+    retries = whole_number(text, 0)
+    if retries is None:
+        raise RequestError(f"--retries must be a whole number >= 0, got {text!r}")
+    return Conduct(rerun=rerun, retries=retries, at_once=1)
 
 
 def measure(i: dict[str, Any], given: Inputs, request: CurveRequest) -> dict[str, Any]:

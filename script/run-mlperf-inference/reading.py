@@ -18,7 +18,7 @@ from mlperf_results.names import (
     parse_scenario,
     unknown_text,
 )
-from mlperf_results.numbers import positive_number, whole_number
+from mlperf_results.numbers import WHOLE, gpu_numbers, positive_number, whole_number
 
 ALL = "all"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
@@ -162,21 +162,21 @@ class Reader:
     def gpus(self, key: str, device: str) -> str | None:
         """A comma list of the numbers of GPUs; None when nothing is given."""
         text = self.text(key)
-        words = [word.strip() for word in text.split(",")]
         if not text:
             return None
-        if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
+        numbers = gpu_numbers(text)
+        if numbers is None:
             self.problems.append(f"--gpus: found {text!r}; allowed: numbers from 0 with commas between, none twice")
         elif device != "cuda":
             self.problems.append(f"--gpus: found {text!r}; device {device} has none (give --device=cuda)")
-        return ",".join(words)
+        return ",".join(map(str, numbers or ()))
 
     def whole_number(self, key: str, name: str) -> int | None:
         """A whole number from 1; None when nothing is given."""
         text = self.text(key)
         value = whole_number(text) if text else None
         if text and value is None:
-            self.problems.append(f"--{name}: found {text!r}; allowed: a whole number from 1")
+            self.problems.append(f"--{name}: found {text!r}; allowed: {WHOLE}")
         return value
 
     def positive_number(self, key: str, name: str) -> float | None:

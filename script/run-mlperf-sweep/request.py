@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import printable
+from mlperf_results.numbers import whole_number
 from mlperf_results.textdocuments import utf8_text
 from mlperf_results.userpaths import users_folder
 from mlperf_sweeps.choice import Choice, parse_where
@@ -54,9 +55,8 @@ class Call:
     @property
     def max_parallel(self) -> int:
         """How many points run at the same time: with Slurm all of them, where no limit is given."""
-        text = self.settings.get("max_parallel", "")
         without = 1 if self.settings[KIND] == LOCAL else len(self.expansion.points)
-        return int(text) if text.isdigit() and int(text) else without
+        return whole_number(self.settings.get("max_parallel", "")) or without
 
 
 def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
@@ -92,8 +92,9 @@ def _read_file(given: str, here: Path) -> tuple[str, str, str]:
 
 def _number(given: Mapping[str, str], name: str, default: int, problems: list[Problem]) -> int:
     text = given.get(name, str(default))
-    if text.isascii() and text.isdigit():
-        return int(text)
+    number = whole_number(text, 0)
+    if number is not None:
+        return number
     problems.append(Problem(0, f"--{name} must be a whole number, found {printable(text)!r}"))
     return default
 
@@ -103,13 +104,13 @@ def _conduct(given: Mapping[str, str], settings: Mapping[str, str], problems: li
     for word in rerun:
         if word not in RERUN_VALUES:
             problems.append(Problem(0, f"--rerun must be of {', '.join(RERUN_VALUES)}, found {printable(word)!r}"))
-    at_once = settings.get("max_parallel", "")
+    at_once = whole_number(settings.get("max_parallel", "")) or 1
     return Conduct(
         rerun=rerun,
         retries=_number(given, "retries", 1, problems),
         stops=given.get("on_failure") == "stop",
         waits=given.get("wait", "yes").lower() not in FALSE,
-        at_once=(int(at_once) if at_once.isdigit() and int(at_once) else 1) if settings[KIND] == LOCAL else None,
+        at_once=at_once if settings[KIND] == LOCAL else None,
     )
 
 

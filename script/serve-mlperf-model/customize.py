@@ -17,6 +17,7 @@ from typing import Any
 
 from machine_facts import choose, gpu_bus, images, neuron, nvidia
 from mlperf_results.backends import BACKENDS
+from mlperf_results.numbers import whole_number
 from mlperf_results.userpaths import users_folder
 
 from . import container
@@ -38,10 +39,11 @@ def port_of(env: Mapping[str, Any], key: str) -> int:
     text = text_of(env, key)
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit() or not 1024 <= int(text) <= 65535:
+    port = whole_number(text)
+    if port is None or not 1024 <= port <= 65535:
         name = key.removeprefix("CM_TRITON_SERVE_").lower()
         raise container.PlanError(f"--{name}={text!r}; allowed: a whole number from 1024 to 65535")
-    return int(text)
+    return port
 
 
 def arguments(env: Mapping[str, Any], log: Path) -> list[str]:

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import math
 
+MOST_DIGITS = 18
+"""Of a whole number; LoadGen keeps its settings in 64 bits (19 digits), and Python reads no more than 4,300."""
+WHOLE = f"a whole number from 1, with at most {MOST_DIGITS} digits"
+"""What `whole_number` allows."""
 
-def whole_number(text: str) -> int | None:
-    """Return the whole number from 1 that `text` is, else None."""
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+def whole_number(text: str, least: int = 1) -> int | None:
+    """Return the whole number from `least` that `text` is, else None."""
+    is_whole = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return int(text) if is_whole and int(text) >= least else None
+
+
+def gpu_numbers(text: str) -> list[int] | None:
+    """Return the numbers of GPUs that a comma list holds, none twice, else None."""
+    numbers = [whole_number(word.strip(), 0) for word in text.split(",")]
+    found = [number for number in numbers if number is not None]
+    return found if len(set(found)) == len(numbers) else None
 
 
 def positive_number(text: str) -> float | None:

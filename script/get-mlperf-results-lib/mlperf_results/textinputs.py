@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.names import unknown_text
-from mlperf_results.numbers import positive_number, whole_number
+from mlperf_results.numbers import WHOLE, positive_number, whole_number
 from mlperf_results.serveraddress import server_parts, without_login
 
 URL, KEY_VARIABLE = "endpoint", "endpoint_key_variable"
@@ -108,7 +108,7 @@ def text_of(
     kv_cache_gb = reader.take("kv_cache_gb", positive_number, "a number above 0")
     text: dict[str, object] = {
         "endpoint": reader.endpoint() if record.is_remote else None,
-        "max_in_flight": reader.take("max_in_flight", whole_number, "a whole number from 1"),
+        "max_in_flight": reader.take("max_in_flight", whole_number, WHOLE),
         "kv_cache_bytes": None if kv_cache_gb is None else max(1, int(kv_cache_gb * 1e9)),
         "timeout_s": reader.take("request_timeout_s", positive_number, "a number above 0"),
         "server": server or None,

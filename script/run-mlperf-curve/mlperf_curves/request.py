@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.names import unknown_text
+from mlperf_results.numbers import whole_number
 from mlperf_results.textdocuments import Json
 from mlperf_results.wholefile import file_sha256
 
@@ -120,11 +121,12 @@ class Inputs:
         value = self.text(key)
         if not value and default is not None:
             return default
-        if not value.isdecimal() or int(value) < 1:
+        number = whole_number(value)
+        if number is None:
             self.problems.append(f"--{key} must be a whole number >= 1, got {value!r}" if value
                                  else f"--{key} is missing: a whole number >= 1")  # fmt: skip
             return default or 1
-        return int(value)
+        return number
 
     def path(self, key: str) -> Path | None:
         """An input as an absolute path; None without it."""
@@ -233,11 +235,11 @@ def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
         c_min = reader.whole("c_min", 1)
         regions = reader.attempt(lambda: regions_of(c_max, c_min))
         return regions, automatic_points(regions) if regions else ()
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words) or len(set(words)) < len(words):
+    numbers = [whole_number(word.strip()) for word in text.split(",")]
+    points = tuple(sorted(number for number in numbers if number is not None))
+    if len(set(points)) < len(numbers):
         reader.problems.append(f"--points must be auto or different whole numbers like 1,4,12, got {text!r}")
         return None, ()
-    points = tuple(sorted(map(int, words)))
     c_min = reader.whole("c_min", points[0])
     regions = reader.attempt(lambda: regions_of(c_max, c_min, is_override=c_min != points[0]))
     if regions and points[-1] > regions.margin.end:

@@ -1,0 +1,34 @@
+"""The numbers that inputs of recipes hold as text."""
+
+from __future__ import annotations
+
+import pytest
+from mlperf_results.numbers import MOST_DIGITS, gpu_numbers, positive_number, whole_number
+
+TOO_LONG = pytest.param("9" * 5000, id="too long")
+"""Python's int() refuses more than 4,300 digits with an error of its own."""
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", "ten", "²", "٣", "9" * (MOST_DIGITS + 1), TOO_LONG])
+def test_what_is_no_whole_number_is_none(text: str) -> None:
+    assert whole_number(text) is whole_number(text, 0) is gpu_numbers(text) is gpu_numbers(f"0,{text}") is None
+
+
+def test_whole_numbers_begin_where_they_are_asked_to() -> None:
+    assert (whole_number("0"), whole_number("0", 0), whole_number("07"), whole_number("9" * MOST_DIGITS)) == (
+        None,
+        0,
+        7,
+        10**MOST_DIGITS - 1,
+    )
+
+
+def test_numbers_of_gpus_are_different() -> None:
+    assert gpu_numbers("2, 0") == [2, 0]
+    assert gpu_numbers("0,00") is None
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", TOO_LONG])
+def test_a_positive_number_is_finite(text: str) -> None:
+    assert positive_number(text) is None
+    assert positive_number("1e3") == 1000.0
