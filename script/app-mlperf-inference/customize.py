@@ -54,7 +54,7 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
         content = read_request(RunPaths(path.parent))
         run_request.require_common(request, content, lambda text: bool(text) and Path(text).exists())
     except (OSError, ValueError, AttributeError) as error:
-        raise run_request.RequestError([f"{path} is no run to compare with: {error}"]) from error
+        raise run_request.RequestError([f"{path} is not a run to compare with: {error}"]) from error
 
 
 HINT = "hint: cm help script app-mlperf-inference lists the inputs and their values"

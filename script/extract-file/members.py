@@ -190,7 +190,7 @@ class _Tree:
             elif kind is Kind.SYMLINK and self._leaves(path):
                 yield item, f"link to {item.member.target!r}, outside of the folder"
             elif kind is Kind.HARDLINK and not self._is_earlier_file(item):
-                yield item, f"hard link to {item.member.target!r}, which is no file before it"
+                yield item, f"hard link to {item.member.target!r}, which is not an earlier file of the archive"
 
     def _check_spelling(self, path: str) -> None:
         """Marks the link that some file systems take for this path though it is another one (case, Unicode form)."""

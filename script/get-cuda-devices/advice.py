@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-DRIVER_COMMANDS = 'cm run script "get nvidia driver"  (tells what is there, and how to install one)'
+DRIVER_COMMANDS = 'cm run script "get nvidia driver"  (shows what is installed, and how to install one)'
 
 
 class RuntimeFault(NamedTuple):

@@ -169,5 +169,5 @@ def read_pickled_table(path: Path) -> dict[str, list[Any]]:
         raise TableError(f"{path}: {error}") from error
     except Exception as error:  # a damaged pickle raises nearly anything
         raise TableError(
-            f"{path} is no pickled table that can be read here: {type(error).__name__}: {error}"
+            f"{path} is not a pickled table that can be read here: {type(error).__name__}: {error}"
         ) from error

@@ -69,7 +69,7 @@ def files_of(listing: str, address: str) -> list[tuple[str, str]]:
         match = _LINE.fullmatch(line.strip())
         path = PurePosixPath(match[2]) if match else PurePosixPath("..")
         if match is None or path.is_absolute() or ".." in path.parts:
-            raise StorageError(f"{address}: {line[:120]!r} is no checksum with the name of a file")
+            raise StorageError(f"{address}: {line[:120]!r} is not a checksum with the name of a file")
         found.append((match[1], match[2]))
     if not found:
         raise StorageError(f"{address} lists no file")

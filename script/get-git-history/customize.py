@@ -24,7 +24,7 @@ def preprocess(i):
     env = i["env"]
     address = unquote(str(env.get("CM_GIT_URL") or ""))
     if not address or address.startswith("-"):
-        return {"return": 1, "error": f"_repo.{address} is no address of a git repository\n{HINT}"}
+        return {"return": 1, "error": f"_repo.{address} is not an address of a git repository\n{HINT}"}
     folder = Path.cwd() / FOLDER
     git = ["git", f"--git-dir={folder}"]
     commands = [

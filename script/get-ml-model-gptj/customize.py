@@ -13,7 +13,7 @@ def checkpoint_folder(path: Path) -> Path:
     """Return the path, which holds a checkpoint in or below it. Raises DataError."""
     if next(path.rglob(CONFIG_FILE), None) is None:
         raise errors.DataError(
-            f"{path} is no checkpoint of GPT-J: there is no {CONFIG_FILE} in or below it",
+            f"{path} is not a checkpoint of GPT-J: there is no {CONFIG_FILE} in or below it",
             f"--path=FOLDER with {CONFIG_FILE}, the weights and the tokenizer, as transformers writes it",
         )
     return path

@@ -51,7 +51,7 @@ def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
     try:
         content = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        raise BadFile(f"{source} is no YAML: {error}\n{hint}") from error
+        raise BadFile(f"{source} is not YAML: {error}\n{hint}") from error
     if not isinstance(content, dict):
         raise BadFile(f"{source} holds no mapping of models\n{hint}")
     names = [scenario.value for scenario in Scenario]

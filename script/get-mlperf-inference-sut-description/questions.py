@@ -77,7 +77,7 @@ def checked(key: str, value: object) -> str:
     if key not in QUESTIONS:
         raise BadAnswer(unknown_text("key of a system description", key, tuple(QUESTIONS)))
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise BadAnswer(f"{key}: one text or number is wanted, found {value!r}; put a text in quotes")
+        raise BadAnswer(f"{key}: must be one text or number, got {value!r}; put a text in quotes")
     text = " ".join(str(value).split())
     leaks = find_leaks(text)
     if leaks:  # said without the value: answers are remembered, and end up in a submission
@@ -88,7 +88,7 @@ def checked(key: str, value: object) -> str:
     if allowed and text.lower() not in allowed:
         raise BadAnswer(f"{key}: {text!r} is not allowed; allowed: {'; '.join(allowed)}")
     if key in COUNTS and not text.isdecimal():
-        raise BadAnswer(f"{key}: {text!r} is no whole number; asked: {QUESTIONS[key]}")
+        raise BadAnswer(f"{key}: {text!r} is not a whole number; asked: {QUESTIONS[key]}")
     return text.lower() if allowed else text
 
 

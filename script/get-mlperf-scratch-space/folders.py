@@ -52,7 +52,7 @@ def make(scratch: Path, *, is_inferentia: bool) -> tuple[str, ...]:
         if not os.access(scratch / name, os.R_OK | os.W_OK | os.X_OK):
             raise FolderError(
                 f"{scratch / name} is there, but this user may not write to it\n"
-                f"  hint: cm run script --tags=check,user,permissions --scratch={shlex.quote(str(scratch))} tells why"
+                f"  hint: cm run script --tags=check,user,permissions --scratch={shlex.quote(str(scratch))} says why"
             )
     return made
 
@@ -62,9 +62,7 @@ def _make_folder(path: Path) -> bool:
         return False
     if os.path.lexists(path):
         kind = "a link that leads nowhere" if os.path.islink(path) else "a file"
-        raise FolderError(
-            f"{path} is {kind}, and a folder is wanted there\n  hint: move it away, or name another --path"
-        )
+        raise FolderError(f"{path} must be a folder, but is {kind}\n  hint: move it away, or name another --path")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,7 +82,7 @@ def link(scratch: Path, build: Path, *, may_replace: bool) -> tuple[str, ...]:
     wrong = [one for one in look(scratch, build) if not one.is_right and os.path.lexists(one.path)]
     for one in wrong:
         if not one.target:
-            raise FolderError(f"{one.path} is there and is no link\n  hint: move it away; nothing was changed")
+            raise FolderError(f"{one.path} exists and is not a link\n  hint: move it away; nothing was changed")
         if not may_replace:
             raise FolderError(
                 f"{one.path} leads to {one.target}, wanted: {one.wanted}\n"

@@ -117,7 +117,7 @@ def _words(need: Need, disk: Disk | None) -> str:
     missing = [one.name for one in need.chosen if not one.is_whole]
     found = verdict(need, disk)
     if found == "unknown":
-        return f"unknown: nobody tells all sizes of {', '.join(missing)}" if disk else "unknown"
+        return f"unknown: the sizes of {', '.join(missing)} are not all known" if disk else "unknown"
     return found
 
 

@@ -43,7 +43,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         code = 1 if there.driver.is_working else NOT_FOUND_CODE
         return {
             "return": code,
-            "error": f"the NVIDIA driver of this machine will not do:\n{text}\n{_hint(there, found)}",
+            "error": f"the NVIDIA driver of this machine cannot be used:\n{text}\n{_hint(there, found)}",
         }
     print(text)
     env.update(_env_of(there))

@@ -82,7 +82,7 @@ def size(text: str) -> int:
     """A size such as ``1000gb`` or ``1.5tb`` in bytes. Raises FilterError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     if not found or found[2] not in UNITS:
-        raise FilterError(f"{text!r} is no size\n  allowed: a number with one of {', '.join(filter(None, UNITS))}")
+        raise FilterError(f"{text!r} is not a size\n  allowed: a number with one of {', '.join(filter(None, UNITS))}")
     return int(float(found[1]) * UNITS[found[2]])
 
 

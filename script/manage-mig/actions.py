@@ -37,7 +37,7 @@ def plan(action: str, gpu: Gpu, profile: str = "") -> Plan:
     """The plan for ``enable``, ``configure``, ``teardown`` or ``disable``. Raises MigError."""
     if gpu.mode == "unsupported":
         raise MigError(
-            f"GPU {gpu.index} ({gpu.name}) has no MIG: nvidia-smi tells no mode for it.\n"
+            f"GPU {gpu.index} ({gpu.name}) has no MIG: nvidia-smi reports no mode for it.\n"
             "  allowed: GPUs that the MIG user guide lists (A30, A100, H100, H200 and newer for data centres)"
         )
     makers = {"enable": _enable, "configure": lambda gpu: _configure(gpu, profile), "teardown": _teardown}
@@ -120,7 +120,7 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
     if not all(name.isdecimal() for name in names):
         raise MigError(
             f"the profiles of GPU {gpu.index} could not be listed, so names cannot be looked up: {gpu.trouble}\n"
-            f"  hint: sudo nvidia-smi mig -lgip -i {gpu.index} tells their numbers; then --profile=19"
+            f"  hint: sudo nvidia-smi mig -lgip -i {gpu.index} lists their numbers; then --profile=19"
         )
     numbers = tuple(int(name) for name in names)
     if len(numbers) == 1 and not is_asked:

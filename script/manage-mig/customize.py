@@ -34,7 +34,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         driver = nvidia.look(machine)
         if not driver.is_working:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
-            hint = "  hint: cm run script --tags=get,nvidia,driver tells why"
+            hint = "  hint: cm run script --tags=get,nvidia,driver says why"
             return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
         undo_file = _text(env, "CM_MIG_UNDO_FILE")
         before = findings.read_record(_path(undo_file), "manage-mig") if undo_file else {}

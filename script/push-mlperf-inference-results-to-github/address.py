@@ -59,7 +59,7 @@ def parse_address(text: str, folder: Path) -> Address:
         return Address(url=str(path))
     if _SCP_LIKE.fullmatch(text):
         return Address(url=text)
-    raise AddressError(f"there is no folder {path}, and it is no address either")
+    raise AddressError(f"there is no folder {path}, and it is not an address either")
 
 
 def _parse_url(text: str) -> Address:

@@ -57,7 +57,9 @@ def preprocess(i):
         return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
     largest_mb = positive_number(str(env["CM_MLPERF_PUSH_LARGEST_MB"]))
     if largest_mb is None:
-        return failure(f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is no number above 0\nhint: --largest_mb=50")
+        return failure(
+            f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is not a number above 0\nhint: --largest_mb=50"
+        )
     try:
         where = asked.repository_address(env)
         found = content.read_content(folder, str(env.get("CM_MLPERF_SUBMITTER") or ""))

@@ -243,7 +243,7 @@ def email(environment: Mapping[str, str]) -> str:
 
 def folder_of_clone(path: Path, environment: Mapping[str, str]) -> Path:
     """Return the git folder of a clone. Raises GitError when `path` is none."""
-    what = f"{path} is no clone of a git repository"
+    what = f"{path} is not a clone of a git repository"
     done = _run(("-C", str(path), "rev-parse", "--absolute-git-dir"), environment, what)
     if done.returncode != 0:
         raise GitError(what, "", "git clone ADDRESS makes one")

@@ -54,7 +54,7 @@ def _messages(file: BinaryIO, start: int, end: int, wanted: int) -> Iterator[tup
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             at = file.tell() + (8 if kind == _EIGHT_BYTES else 4)
         else:
-            raise NoOnnxFile(f"{file.name} is no ONNX file")
+            raise NoOnnxFile(f"{file.name} is not an ONNX file")
 
 
 def _varint(file: BinaryIO) -> int:

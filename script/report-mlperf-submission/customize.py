@@ -33,7 +33,7 @@ def check_places(source: Path | None, output: Path) -> Path:
     if source is None:
         raise ReportError("--input is missing: the submission tree or the results folder")
     if not source.is_dir():
-        raise ReportError(f"--input: {source} is no folder")
+        raise ReportError(f"--input: {source} is not a folder")
     for parent in (output.resolve(), *output.resolve().parents):
         if (parent / "systems").is_dir() and (parent / "results").is_dir():
             raise ReportError(f"--output: {output} lies in a submission tree, where a report is a stray file")
@@ -47,7 +47,7 @@ def read_loads(folder: Path | None) -> dict:
     if folder is None:
         return {}
     if not folder.is_dir():
-        raise ReportError(f"--results_dir: {folder} is no folder")
+        raise ReportError(f"--results_dir: {folder} is not a folder")
     runs = [run for run in find_runs(folder)[0] if run.paths.load_json.is_file() and run.paths.detail_log.is_file()]
     found = {file_sha256(run.paths.detail_log): read_object(run.paths.load_json) for run in runs}
     return {digest: load for digest, load in found.items() if load is not None}

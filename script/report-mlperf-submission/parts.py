@@ -21,7 +21,7 @@ from .rownames import Names, Pair, backend_of, pairs, run_word
 PLAIN_WORDS = {
     SYNTHETIC_LABEL: "The weights of the model, or the data, or both were made by a program: the figures show that the"
     " software works, and say nothing about how fast or how right the real model is",
-    TEST_RUN_LABEL: "A performance run was asked to be shorter than the rules want, so its figure is no MLPerf result",
+    TEST_RUN_LABEL: "A performance run was shorter than the rules want, so its figure is not an MLPerf result",
 }
 """What the labels mean."""
 

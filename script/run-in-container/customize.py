@@ -99,7 +99,7 @@ def _no_engine(made: Plan, *, is_recorded: bool) -> str:
         return "this is a recorded machine: nothing can be started on it. The plan stands above.\n  hint: add _plan"
     return (
         f"no container can be started here: {made.trouble}. The whole plan stands above; nothing was built or run.\n"
-        "  hint: cm run script --tags=get,docker tells what to do; the plan alone: add _plan"
+        "  hint: cm run script --tags=get,docker says what to do; the plan alone: add _plan"
     )
 
 

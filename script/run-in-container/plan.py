@@ -53,7 +53,7 @@ def make(request: Request, facts: Facts) -> Plan:
     is_apptainer = engine["name"] == "apptainer"
     if request.has_cm and not request.repo_url and not facts.source.commit:
         raise RequestError(
-            f"{facts.source.folder} is no git checkout, so there is no commit to put into the image",
+            f"{facts.source.folder} is not a git checkout, so there is no commit to put into the image",
             hint="--repo_url=URL --repo_commit=COMMIT, or --with_cm=no",
         )
     gpus = _gpus(request, facts, engine["name"])

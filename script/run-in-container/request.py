@@ -90,7 +90,7 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
         raise RequestError(
             f"--repo_url={url} with --repo_commit={commit!r} is not a pinned repository",
             "https://... or ssh://... with the 40 hexadecimal digits of a commit",
-            "git ls-remote URL HEAD tells them",
+            "git ls-remote URL HEAD prints them",
         )
     packages = words.split(env.get("CM_CONTAINER_PACKAGES"), "packages")
     for name in packages:

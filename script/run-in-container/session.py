@@ -100,7 +100,7 @@ def _check_mounts(plan: Plan) -> None:
     for mount in plan.container.mounts:
         if mount.target != launch.CM_CACHE and not os.path.isdir(mount.source):
             raise RequestError(
-                f"{mount.source} is to be mounted at {mount.target}, and is no folder of this machine",
+                f"{mount.source} is to be mounted at {mount.target}, and is not a folder of this machine",
                 hint="make it first: engines make one that belongs to root, or refuse",
             )
 

@@ -74,7 +74,7 @@ def commands(value: object, flag: str) -> tuple[str, ...]:
             value = json.loads(value)
         except ValueError as error:
             raise RequestError(
-                f"--{flag} begins like a JSON list, but is none: {error}", '["make build", "make run"]'
+                f"--{flag} begins like a JSON list, but is not one: {error}", '["make build", "make run"]'
             ) from error
     items = value if isinstance(value, list) else str(value or "").splitlines()
     if not all(isinstance(item, str) for item in items):

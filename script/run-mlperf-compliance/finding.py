@@ -59,7 +59,7 @@ def find_runs(folder: Path) -> tuple[MeasuredRun, ...]:
     """The performance runs below a folder in order of their paths. Raises CallError where there is none, and for one
     that is not finished or not VALID."""
     if not folder.is_dir():
-        raise CallError([f"{folder} is no folder"])
+        raise CallError([f"{folder} is not a folder"])
     runs, problems = [], []
     for scenario_folder in _scenario_folders(folder.resolve()):
         paths = RunPaths(scenario_folder / "performance" / "run_1")

@@ -48,7 +48,7 @@ def end_tokens(folder: Path | None) -> tuple[int, ...]:
 def _generation(run: MeasuredRun) -> Generation:
     found = record_of(run.request["model"]).generation
     if found is None:
-        raise DamagedLog(f"{run.request['model']} is no language model: this test is not for it")
+        raise DamagedLog(f"{run.request['model']} is not a language model: this test is not for it")
     return found
 
 

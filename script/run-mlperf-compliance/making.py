@@ -69,7 +69,7 @@ def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: M
         for test in tests:
             whole = RunPaths(run.scenario_folder / "accuracy")
             if test in NEEDS_ACCURACY and not (whole.accuracy_log.is_file() and whole.accuracy_text.is_file()):
-                problems.append(f"{run.title} {test} needs a scored accuracy run, and {whole.folder} is none")
+                problems.append(f"{run.title} {test} needs a scored accuracy run, and {whole.folder} is not one")
                 continue
             steps.append(_step(call, run, test, passed_on))
     if problems:

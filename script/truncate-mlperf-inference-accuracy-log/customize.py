@@ -32,7 +32,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     root = root.resolve()
     if not any((root / division).is_dir() for division in DIVISIONS):
         found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
-        return {"return": 1, "error": f"{found}: it is no submission tree\n{HINT}"}
+        return {"return": 1, "error": f"{found}: it is not a submission tree\n{HINT}"}
     backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
     if backup == root or root in backup.parents:
         return {"return": 1, "error": f"--backup={backup} lies in the tree, which would be submitted with it\n{HINT}"}

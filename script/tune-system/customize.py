@@ -63,7 +63,7 @@ def table(changed: tuple[tuning.Change, ...], system: settings.System) -> str:
     """The settings as text: what is there, and what is wanted."""
     lines = []
     for one in changed:
-        found = one.setting.found or "not told"
+        found = one.setting.found or "not reported"
         mark = f"-> {one.wanted}" if one.command else "as wanted" if one.wanted else "left as it is"
         lines.append(f"  {one.setting.name:<11}  {found:<12}  {mark:<16}  {one.setting.about}")
     lines += [f"  {line}" for line in system.lacks]

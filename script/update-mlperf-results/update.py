@@ -133,7 +133,7 @@ def prepare(job: Job) -> Update:
     """Return what the update does. Raises UpdateError, metadata.MetadataError; changes nothing."""
     planner = _Planner(job, metadata.read(job.folders.metadata_file))
     if not job.source.is_dir():
-        raise UpdateError([f"{job.source} is no folder; give the folder with the logs with --input"])
+        raise UpdateError([f"{job.source} is not a folder; give the folder with the logs with --input"])
     output, work = job.folders.output.resolve(), job.folders.work.resolve()
     runs, misplaced = find_runs(job.source)
     runs = tuple(run for run in runs if not {output, work} & set(run.paths.folder.resolve().parents))

@@ -306,7 +306,7 @@ def differences(golden: dict[str, Any], place: Place, done: subprocess.Completed
     try:
         answer = place.generalise(json.loads(done.stdout))
     except ValueError:
-        return [f"stdout is no JSON: {done.stdout[-300:]!r} {done.stderr[-600:]}"]
+        return [f"stdout is not JSON: {done.stdout[-300:]!r} {done.stderr[-600:]}"]
     found = []
     if done.returncode != golden["exit_code"]:
         found.append(f"exit {done.returncode} instead of {golden['exit_code']}: {answer.get('error', '')[:600]}")

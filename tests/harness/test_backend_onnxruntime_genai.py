@@ -190,7 +190,7 @@ def test_a_request_that_takes_too_long_is_dropped(backend: Any, info: Path) -> N
         engine.start(told)
         engine.submit([Request(number=0, prompt=Prompt(tokens=np.full(200_000, 5, dtype=np.int32)))])
         told.wait(1)
-    assert "no whole answer within 0.05 s" in told.whys[0]
+    assert "no complete answer within 0.05 s" in told.whys[0]
 
 
 @pytest.mark.parametrize(

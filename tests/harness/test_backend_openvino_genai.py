@@ -94,7 +94,7 @@ def test_min_tokens_seeds_and_timeouts(model_info):
         engine.start(told)
         engine.submit([Request(number=0, prompt=Prompt(tokens=prompt))])
         told.wait(1)
-    assert "no whole answer within 0.3 s" in told.whys[0]
+    assert "no complete answer within 0.3 s" in told.whys[0]
 
 
 @pytest.mark.full

@@ -209,7 +209,7 @@ def test_a_request_that_takes_too_long_fails_and_the_next_is_answered(model_info
         engine._timeout_s = 60.0
         engine.submit(answerable(1))
         told.wait(2)
-    assert "no whole answer within 0.02 s" in told.whys[0] and 1 in told.answers
+    assert "no complete answer within 0.02 s" in told.whys[0] and 1 in told.answers
 
 
 def test_sampled_answers_depend_on_seed_and_number_only(model_info):

@@ -380,7 +380,7 @@ def test_a_server_that_accepts_and_says_nothing_has_a_limit(folder: Path) -> Non
         silent.listen(8)
         start_s = time.monotonic()
         with pytest.raises(
-            HarnessError, match=r"no whole answer within the limit of a request \(0.5 s\); nothing came"
+            HarnessError, match=r"no complete answer within the limit of a request \(0.5 s\); nothing came"
         ):
             open_engine(asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", folder, timeout_s=0.5, model="m"))
     assert time.monotonic() - start_s < 20

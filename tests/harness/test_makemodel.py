@@ -166,7 +166,7 @@ def test_a_fitted_model_brings_its_reference_and_facts(tmp_path):
     [
         (["--architecture", "nosuch"], "there is no architecture 'nosuch'; allowed: "),
         (["--architecture", "toy", "--config", "huge"], "no configuration 'huge'; allowed: full, tiny"),
-        (["--architecture", "toy", "--config", "{bad"], "the configuration {bad is no JSON object"),
+        (["--architecture", "toy", "--config", "{bad"], "the configuration {bad is not a JSON object"),
     ],
 )
 def test_the_command_line_says_what_is_allowed(tmp_path, words, said, capsys):

@@ -157,5 +157,5 @@ def test_what_cannot_be_scored_is_named() -> None:
         exact_match.score([], ["x"], ["poems"], said)
     with pytest.raises(HarnessError, match="no response to score"):
         exact_match.score([], ["x"], ["gpqa"], said)
-    with pytest.raises(HarnessError, match="6 bytes: no whole number of int32"):
+    with pytest.raises(HarnessError, match="6 bytes, which is not a whole number of int32"):
         exact_match.score([(0, b"123456")], ["x"], ["gpqa"], said)

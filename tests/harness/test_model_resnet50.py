@@ -81,9 +81,9 @@ def test_missing_empty_and_extra_images_are_listed_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a.JPEG\n", "1 lines are no labels .*: line 1: 'a.JPEG'"),
-        ("a.JPEG 1000\nb.JPEG 3\nc.JPEG -1\n", "2 lines are no labels .*: line 1: .*; line 3: "),
-        ("a.JPEG ³\n", "1 lines are no labels"),
+        ("a.JPEG\n", "1 lines are not labels .*: line 1: 'a.JPEG'"),
+        ("a.JPEG 1000\nb.JPEG 3\nc.JPEG -1\n", "2 lines are not labels .*: line 1: .*; line 3: "),
+        ("a.JPEG ³\n", "1 lines are not labels"),
         ("\n", "names no image"),
         ("a.JPEG 1\na.JPEG 2\n", "names 1 images more than once"),
     ],

@@ -203,7 +203,7 @@ def test_the_score_is_that_of_normalised_words():
 
 
 def test_responses_of_another_form_are_refused():
-    with pytest.raises(HarnessError, match="5 bytes: no whole number of int64"):
+    with pytest.raises(HarnessError, match="5 bytes, which is not a whole number of int64"):
         wer_whisper.text_of(3, b"12345")
     with pytest.raises(HarnessError, match="the labels 1 to 42; allowed: 0 to 41"):
         wer_whisper.text_of(3, np.array([1, 42]).tobytes())

@@ -152,7 +152,7 @@ def test_what_is_told_of_a_request_that_is_over_never_reaches_loadgen(again: str
     told = {"first": IDS, "done": answer(1, 2), "failed": "late"}
     getattr(made.sut, again)(0, told[again])
     assert len(made.told) == 2
-    assert problems(made) == "the engine told 1 times of a request that was not in flight"
+    assert problems(made) == "the engine reported 1 times on a request that was not in flight"
 
 
 def test_pieces_of_a_stream_that_could_not_be_read_make_the_run_invalid() -> None:
@@ -196,7 +196,7 @@ def test_an_engine_that_falls_silent_ends_the_run() -> None:
             if made.told:
                 break
             time.sleep(0.01)
-    assert "told nothing for 0.05 s while 1 request waited" in str(made.work.failures.first)
+    assert "reported nothing for 0.05 s while 1 request waited" in str(made.work.failures.first)
     made.work.failures.settle()
 
 

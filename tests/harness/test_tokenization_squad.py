@@ -163,7 +163,8 @@ def test_each_token_has_its_most_context_in_one_window():
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "cannot read"), ("a\nb\n", r"lacks \[UNK\], \[SEP\]"), ("", "is no vocabulary")]
+    ("content", "message"),
+    [(None, "cannot read"), ("a\nb\n", r"lacks \[UNK\], \[SEP\]"), ("", "is not a BERT vocabulary")],
 )
 def test_a_vocabulary_that_cannot_be_used_is_refused(tmp_path, content, message):
     if content is not None:
@@ -184,7 +185,7 @@ def test_a_vocabulary_with_windows_line_ends_is_read(tmp_path):
         ("{", "cannot read"),
         ('{"data": [{"paragraphs": [{"context": "a"}]}]}', r"data\[0\].paragraphs\[0\]"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]}', "answers"),
-        ('{"data": 3}', "data is no paragraph"),
+        ('{"data": 3}', "data is not a paragraph"),
         ('{"data": []}', "holds no question"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_plan_and_a_run_refuse_the_gpu_where_none_is_and_a_recorded_one_can_be
     refused = planned(hook_input, CM_MLPERF_DEVICE="cuda")
     assert refused["return"] == 1 and "--device=cuda: no GPU answers; --device=cpu" in refused["error"]
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="a100-sxm4x8") == {"return": 0, "runs": []}
-    assert "is no recorded machine" in planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="x")["error"]
+    assert "is not a recorded machine" in planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="x")["error"]
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_MLPERF_BACKEND="null")["return"] == 0
     for env in ({"CM_MLPERF_DEVICE": "cuda"}, {"CM_RECORDED_MACHINE": "a100-sxm4x8"}):
         assert recipe.preprocess(hook_input({**GOOD, **env}, meta=META))["return"] == 1
@@ -135,7 +135,10 @@ def test_a_compliance_test_is_asked_for_as_the_run_that_it_is_for():
 def test_the_run_that_a_test_is_for_is_compared_before_anything_is_run(inside, hook_input):
     env = {**GOOD, "CM_MLPERF_COMPLIANCE_TEST": "TEST01", "CM_TMP_CURRENT_PATH": str(inside)}
     (inside / "run.json").write_text(json.dumps({**build(), "scenario": "Server"}))
-    for reference, expected in ((".", "in the run that the test is for 'Server'"), ("nowhere", "is no run to compare")):
+    for reference, expected in (
+        (".", "in the run that the test is for 'Server'"),
+        ("nowhere", "is not a run to compare"),
+    ):
         answer = recipe.preprocess(hook_input({**env, "CM_MLPERF_COMPLIANCE_REFERENCE": reference}, meta=META))
         assert answer["return"] == 1 and expected in answer["error"]
 
@@ -158,11 +161,11 @@ def test_a_compliance_test_and_the_search_for_targets_are_asked_for_by_name():
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,0"}, "none twice"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,00"}, "none twice"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "a"}, "numbers from 0"),
+        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "9" * 5000}, "numbers from 0"),
+        ({"CM_NUM_THREADS": "9" * 5000}, "allowed: a whole number from 1, with at most 18 digits"),
         ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8"),
         (
             {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"},
-        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "9" * 5000}, "numbers from 0"),
-        ({"CM_NUM_THREADS": "9" * 5000}, "allowed: a whole number from 1, with at most 18 digits"),
             "bert-99 has no MultiStream; it has SingleStream, Offline, Server",
         ),
     ],

@@ -77,7 +77,9 @@ def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, m
 
 def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: ModuleType, tmp_path: Path) -> None:
     answer, _ = run_preprocess(customize, "published", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
-    assert answer["return"] == 1 and f"{tmp_path} is no checkpoint of GPT-J: there is no config.json" in answer["error"]
+    assert (
+        answer["return"] == 1 and f"{tmp_path} is not a checkpoint of GPT-J: there is no config.json" in answer["error"]
+    )
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "config.json").write_text("{}", encoding="utf-8")
     answer, env = run_preprocess(customize, "published", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))

@@ -88,7 +88,7 @@ def test_a_remark_is_added_to_the_notes_once() -> None:
         ("cooling", "unknown", "says nothing"),
         ("status", "sold", "allowed: available; preview; rdi"),
         ("system_type", "phone", "allowed: datacenter"),
-        ("accelerators_per_node", "N/A", "no whole number"),
+        ("accelerators_per_node", "N/A", "is not a whole number"),
         ("coling", "air", r"did you mean cooling\?.*known: division, submitter"),
         ("cooling", ["air"], "one text or number"),
         ("cooling", True, "one text or number"),
@@ -119,7 +119,7 @@ def test_the_file_of_questions_can_be_filled_in_and_read(tmp_path: Path) -> None
         (b"cooling: air\na: b: c\n", "facts.yaml cannot be read: no YAML .line 2: "),
         (b"cooling: air\nhost_networking: f\xfcnf\n", "no UTF-8 text .byte 0xfc in line 2.; save it as UTF-8"),
         (b"cooling: TBD\ncolour: red\n", "colour"),
-        (b"cooling: no\n", "found False; put a text in quotes"),
+        (b"cooling: no\n", "got False; put a text in quotes"),
     ],
 )
 def test_a_bad_file_of_facts_is_refused_with_every_reason(tmp_path: Path, content: bytes, words: str) -> None:

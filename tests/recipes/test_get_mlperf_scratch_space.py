@@ -236,7 +236,7 @@ def test_too_little_space_is_warned_of_with_numbers_sources_and_a_command(
     assert benchmarks.MLC_DOCS in told
     assert "6 to 8 TB" in told
     run(hook_input, tmp_path, 20, CM_MLPERF_SCRATCH_BENCHMARKS="llama3.1-8b")
-    assert "unknown: nobody tells all sizes of llama3.1-8b" in capsys.readouterr().out
+    assert "unknown: the sizes of llama3.1-8b are not all known" in capsys.readouterr().out
 
 
 def test_links_lead_into_the_scratch_space_and_making_them_again_changes_nothing(
@@ -275,7 +275,7 @@ def test_a_link_that_leads_elsewhere_is_replaced_only_when_told_and_a_folder_nev
     (build / "models").mkdir()
     (build / "models" / "mine").write_text("x")
     answer, _ = run(hook_input, tmp_path / "s", **order, CM_MLPERF_SCRATCH_RELINK="yes")
-    assert "is no link" in answer["error"]
+    assert "is not a link" in answer["error"]
     assert (build / "models" / "mine").exists()
 
 

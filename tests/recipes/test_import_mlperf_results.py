@@ -38,7 +38,7 @@ def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path
     second = preprocessed(importer, IMPORT, db="results.db", path="summary.csv")
     assert "0 results added, 59 known already" in second["text"]
     assert "1 result kept as before" in second["text"]
-    assert "line 63: Result '\\x1b[31mno' is no number" in second["text"]
+    assert "line 63: Result '\\x1b[31mno' is not a number" in second["text"]
 
 
 @pytest.mark.parametrize(

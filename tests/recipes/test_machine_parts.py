@@ -300,7 +300,7 @@ def test_a_broken_recorded_machine_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_an_unknown_machine_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(choose.MachineError, match=r"nowhere is no recorded machine[\s\S]*t4x8[\s\S]*hint:"):
+    with pytest.raises(choose.MachineError, match=r"nowhere is not a recorded machine[\s\S]*t4x8[\s\S]*hint:"):
         choose.choose("nowhere", tmp_path)
 
 

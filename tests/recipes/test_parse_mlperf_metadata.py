@@ -200,7 +200,7 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
         (json.dumps(made.performance())[:200], "cut off or no JSON"),
         ("[]", "holds no JSON object"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": 1e999}', "1e999 is too large"),
         ('{"scenario": "a", "scenario": "b"}', "'scenario' occurs twice"),
         (json.dumps({"T4x1_TRT-default-Offline": {"resnet50": "Samples per second: 1 and Result is : VALID"}}),
@@ -214,7 +214,7 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
         (json.dumps(made.performance(scenario_key=None, summary_string=None)), "nothing else gives the figure"),
         ("{" + ",".join(f'"{n}": 1' for n in range(300_000)) + ', "5": 1}', "the key '5' occurs twice"),
         (json.dumps(made.performance(result_completed_samples_per_sec=10**400)), "must be a number, got '1000"),
-        (" " * (LARGEST_BYTES + 1), "so it is no metadata.json"),
+        (" " * (LARGEST_BYTES + 1), "so it is not a metadata.json"),
     ],
 )  # fmt: skip
 def test_what_is_no_metadata_json_is_refused(text, words):

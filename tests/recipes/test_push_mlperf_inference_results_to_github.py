@@ -287,7 +287,7 @@ def test_a_clone_of_the_user_is_used_and_keeps_its_branch_and_files(
 
 
 def test_a_folder_that_is_no_clone_and_a_clone_without_remote_are_named(push: Push, tmp_path: Path) -> None:
-    assert "is no clone" in push(repo_url="", repo_path=str(tmp_path))["error"]
+    assert "is not a clone" in push(repo_url="", repo_path=str(tmp_path))["error"]
     git(tmp_path, "init", "--quiet", str(tmp_path / "alone"))
     assert "has no remote" in push(repo_url="", repo_path=str(tmp_path / "alone"))["error"]
 
@@ -356,7 +356,7 @@ def test_too_large_files_links_and_odd_names_are_listed(push: Push, submission: 
     answer = push("push", largest_mb="1.5")
     assert answer["return"] == 1 and "big.bin: 2.0 MB; at most 1.5 MB" in answer["error"]
     for text in ("much", "inf", "-1"):
-        assert push(largest_mb=text)["error"].startswith(f"--largest_mb={text} is no number")
+        assert push(largest_mb=text)["error"].startswith(f"--largest_mb={text} is not a number")
     (submission / SYSTEM / "link").symlink_to("/etc/hostname")
     write(submission, {f"{SYSTEM}/.git/config": "x"})
     error = push("push")["error"]

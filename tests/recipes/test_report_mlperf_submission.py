@@ -257,7 +257,7 @@ def test_a_report_does_not_spoil_a_tree(inside, call, output):
 
 @pytest.mark.parametrize(
     ("inputs", "expected"),
-    [({}, "--input is missing"), ({"input": "x"}, "is no folder"), ({"input": "."}, "no LoadGen run was found")],
+    [({}, "--input is missing"), ({"input": "x"}, "is not a folder"), ({"input": "."}, "no LoadGen run was found")],
 )
 def test_wrong_inputs_are_told(inside, call, inputs, expected):
     answer = call(**inputs)

@@ -109,8 +109,9 @@ def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: Tempo
     error = refused.answer["error"]
     for words in ("/absent is not a file; try: install -m 600",
                   "s.yaml:2: unknown placeholder {no}", "s.yaml:4: --word=ugly is not one of its values",
-                  "s.yaml:4: nmber is no input of run,toy", "did you mean number?", "s.yaml:5: executor must be one of",
-                  "--retries must be", "--rerun must be of failed, invalid, lost, all"):  # fmt: skip
+                  "s.yaml:4: nmber is not an input of run,toy", "did you mean number?",
+                  "s.yaml:5: executor must be one of", "--retries must be",
+                  "--rerun must be of failed, invalid, lost, all"):  # fmt: skip
         assert words in error
     assert not (toy.work / "results").exists()
 

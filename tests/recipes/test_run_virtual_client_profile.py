@@ -298,7 +298,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         ("{" + '"a":{' * 40 + "}" * 41, {}, "Description is missing"),
         (" " * (1024 * 1024 + 1), {}, "larger than 1,048,576 bytes"),
         ('{"Description": "x", "Metadata": {"a": ' + "9" * 5000 + "}}", {}, "a number that cannot be: Exceeds the"),
-        ('{"Description": "x", "Metadata": {"a": NaN}}', {}, "NaN is no number of JSON"),
+        ('{"Description": "x", "Metadata": {"a": NaN}}', {}, "NaN is not a JSON number"),
         (profile(action(Tags=f"{{calculate({'9' * 900})}}")), {}, "999...999 (900 digits) overflows 32 bits"),
         ({"Actions": []}, {}, "Description is missing or blank"),
         ({"Description": " ", "Actons": []}, {}, "did you mean Actions"),

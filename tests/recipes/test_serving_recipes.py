@@ -71,7 +71,7 @@ def test_a_pinned_image_needs_no_further_pin(capsys) -> None:
         ({"CM_TRITON_SERVE_SECONDS": "soon"}, "--seconds='soon'; allowed: a number above 0"),
         ({"CM_TRITON_SERVE_SECONDS": "0"}, "--seconds='0'"),
         ({"CM_RECORDED_MACHINE": "t4x1"}, "_container"),
-        ({"CM_TRITON_SERVE_KIND": "container", "CM_RECORDED_MACHINE": "nowhere"}, "nowhere is no recorded machine"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_RECORDED_MACHINE": "nowhere"}, "nowhere is not a recorded machine"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_IMAGE": "--privileged"}, "--image='--privileged'"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_IMAGE_DIGEST": "sha256:12"}, "64 hexadecimal digits"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_REPOSITORY": "models"}, "allowed: a full path"),

@@ -325,7 +325,7 @@ def test_two_updates_do_not_work_at_once(inside, call):
     [
         ({"round": "v9"}, "unknown round 'v9'"),
         ({"category": "moon"}, "known: edge, datacenter"),
-        ({"input": "nowhere"}, "is no folder"),
+        ({"input": "nowhere"}, "is not a folder"),
         ({}, "no run was found"),
     ],
 )

@@ -118,10 +118,10 @@ def test_test09_writes_what_the_official_script_writes() -> None:
         (lengths_log(1300, 1300), 3, "1 of 3 samples are missing"),
         (log(entry(range(1300), 0), entry(range(1300), 0)), 2, "1 of 2 samples are missing, 1 come twice"),
         (log(entry(range(1300), 7)), 1, "1 are unknown"),
-        (log(entry(range(1300), 0, data="050000")), 1, "3 bytes, which are no whole int32"),
+        (log(entry(range(1300), 0, data="050000")), 1, "3 bytes, which is not a whole number of int32"),
         (log(entry(range(1300), 0, data="xyz")), 1, "damaged"),
         (log(), 0, "there is no answer"),
-        (["["], 1, "no whole list"),
+        (["["], 1, "is incomplete"),
     ],
 )
 def test_each_check_of_test09_fails_by_one_mutation(answers: list[str], count: int, said: str) -> None:

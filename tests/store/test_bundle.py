@@ -154,7 +154,7 @@ def test_members_are_exactly_those_of_the_manifest(members: dict[str, bytes], ch
         ("results.json", b"[" * 100_000, "FORM results.json: not used: "),
         ("results.json", b'{"label": ' + b"[" * 40 + b"]" * 40 + b"}", "more than 32 brackets"),
         ("results.json", b'{"label": 1, "label": 2}', "an object has a name twice"),
-        ("results.json", b'{"label": NaN}', "NaN is no JSON"),
+        ("results.json", b'{"label": NaN}', "NaN is not JSON"),
         ("results.json", b'{"label": "\\ud800"}', "a text with half a character"),
         ("results.json", b'{"label": ' + b"1" * 5000 + b"}", "FORM results.json: not used: "),
     ],

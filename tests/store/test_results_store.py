@@ -305,7 +305,7 @@ def test_files_that_are_no_results_database_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(foreign) as other:
         other.execute("CREATE TABLE mine (x)")
     text.write_text("not a database at all\n" * 99)
-    for path, words in ((newer, "schema version 99"), (foreign, "another program"), (text, "no SQLite file")):
+    for path, words in ((newer, "schema version 99"), (foreign, "another program"), (text, "not an SQLite file")):
         with pytest.raises(schema.StoreError, match=words):
             Store.open(path)
     with pytest.raises(schema.StoreError, match="there is no results database"):

@@ -68,7 +68,7 @@ CASES: tuple[tuple[dict[str, str], Callable[[NewResult], object], object, str], 
     ({"accelerator_model_name": ""}, lambda r: (r.configuration.device, r.configuration.system.accelerator_count),
      ("cpu", 0), ""),
     ({"total_accelerators": "9"}, lambda r: r.configuration.system.accelerator_count, 9, "9 is not 4 of each of 2"),
-    ({"Accuracy": ""}, lambda r: r.accuracy, (), "is no score"),
+    ({"Accuracy": ""}, lambda r: r.accuracy, (), "is not a score"),
     ({"Accuracy": "acc: high  F1: 90.1"}, lambda r: [s.name for s in r.accuracy], ["F1"], "acc: high"),
     ({"errors": "3"}, lambda r: r.configuration.precision, "bf16+fp16+fp8", "errors '3'"),
     ({"weight_data_types": "ternary"}, lambda r: r.configuration.precision, "ternary", "names no known type"),
@@ -124,8 +124,8 @@ def test_rows_without_a_figure_are_named_with_their_line() -> None:
     table = read_summary_csv(text)
     assert len(table.results) == 1
     assert table.left_out == (
-        "line 3: Result 'n/a' is no number",
-        "line 4: Result 'nan' is no number",
+        "line 3: Result 'n/a' is not a number",
+        "line 4: Result 'nan' is not a number",
         "line 5: 1 cells, the header has 31",
     )
 

@@ -98,7 +98,7 @@ COMMUNITY_HOOKS = load("run-mlperf-inference-submission-checker")
             "--allow_synthetic=2",
         ),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v9"}, "invalid choice"),
-        ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v6.1"}, "no folder"),
+        ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v6.1"}, "is not a folder"),
     ],
 )
 def test_a_call_that_cannot_be_understood_is_an_error_with_a_hint(env, word, tmp_path):

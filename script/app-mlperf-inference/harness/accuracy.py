@@ -78,7 +78,7 @@ class ResponseLog:
             message = f"cannot read {self._path}: {error.strerror}"
             raise HarnessError(message, "run the accuracy run first") from error
         if not is_closed:
-            raise HarnessError(f"{self._path} is no whole list: it was truncated or the run ended early", _HINT)
+            raise HarnessError(f"{self._path} is incomplete: it was truncated or the run ended early", _HINT)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield sample index and response bytes; raises HarnessError, at the end also for samples that are missing."""

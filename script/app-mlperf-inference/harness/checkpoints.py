@@ -55,7 +55,7 @@ class _Unpickler(pickle.Unpickler):
         if is_storage or is_layer or is_plain or (module, name) in _REBUILDERS:
             found = super().find_class(module, name)
             if is_layer and not (isinstance(found, type) and issubclass(found, nn.Module)):
-                raise pickle.UnpicklingError(f"{module}.{name} is no layer")
+                raise pickle.UnpicklingError(f"{module}.{name} is not a layer")
             return found
         if f"{module}.".startswith(_OWN_MODULES):
             return type(name, (nn.Module,), {"__module__": __name__})

@@ -131,9 +131,9 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise HarnessError(f"{path} is no JSON: {error}", _HINT) from error
+        raise HarnessError(f"{path} is not JSON: {error}", _HINT) from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise HarnessError(f"{path} is no model.json of format {FORMAT}", _HINT)
+        raise HarnessError(f"{path} is not a model.json of format {FORMAT}", _HINT)
     try:
         files = {
             str(name): ModelFile(path=path.parent / entry["file"], sha256=entry.get("sha256"))

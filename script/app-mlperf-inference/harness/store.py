@@ -171,7 +171,9 @@ def _read_index(path: Path) -> _Index:
             ),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HarnessError(f"{path.parent} is no complete store of preprocessed samples: {error!r}", _HINT) from error
+        raise HarnessError(
+            f"{path.parent} is not a complete store of preprocessed samples: {error!r}", _HINT
+        ) from error
 
 
 def _require_made_from(index: _Index, store: Path, dataset_folder: Path, dataset: Dataset) -> None:

@@ -123,7 +123,7 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
         if line.key in MEASURED_KEYS
     ]
     if problems:
-        hint = "remove the lines, or use execution_mode test or fast, whose figures are no MLPerf results"
+        hint = "remove the lines, or use execution_mode test or fast, whose figures are not MLPerf results"
         raise ConfigError(source, problems, hint)
 
 

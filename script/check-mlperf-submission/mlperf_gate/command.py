@@ -113,7 +113,7 @@ def run(asked: Asked) -> Answer:
     try:
         verdict = gate.check(asked.root, asked.round_name, asked.options)
     except OSError as error:
-        raise CallError(f"{asked.root} is no folder that can be read: {error.strerror}") from error
+        raise CallError(f"{asked.root} is not a folder that can be read: {error.strerror}") from error
     if asked.official is None:
         return Answer(verdict=verdict, official=None)
     try:

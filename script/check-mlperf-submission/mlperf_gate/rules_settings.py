@@ -148,7 +148,7 @@ def _issued_too_late(log: DetailLog) -> Iterator[Found]:
         yield contradiction(log, "effective_max_duration_ms", text, "0, or a run that it did not end")
 
 
-@rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, since=SINCE)
+@rule("SET-005", Scope.RUN, "A submitted run is not a run of a compliance test.", source=MLPERF_CONF, since=SINCE)
 def has_no_test_settings(run: RunView) -> Iterator[Found]:
     yield from _off(run, ("performance_issue_same", "performance_issue_unique", "performance_issue_same_index"))
 

@@ -125,7 +125,7 @@ def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
             (test.responses if tested is None else log).path,
             "the whole log at this path below --backup_dir",
         )
-        found = "no whole log: TEST08's verdict is believed"
+        found = "no complete log: TEST08's verdict is believed"
         yield Found(path=path, found=found, allowed=allowed, severity=Severity.WARNING)
         return
     verdict, line = verify_entropies(whole, tested, limits["tolerance"]), source.line_of(PASS)

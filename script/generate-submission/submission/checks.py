@@ -104,7 +104,7 @@ def _synthetic(runs: tuple[FoundRun, ...], request: Request) -> Iterator[Problem
     made = [run.name for run in runs if any((run.result.get("is_synthetic") or {}).values())]
     if made and not request.allows_synthetic:
         yield Problem(
-            f"model or data were made by a program, so these are no results: {', '.join(made)}",
+            f"model or data were made by a program, so these are not results: {', '.join(made)}",
             "run with --source=real; --allow_synthetic proves the pipeline and labels everything it writes",
         )
 
@@ -116,14 +116,14 @@ def _model(model: str, name: Named | None, request: Request, round_name: str) ->
             told = f"{model} stands for {name.official}: the closed division has no other models than the official ones"
             yield Problem(told, "give --division=open")
     elif model in request.model_maps:
-        told = f"--model_maps={model}:{request.model_maps[model]}: that is no benchmark of {round_name}"
+        told = f"--model_maps={model}:{request.model_maps[model]}: that is not a benchmark of {round_name}"
         yield Problem(told, "wanted is an official name, such as resnet or bert-99")
     elif model in BENCHMARKS:
-        told = f"{model} is no benchmark of {round_name}; it was in {', '.join(rounds_of(model))}"
+        told = f"{model} is not a benchmark of {round_name}; it was in {', '.join(rounds_of(model))}"
         yield Problem(told, "give another --version with the LoadGen of that round")
     else:
         yield Problem(
-            f"{model} is no benchmark of {round_name}, and nothing says which one it stands for",
+            f"{model} is not a benchmark of {round_name}, and nothing says which one it stands for",
             f"open division, for the same task and data set: --model_maps={model}:resnet",
         )
 
@@ -133,7 +133,7 @@ def _required(group: list[FoundRun], name: Named, category: str) -> Iterator[Pro
     row = name.rules
     wanted = {"edge": row.edge, "datacenter": row.datacenter, "datacenter,edge": row.both}[category]
     if not wanted:
-        yield Problem(f"{name.official} is no {category} benchmark in this round", "give another --category")
+        yield Problem(f"{name.official} is not in category {category} in this round", "give another --category")
         return
     present = {run.place.scenario for run in group if not run.test}
     either = {Scenario.SERVER, Scenario.INTERACTIVE}

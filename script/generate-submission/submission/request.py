@@ -114,7 +114,7 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
     if division not in DIVISIONS:
         problems.append(_division_problem(division))
     if category not in CATEGORIES:
-        problems.append(f"--category={category} is none; allowed: edge, datacenter, datacenter-edge")
+        problems.append(f"--category={category} is unknown; allowed: edge, datacenter, datacenter-edge")
     submitter = text("CM_MLPERF_SUBMITTER") or (REHEARSAL_SUBMITTER if is_rehearsal else "")
     if not submitter:
         problems.append("--submitter is missing: the name of who submits, which also names a folder")
@@ -169,7 +169,7 @@ def _division_problem(division: str) -> str:
             "--division=network: its runs need a system under test behind a network (LoadGen's QDL), which this "
             f"project does not have; allowed: {allowed}"
         )
-    return f"--division={division} is none; allowed: {allowed}"
+    return f"--division={division} is unknown; allowed: {allowed}"
 
 
 def _results_folders(text: str, style: str, start: Path, problems: list[str]) -> tuple[Path, ...]:
@@ -209,7 +209,7 @@ def _round(text: str, problems: list[str]) -> str | None:
         return None
     name = text if text.startswith("v") else f"v{text}"
     if name not in ROUNDS:
-        problems.append(f"--version={text} is no round; allowed: {', '.join(ROUNDS)}")
+        problems.append(f"--version={text} is not a round; allowed: {', '.join(ROUNDS)}")
         return None
     return name
 

@@ -45,7 +45,7 @@ def choose(name: str, start: Path) -> Chosen:
     if folder is None:
         known = ", ".join(shipped()) or "none in this installation"
         raise MachineError(
-            f"{name} is no recorded machine: there is no {start / name / 'machine.json'}.\n"
+            f"{name} is not a recorded machine: there is no {start / name / 'machine.json'}.\n"
             f"  shipped: {known}\n"
             "  hint: --machine=FOLDER of a folder with machine.json and root/, or one of the names above"
         )

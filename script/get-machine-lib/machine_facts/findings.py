@@ -215,12 +215,12 @@ def read_record(path: Path, kind: str) -> Mapping[str, Any]:
     try:
         record = json.loads(text)
     except ValueError as error:
-        raise RecordError(f"{path} is no JSON file: {error}\n  hint: --undo=FILE that --record=FILE made") from error
+        raise RecordError(f"{path} is not a JSON file: {error}\n  hint: --undo=FILE that --record=FILE made") from error
     is_fitting = isinstance(record, dict) and (record.get("format"), record.get("kind")) == (RECORD_FORMAT, kind)
     if not is_fitting or not isinstance(record.get("before"), dict):
         found = (record.get("format"), record.get("kind")) if isinstance(record, dict) else type(record).__name__
         raise RecordError(
-            f"{path} is no record of {kind}: found {found}, wanted ({RECORD_FORMAT!r}, {kind!r})\n"
+            f"{path} is not a record of {kind}: found {found}, wanted ({RECORD_FORMAT!r}, {kind!r})\n"
             "  hint: --undo=FILE that --record=FILE of the same recipe made"
         )
     before: Mapping[str, Any] = record["before"]

@@ -68,7 +68,7 @@ def read(path: Path = TABLE) -> tuple[Row, ...]:
         rows = []
         for values in reader:
             if None in values or None in values.values() or not values["count"].isdigit():
-                raise ValueError(f"{path}:{reader.line_num}: this is no system: {values}")
+                raise ValueError(f"{path}:{reader.line_num}: this is not a system: {values}")
             count = int(values.pop("count"))
             rows.append(Row(**values, count=count))
     return tuple(rows)

@@ -24,7 +24,7 @@ def host_rows(system: System) -> list[tuple[str, str]]:
         ("host", ", ".join(part for part in names if part)),
         ("hardware", system.jetson_model or f"{host.vendor} {host.product}".strip()),
         ("processor", f"{text}, NUMA nodes: {len(cpu.nodes) or '?'}, {cpu.architecture or '?'}"),
-        ("memory", f"{cpu.memory_bytes / GIB:.1f} GiB{limit}" if cpu.memory_bytes else "not told"),
+        ("memory", f"{cpu.memory_bytes / GIB:.1f} GiB{limit}" if cpu.memory_bytes else "not reported"),
     ]
 
 
@@ -36,7 +36,9 @@ def accelerator_rows(system: System) -> list[tuple[str, str]]:
     shown = sorted({(gpu.name, gpu.memory_mib, gpu.compute_capability) for gpu in system.driver.gpus})
     for name, memory_mib, capability in shown:
         count = sum(gpu.name == name for gpu in system.driver.gpus)
-        rows.append(("visible", f"{count} x {name}, {memory_mib} MiB, compute capability {capability or 'not told'}"))
+        rows.append(
+            ("visible", f"{count} x {name}, {memory_mib} MiB, compute capability {capability or 'not reported'}")
+        )
     if system.neuron_devices:
         cores = f", {counted(system.neuron_cores, 'NeuronCore')}" if system.neuron_cores else ""
         rows.append(("visible", counted(system.neuron_devices, "Neuron device") + cores))
@@ -57,7 +59,7 @@ def software_rows(system: System) -> list[tuple[str, str]]:
     """Driver, toolkits, libraries, packages of the Python."""
     driver = system.driver
     newest = f", runs CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
-    state = f"{driver.version or 'version not told'}{newest}" if driver.version or driver.gpus else "none"
+    state = f"{driver.version or 'version not reported'}{newest}" if driver.version or driver.gpus else "none"
     rows = [("driver", f"{state}; nvidia-smi says: {driver.trouble}" if driver.trouble else state)]
     rows.append(("fabric manager", system.fabric_manager or ("none" if system.nvswitches else "")))
     for kit in system.cuda:

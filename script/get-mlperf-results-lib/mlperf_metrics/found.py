@@ -79,11 +79,11 @@ class Found:
         Raises MetadataError, UpstreamFails, OSError.
         """
         if path.stat().st_size > LARGEST_BYTES:
-            raise MetadataError(str(path), (f"larger than {LARGEST_BYTES:,} bytes, so it is no metadata.json",))
+            raise MetadataError(str(path), (f"larger than {LARGEST_BYTES:,} bytes, so it is not a metadata.json",))
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise MetadataError(str(path), ("is no UTF-8 text",)) from None
+            raise MetadataError(str(path), ("is not UTF-8 text",)) from None
         run = parse_metadata(text, str(path))
         started, ended, command = _times(path)
         source = Source(

@@ -129,10 +129,10 @@ def _object(text: str, where: str) -> dict[str, Json]:
         return value
 
     def constant(found: str) -> float:
-        raise ValueError(f"{found} is no number of JSON")
+        raise ValueError(f"{found} is not a JSON number")
 
     if len(text) > LARGEST_BYTES:
-        raise MetadataError(where, (f"larger than {LARGEST_BYTES:,} bytes, so it is no metadata.json",))
+        raise MetadataError(where, (f"larger than {LARGEST_BYTES:,} bytes, so it is not a metadata.json",))
     try:
         content = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
     except json.JSONDecodeError as error:

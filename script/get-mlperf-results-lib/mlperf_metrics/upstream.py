@@ -59,4 +59,4 @@ def _second_word(summary: str) -> float:
     try:
         return float(words[1][:-1].replace(",", ""))
     except ValueError:
-        raise UpstreamFails(f"FormatException: {words[1][:-1]!r} is no number") from None
+        raise UpstreamFails(f"FormatException: {words[1][:-1]!r} is not a number") from None

@@ -59,7 +59,7 @@ def _floats(data: object, name: str) -> array[float]:
     try:
         found = array("f", bytes.fromhex(str(data)))
     except ValueError as error:
-        raise DamagedLog(f"a response in {name} is no list of float32 numbers ({error})") from error
+        raise DamagedLog(f"a response in {name} is not a list of float32 numbers ({error})") from error
     if len(found) <= _HEAD:
         raise DamagedLog(f"a response in {name} has {len(found)} numbers, no time stamp, query and predictions")
     return found

@@ -82,7 +82,7 @@ class _Given:
         if api is not None and api not in APIS:
             self.problems["endpoint_api"] = unknown_text("API", api, APIS)
         if variable is not None and not _VARIABLE.fullmatch(variable):
-            words = "it is no name of an environment variable (it is not shown: it may be the key itself)"
+            words = "it is not the name of an environment variable (it is not shown: it may be the key itself)"
             self.problems["endpoint_key_variable"] = words
         return {"url": url, "model": given["endpoint_model"], "api": api, "key_variable": variable}
 

@@ -79,7 +79,7 @@ class RunScore:
 
 def run_score(log: LoadGenLog) -> RunScore:
     """Return what a compliance test compares of a run."""
-    problem = "" if log.mode is Mode.PERFORMANCE else "is no performance run"
+    problem = "" if log.mode is Mode.PERFORMANCE else "is not a performance run"
     if not problem and not log.is_valid:
         problem = f"is INVALID: {'; '.join(log.invalid_reasons) or 'LoadGen says so'}"
     score = None if log.metric is None else log.metric.value
@@ -159,7 +159,7 @@ def entries(lines: Iterable[str], name: str) -> Iterator[Mapping[str, object]]:
         yield from found
         is_closed = isinstance(entry, list)
     if not is_closed:
-        raise DamagedLog(f"{name} is no whole list: it was truncated, or the run ended early")
+        raise DamagedLog(f"{name} is incomplete: it was truncated, or the run ended early")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def response_of(entry: Mapping[str, object], element: str, name: str) -> tuple[i
     except (KeyError, ValueError) as error:
         raise DamagedLog(f"an entry of {name} is damaged or was truncated ({error!r})") from error
     if len(data) % struct.calcsize(ELEMENT_FORMATS[element]):
-        raise DamagedLog(f"a response in {name} has {len(data)} bytes, which are no whole {element} numbers")
+        raise DamagedLog(f"a response in {name} has {len(data)} bytes, which is not a whole number of {element} values")
     return index, data
 
 

@@ -250,7 +250,7 @@ _HEX_KEY = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}")
 
 def _file_row(row: Any) -> BundleFile:
     if not isinstance(row, dict):
-        raise refused("MANIFEST", MANIFEST, "a row of files is no object", "name, sha256, bytes, masked")
+        raise refused("MANIFEST", MANIFEST, "a row of files is not an object", "name, sha256, bytes, masked")
     size, masked = row.get("bytes"), row.get("masked")
     if isinstance(size, bool) or not isinstance(size, int) or not isinstance(masked, list):
         raise refused("MANIFEST", MANIFEST, f"bytes = {size!r}", "a number of bytes, and a list of masked places")

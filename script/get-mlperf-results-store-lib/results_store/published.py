@@ -98,7 +98,7 @@ def scores_of(text: str) -> tuple[tuple[tuple[str, float], ...], str]:
             wrong.append(part)
         else:
             found.append((pair.group(1), value))
-    return tuple(found), f"Accuracy {'; '.join(wrong)!r} is no score" if wrong else ""
+    return tuple(found), f"Accuracy {'; '.join(wrong)!r} is not a score" if wrong else ""
 
 
 def precision_of(text: str) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def cores_of(text: str, sockets: int) -> tuple[int, str]:
     if each := _PER_SOCKET.search(text):
         cores = int(each.group(1)) * max(sockets, 1)
         return cores, f"host_processor_core_count {text!r} taken as {cores}"
-    return 0, f"host_processor_core_count {text!r} is no number"
+    return 0, f"host_processor_core_count {text!r} is not a number"
 
 
 def sockets_of(text: str, processor: str, platform: str) -> tuple[int, str]:
@@ -152,7 +152,7 @@ def sockets_of(text: str, processor: str, platform: str) -> tuple[int, str]:
     """
     count = count_of(text)
     if count is None:
-        return 0, f"host_processors_per_node {text!r} is no number"
+        return 0, f"host_processors_per_node {text!r} is not a number"
     words = {word.casefold() for word in re.findall(r"[A-Za-z0-9]{4,}", processor)}
     for number, name in re.findall(r"(?<![A-Za-z0-9])(\d{1,2})x([A-Za-z0-9]+)", platform):
         if name.casefold() in words and int(number) not in (0, count):

@@ -179,7 +179,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         connection.close()
         if "not a database" in str(error):
-            raise StoreError(f"{path} is not a results database: it is no SQLite file") from error
+            raise StoreError(f"{path} is not a results database: it is not an SQLite file") from error
         raise
     except BaseException:
         connection.close()

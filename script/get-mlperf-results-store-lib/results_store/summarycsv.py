@@ -73,7 +73,7 @@ def _model(row: Row, benchmark: str) -> str:
 def _count(row: Row, column: str, notes: list[str]) -> int:
     count = published.count_of(row[column])
     if count is None and not published.is_nothing(row[column]):
-        notes.append(f"{column} {row[column]!r} is no number")
+        notes.append(f"{column} {row[column]!r} is not a number")
     return count or 0
 
 
@@ -95,7 +95,7 @@ def _facts(row: Row, notes: list[str]) -> Iterator[tuple[str, str | float | bool
     if not published.is_nothing(row["design_power_watts"]):
         watts = published.figure_of(row["design_power_watts"])
         if watts is None:
-            notes.append(f"design_power_watts {row['design_power_watts']!r} is no number")
+            notes.append(f"design_power_watts {row['design_power_watts']!r} is not a number")
         else:
             yield "design_power_watts", watts
     for column in ("has_power", "inferred"):
@@ -222,7 +222,7 @@ def read_summary_csv(text: str) -> Table:
         row = dict(zip(header, cells, strict=True))
         figure = published.figure_of(row["Result"])
         if figure is None or any(len(cell) > _LARGEST_CELL for cell in cells):
-            left_out.append(f"line {line}: Result {row['Result'][:40]!r} is no number" if figure is None
+            left_out.append(f"line {line}: Result {row['Result'][:40]!r} is not a number" if figure is None
                             else f"line {line}: a cell has more than {_LARGEST_CELL:,} characters")  # fmt: skip
             continue
         name = f"{row['version']} {row['Location']} {row['Units']}"

@@ -99,7 +99,7 @@ def curves_of_bundle(path: Path) -> Iterator[NewResult | LeftOut]:
         raise WrongBundle(f"{path.name}: {error}") from error
     entries, runs = content.get("submissions"), content.get("runs")
     if content.get("bundle_version") != VERSION or not isinstance(entries, list) or not isinstance(runs, list):
-        raise WrongBundle(f"{path.name} is no bundle of mlperf-viz: bundle_version {VERSION}, submissions and runs")
+        raise WrongBundle(f"{path.name} is not a bundle of mlperf-viz: bundle_version {VERSION}, submissions and runs")
     rows = [run for run in runs if isinstance(run, dict)]
     for number, entry in enumerate(entries):
         said = mapping(entry)

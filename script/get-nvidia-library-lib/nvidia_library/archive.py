@@ -180,7 +180,7 @@ def _not_whole(machine: Machine, kind: Kind, place: tuple[str, str], missing: tu
 
 def _is_package(path: Path, kind: Kind) -> str:
     install = PACKAGES[path.suffix.lower()].replace("FILE", re.sub(r"[^\w.+~-]", "?", path.name))
-    lines = [f"{path.name} is no tar file, but a package or an installer ({path.suffix})."]
+    lines = [f"{path.name} is not a tar file but a package or an installer ({path.suffix})."]
     if install:
         lines.append(f'  hint: {install}   (as administrator), then cm run script "{kind.tags}"')
     lines.append(f'  hint: download the "Tar" file from {kind.page}, then {command(kind)}')

@@ -52,7 +52,7 @@ def seeds_of(points: Sequence[MeasuredPoint], edition: Edition) -> SeedSet:
     for seeds in edition.seed_sets.values():
         if found == {(seeds.scheduler, seeds.sample_index)}:
             return seeds
-    raise UnknownName(f"the runs have the seeds {sorted(map(str, found))}, which are no published set: "
+    raise UnknownName(f"the runs have the seeds {sorted(map(str, found))}, which are not a published set: "
                       f"{', '.join(edition.seed_sets)}")  # fmt: skip
 
 

@@ -193,7 +193,9 @@ def _unused(work: _Work) -> Iterator[Problem]:
             if key not in work.used and not work.rules.is_input(key):
                 meant = work.rules.meant(key)
                 hint = f"; did you mean {meant}?" if meant else ""
-                yield Problem(cell.line, f"{key} is no input of {definition.recipe}, and no {{{key}}} uses it{hint}")
+                yield Problem(
+                    cell.line, f"{key} is not an input of {definition.recipe}, and no {{{key}}} uses it{hint}"
+                )
 
 
 def _unknown_exclusions(definition: Definition) -> Iterator[Problem]:

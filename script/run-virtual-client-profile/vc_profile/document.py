@@ -94,7 +94,7 @@ def _load(text: str) -> Any:
 
 
 def _no_number(word: str) -> None:
-    raise ProfileError([f"{word} is no number of JSON"])
+    raise ProfileError([f"{word} is not a JSON number"])
 
 
 def _load_yaml(text: str) -> Any:

@@ -173,11 +173,11 @@ def aggregation(row_count: int) -> npt.NDArray[np.int64]:
 def _read_trace(path: Path, row_count: int) -> npt.NDArray[np.int64]:
     """Return the boundaries of a trace file, whose lines are `start, end, length`."""
     if path.stat().st_size == 0:
-        raise HarnessError(f"{path} is empty", "remove the file: samples are then drawn anew")
+        raise HarnessError(f"{path} is empty", "remove the file: new samples are then drawn")
     try:
         lines = np.loadtxt(path, dtype=np.int64, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", "remove the file: samples are then drawn anew") from error
+        raise HarnessError(f"cannot read {path}: {error}", "remove the file: new samples are then drawn") from error
     if lines.shape[1:] != (3,) or len(lines) == 0:
         raise HarnessError(f"{path} should have lines of start, end, length", "remove the file")
     starts, ends, lengths = lines.T

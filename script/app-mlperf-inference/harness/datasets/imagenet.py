@@ -94,7 +94,7 @@ def read_labels(path: Path) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
             problems.append(f"line {number}: {line[:80]!r}")
     if problems:
         allowed = f"name, blank, label 0 to {CLASS_COUNT - 1}"
-        raise HarnessError(f"{path}: {len(problems)} lines are no labels ({allowed}): {_some(problems, '; ')}", _HINT)
+        raise HarnessError(f"{path}: {len(problems)} lines are not labels ({allowed}): {_some(problems, '; ')}", _HINT)
     if not names:
         raise HarnessError(f"{path} names no image", _HINT)
     repeated = len(names) - len(set(names))

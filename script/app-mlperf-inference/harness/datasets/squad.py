@@ -114,7 +114,7 @@ def _read_questions(path: Path, pieces: WordPieces) -> list[_Asked]:
                 place = f"data[{article_number}].paragraphs[{number}]"
                 asked.extend(_of_paragraph(paragraph, pieces))
     except (KeyError, TypeError, AttributeError) as error:
-        message = f"{path}: {place} is no paragraph with context and qas of id, question and answers: {error!r}"
+        message = f"{path}: {place} is not a paragraph with context and qas of id, question and answers: {error!r}"
         raise HarnessError(message, _HINT) from error
     return asked
 

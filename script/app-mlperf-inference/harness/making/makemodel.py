@@ -212,7 +212,7 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]
         try:
             config = {**architecture_of(given.architecture).CONFIGS["full"], **json.loads(config)}
         except ValueError as error:
-            raise HarnessError(f"the configuration {config} is no JSON object: {error}") from error
+            raise HarnessError(f"the configuration {config} is not a JSON object: {error}") from error
     request = ModelRequest(
         architecture=given.architecture,
         config=config,

@@ -78,7 +78,7 @@ def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
         words = [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
         classes = tuple((int(number), name) for number, name in words)
     except (OSError, ValueError) as error:
-        raise HarnessError(f"{path} is no list of classes: {error}", "lines are: id name") from error
+        raise HarnessError(f"{path} is not a list of classes: {error}", "lines are: id name") from error
     if len(classes) < KIND_COUNT:
         raise HarnessError(f"{path} lists {len(classes)} classes; at least {KIND_COUNT} are needed")
     return classes

@@ -31,7 +31,7 @@ def _rows(index: int, data: bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray
     if not (is_click | np.equal(labels, 0)).all():
         raise HarnessError(f"sample {index} has a label other than 0 and 1", _HINT)
     if not np.isfinite(predictions).all():
-        raise HarnessError(f"sample {index} has a prediction that is no number", "look at the model's precision")
+        raise HarnessError(f"sample {index} has a prediction that is not a number", "look at the model's precision")
     return predictions, is_click
 
 

@@ -54,7 +54,10 @@ def installed_splitter() -> Callable[[str], list[str]]:
 def token_ids(index: int, data: bytes, dtype: str) -> list[int]:
     """Return the tokens of a response; raises HarnessError for bytes that are no whole numbers, or below 0."""
     if len(data) % np.dtype(dtype).itemsize:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of {dtype}", _HINT)
+        raise HarnessError(
+            f"the response of sample {index} has {len(data)} bytes, which is not a whole number of {dtype} values",
+            _HINT,
+        )
     ids: list[int] = np.frombuffer(data, dtype=dtype).tolist()
     if ids and min(ids) < 0:
         raise HarnessError(f"the response of sample {index} has the token {min(ids)}; allowed: 0 and above", _HINT)

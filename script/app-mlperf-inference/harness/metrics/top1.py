@@ -34,7 +34,7 @@ def score(
         try:
             found = label_of(data)
         except (ValueError, OverflowError) as error:
-            raise HarnessError(f"the response of sample {index} is no label: {error}", _HINT) from error
+            raise HarnessError(f"the response of sample {index} is not a label: {error}", _HINT) from error
         good_count += found == int(labels[index])
     if not seen:
         raise HarnessError("there is no response to score", "score the log of an accuracy run")

@@ -31,12 +31,14 @@ def word_distance(first: Sequence[str], second: Sequence[str]) -> int:
 
 def _text(index: int, data: bytes) -> str:
     if len(data) % 8:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of int64", _HINT)
+        raise HarnessError(
+            f"the response of sample {index} has {len(data)} bytes, which is not a whole number of int64 values", _HINT
+        )
     ids = np.frombuffer(data, dtype=np.int64)
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(CHARACTERS):
         raise HarnessError(
             f"the response of sample {index} has the character ids {int(ids.min())} to {int(ids.max())}; allowed: 0 to "
-            f"{len(CHARACTERS) - 1} (the blank is no character)",
+            f"{len(CHARACTERS) - 1} (the blank is not a character)",
             _HINT,
         )
     return "".join(CHARACTERS[character] for character in ids.tolist())

@@ -34,7 +34,9 @@ def labels_of(text: str) -> npt.NDArray[np.int64]:
 def text_of(index: int, data: bytes) -> str:
     """Return the transcript of a response; raises HarnessError for another size and for what is no label."""
     if len(data) % 8:
-        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of int64", _HINT)
+        raise HarnessError(
+            f"the response of sample {index} has {len(data)} bytes, which is not a whole number of int64 values", _HINT
+        )
     numbers = np.frombuffer(data, dtype=np.int64)
     if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(LABELS):
         raise HarnessError(

@@ -233,4 +233,4 @@ class StepEngine:
         for number in [number for number, flight in self._working.items() if flight.since_s < latest_s]:
             del self._working[number]
             self._steps.drop(number)
-            self._told.failed(number, f"no whole answer within {self._timeout_s:g} s: a longer --request_timeout_s")
+            self._told.failed(number, f"no complete answer within {self._timeout_s:g} s: a longer --request_timeout_s")

@@ -186,7 +186,9 @@ class TextSut:
             while not is_over.wait(min(_LOOK_S, silence_s / 4)):
                 waiting = len(self._flights)
                 if waiting and time.monotonic() - self._told_s > silence_s:
-                    words = f"the engine told nothing for {silence_s:g} s while {counted(waiting, 'request')} waited"
+                    words = (
+                        f"the engine reported nothing for {silence_s:g} s while {counted(waiting, 'request')} waited"
+                    )
                     self.broken(HarnessError(words, "look at the engine's or the server's own log"))
                     return
 

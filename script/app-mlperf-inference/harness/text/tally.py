@@ -138,7 +138,7 @@ class Tally:
         if self.late_first and has_token_latencies:
             found.append(f"the engine gave the first token of {counted(self.late_first, 'answer')} only with the last")
         if self.unasked:
-            found.append(f"the engine told {self.unasked:,} times of a request that was not in flight")
+            found.append(f"the engine reported {self.unasked:,} times on a request that was not in flight")
         if self.short and has_token_latencies:
             words = f"{counted(self.short, 'answer')} had fewer than {FEWEST_TOKENS} tokens"
             found.append(f"{words}: LoadGen can measure no time per token, and counts none of them")

@@ -87,7 +87,7 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
     if not found:
         return []
     if not isinstance(found, list) or not all(type(one) is int and 0 <= one < 2**31 for one in found):
-        raise ValueError("token ids are no list of numbers")
+        raise ValueError("token ids are not a list of numbers")
     return found
 
 

@@ -126,7 +126,9 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
             "start it without a reasoning parser"
         )
     if not answer.is_done:
-        notes.append("the server's streams end without data: [DONE]: only finish_reason tells a whole answer")
+        notes.append(
+            "the server's streams end without data: [DONE]: only finish_reason shows that an answer is complete"
+        )
     return notes
 
 

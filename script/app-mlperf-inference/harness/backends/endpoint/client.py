@@ -130,7 +130,7 @@ class Client:
                 silence_s = _AFTER_DONE_S if flight.has_answer else self.stall_s
                 if now > flight.deadline_s and not flight.has_answer:
                     came = "its answer had begun" if flight.has_begun else "nothing came"
-                    flight.why = f"no whole answer within the limit of a request ({self.timeout_s:g} s); {came}"
+                    flight.why = f"no complete answer within the limit of a request ({self.timeout_s:g} s); {came}"
                 elif flight.has_begun and now - flight.heard_s > silence_s:
                     flight.why = f"the server stopped in the middle of its answer: silent for {silence_s:g} s"
                 else:
@@ -161,7 +161,7 @@ class Client:
             return json.loads(body)
         except (ValueError, RecursionError):
             raise Unfit(
-                f"the server answered {path} with something that is no JSON: {error_text(_text(body))}"
+                f"the server answered {path} with something that is not JSON: {error_text(_text(body))}"
             ) from None
 
     async def ask(self, call: Call) -> None:

@@ -85,7 +85,7 @@ class _Layer(nn.Module):
     def _relation(self, name: str) -> _Relation:
         relation = self.mods[name]
         if not isinstance(relation, _Relation):
-            raise TypeError(f"{name} is no relation")
+            raise TypeError(f"{name} is not a relation")
         return relation
 
 

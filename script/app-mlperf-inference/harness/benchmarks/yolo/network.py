@@ -280,7 +280,7 @@ class Yolo(nn.Module):
         """The head."""
         head = self.model[23]
         if not isinstance(head, _Detect):
-            raise TypeError("the last layer is no head")
+            raise TypeError("the last layer is not a head")
         return head
 
     def maps(self, images: Tensor) -> list[Tensor]:
@@ -358,7 +358,7 @@ def initialise(module: Yolo, generator: torch.Generator) -> None:
 def _low(layer: nn.Module, generator: torch.Generator, is_score: bool) -> None:
     """Set a last layer; sides of boxes start short, one or two strides."""
     if not isinstance(layer, nn.Conv2d) or layer.bias is None:
-        raise TypeError(f"{layer} is no last layer of YOLO11")
+        raise TypeError(f"{layer} is not a last layer of YOLO11")
     init_low_scores(layer, generator, is_score=is_score)
     if not is_score:
         with torch.no_grad():
