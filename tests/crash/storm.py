@@ -191,7 +191,8 @@ class Storm:
         targets = sorted(self.alive())
         if not targets:
             return
-        makers = [(pid, mark) for pid, mark in targets if pid in {parent_of(other) for other, _ in targets}]
+        parents = {parent_of(pid) for pid, _ in targets}
+        makers = [(pid, mark) for pid, mark in targets if pid in parents]
         pid, mark = self.dice.choice(makers if makers and self.dice.random() < 0.4 else targets)
         is_group = self.dice.random() < 0.3
         with contextlib.suppress(OSError):
