@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from recipe_engine.rules.amounts import parse_age_s, parse_size_bytes, size_text
+from recipe_engine.actions.runs import parse_last
+from recipe_engine.rules.amounts import parse_age_s, parse_size_bytes, size_text, whole_number
 from recipe_engine.rules.errors import RequestError
+
+TOO_LONG = pytest.param("9" * 5000 + "d", id="too long")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,7 @@ def test_sizes(text: object, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "GB", "-1GB", "20 parsecs", "1,5GB", "1e9", "GB20", "20GBGB", "yes", True, None, "٣GB"]
+    "text", ["", "GB", "-1GB", "20 parsecs", "1,5GB", "1e9", "GB20", "20GBGB", "yes", True, None, "٣GB", TOO_LONG]
 )
 def test_what_is_no_size_is_an_error_with_an_example(text: object) -> None:
     with pytest.raises(RequestError, match="is not a size") as caught:
@@ -60,7 +63,9 @@ def test_ages(text: str, age_s: float) -> None:
     assert parse_age_s(text, "older-than") == age_s
 
 
-@pytest.mark.parametrize("text", ["", "30", 30, "d", "-1d", "30 moons", "1month", "1d,2h", "d30", True, None, "1d 5"])
+@pytest.mark.parametrize(
+    "text", ["", "30", 30, "d", "-1d", "30 moons", "1month", "1d,2h", "d30", True, None, "1d 5", TOO_LONG]
+)
 def test_what_is_no_age_is_an_error_with_an_example(text: object) -> None:
     with pytest.raises(RequestError, match="is not an age") as caught:
         parse_age_s(text, "older-than")
@@ -73,3 +78,17 @@ def test_what_is_no_age_is_an_error_with_an_example(text: object) -> None:
 )
 def test_a_size_is_written_with_its_unit(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "²", "٣", pytest.param("9" * 5000, id="too long")])
+def test_what_is_no_whole_number_is_none(text: str) -> None:
+    assert whole_number(text) is None
+    if text:
+        with pytest.raises(RequestError, match="--last must be a positive integer"):
+            parse_last(text)
+
+
+def test_whole_numbers_begin_at_0() -> None:
+    assert (whole_number("0"), whole_number("18")) == (0, 18)
+    with pytest.raises(RequestError, match="--last must be a positive integer"):
+        parse_last("0")

@@ -18,7 +18,7 @@ from ..disk.files import read_json, working_folder
 from ..disk.locks import is_locked
 from ..disk.repos import recipe_digest
 from ..documents.console_text import plain, table
-from ..rules.amounts import counted
+from ..rules.amounts import counted, whole_number
 from ..rules.errors import NothingFound, RequestError
 from ..rules.query import nearest
 from ..rules.rerun import secret_flags
@@ -223,9 +223,10 @@ def parse_last(given: Any) -> int:
     """How many runs ``--last`` asks for; 0 without it. Raises RequestError."""
     if given in (None, ""):
         return 0
-    if not str(given).isdigit() or int(given) < 1:
+    count = whole_number(str(given))
+    if not count:
         raise RequestError(f"--last must be a positive integer, got {given!r}", hint="cm runs script --last=5")
-    return int(given)
+    return count
 
 
 def list_lines(runs: Sequence[RecordedRun], n_runs: int, width: int | None) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
-from ..rules.amounts import counted
+from ..rules.amounts import counted, whole_number
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
@@ -161,10 +161,10 @@ def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mappin
     tests = (block.get("run_inputs") or []) if isinstance(block, Mapping) else []
     numbered = [(number, test or {}) for number, test in enumerate(tests, start=1)]
     if index := str(i.get("test_input_index") or ""):
-        digits = index.removesuffix("+")
-        if not digits.isdigit() or int(digits) < 1:
+        first = whole_number(index.removesuffix("+"))
+        if not first:
             raise RequestError(f"--test_input_index must be a positive integer, or one followed by '+', got {index!r}")
-        first, last = int(digits), len(tests) if index.endswith("+") else int(digits)
+        last = len(tests) if index.endswith("+") else first
         numbered = numbered[first - 1 : last]
     name = str(i.get("test_input_id") or "")
     return [(number, test) for number, test in numbered if not name or str(test.get("id", "")) == name]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..disk.metadata import meta_files, read_mapping, read_meta
 from ..disk.repos import CHECKOUT
+from ..rules.amounts import whole_number
 from ..rules.conditions import FALSE_WORDS
 from ..rules.env import Env, merge_state, plain_copy
 from ..rules.errors import MetaError, NothingFound, RequestError
@@ -85,7 +86,7 @@ def unzip_file(i: Mapping[str, Any]) -> Answer:
     if not path.is_file():
         raise NothingFound(f"the archive {path.absolute()} does not exist")
     strip_folders = str(i.get("strip_folders") or 0)
-    if not strip_folders.isdigit():
+    if whole_number(strip_folders) is None:
         raise RequestError(f"strip_folders must be a whole number >= 0, got {strip_folders!r}")
     env: Env = {
         "CM_EXTRACT_FILEPATH": str(path),

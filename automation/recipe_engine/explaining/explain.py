@@ -19,6 +19,7 @@ from ..disk.store import Store, dependencies
 from ..documents.console_text import plain, wrapped
 from ..planning.plan import PlannedStep
 from ..planning.plan_action import make_plan, name_command_in_errors
+from ..rules.amounts import whole_number
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
@@ -75,11 +76,10 @@ def _without_own_flags(i: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 def _step_flag(text: str) -> tuple[str, int]:
     """The name and the number (from 1) of ``NAME`` or ``NAME#NUMBER``."""
     name, mark, digits = text.rpartition("#")
-    if not mark or not digits.isdigit():
-        return text, 1
-    if int(digits) < 1:
+    number = whole_number(digits) if mark else None
+    if number == 0:
         raise RequestError(f"--step={text}: places are counted from 1")
-    return name, int(digits)
+    return (text, 1) if number is None else (name, number)
 
 
 def _find(steps: list[PlannedStep], name: str, number: int) -> tuple[PlannedStep, list[PlannedStep]]:

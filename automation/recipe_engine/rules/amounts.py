@@ -14,14 +14,20 @@ UNITS_S = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 *
 UNITS_S.update({name + ending: UNITS_S[name[0]] for name in ("hour", "day", "week", "year") for ending in ("", "s")})
 """``m`` are minutes, as in ``1h30m``; months have no fixed length and are refused."""
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
+_NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
+_SIZE = re.compile(_NUMBER + r"\s*([a-z]*)", re.ASCII)
+_PART = re.compile(_NUMBER + r"\s*([a-z]+)\s*", re.ASCII)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: "1 fact", "2,000 facts", "0 entries"; `plural` where that is formed otherwise."""
     regular = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural or regular}"
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that 1 to 18 digits mean, else None: int() fails for the digit "²", and for 5,000 digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def parse_size_bytes(text: object, flag: str) -> int:
