@@ -13,7 +13,14 @@ from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
+from mlperf_results.names import (
+    UnknownName,
+    parse_execution_mode,
+    parse_mode,
+    parse_scenario,
+    unknown_text,
+    with_problems,
+)
 from mlperf_results.numbers import WHOLE, gpu_numbers, positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
 from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
@@ -68,8 +75,7 @@ class RequestError(Exception):
     """The env asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
 
     def __init__(self, problems: list[str], code: int = 1) -> None:
-        before = " " if len(problems) == 1 else "\n  "
-        super().__init__("cannot run what was asked for:" + "".join(before + text for text in problems))
+        super().__init__(with_problems("cannot run what was asked for", problems))
         self.problems = tuple(problems)
         self.code = code
 

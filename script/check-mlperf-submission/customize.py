@@ -85,6 +85,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     i["state"]["mlperf_submission_check"] = content
     if not answer.verdict.is_accepted:
         first = next((one for one in content["findings"] if one["severity"] == "error"), {})
-        where = f"{first.get('rule')} {first.get('file')}: {first.get('found')}\nhint: {first.get('fix')}"
+        place = " ".join(filter(None, (first.get("rule"), first.get("file"))))
+        where = f"{place}: {first.get('found')}\nhint: {first.get('fix')}"
         return {"return": 1, "error": f"the submission is {answer.verdict.text}; the first one: {where}"}
     return {"return": 0}

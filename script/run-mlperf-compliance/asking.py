@@ -13,7 +13,7 @@ from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
-from mlperf_results.names import UnknownName
+from mlperf_results.names import UnknownName, with_problems
 from mlperf_results.recipecalls import threads_in_all
 from mlperf_results.rounds import ROUNDS, rounds_of
 
@@ -31,7 +31,7 @@ class CallError(Exception):
     """The call asks for something that cannot be; `problems` holds one text for each."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("cannot make the compliance tests:\n  " + "\n  ".join(problems))
+        super().__init__(with_problems("cannot make the compliance tests", problems))
         self.problems = tuple(problems)
 
 

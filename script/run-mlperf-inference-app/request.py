@@ -23,6 +23,7 @@ from mlperf_results.names import (
     parse_execution_mode,
     parse_modes,
     unknown_text,
+    with_problems,
 )
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
@@ -58,7 +59,7 @@ class RequestError(Exception):
     """The inputs ask for something that cannot be done; `problems` holds one text for each."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("cannot do what was asked for:\n  " + "\n  ".join(problems))
+        super().__init__(with_problems("cannot do what was asked for", problems))
         self.problems = tuple(problems)
 
 

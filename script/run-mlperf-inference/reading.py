@@ -17,6 +17,7 @@ from mlperf_results.names import (
     parse_modes,
     parse_scenario,
     unknown_text,
+    with_problems,
 )
 from mlperf_results.numbers import WHOLE, gpu_numbers, positive_number, whole_number
 
@@ -32,7 +33,7 @@ class ConfigError(Exception):
     """The inputs ask for something that cannot be run; `problems` holds one text for each wrong input."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("cannot run what was asked for:\n  " + "\n  ".join(problems))
+        super().__init__(with_problems("cannot run what was asked for", problems))
         self.problems = tuple(problems)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlperf_results.foundruns import FoundRun, find_runs
 from mlperf_results.logs import LogError
-from mlperf_results.names import Mode
+from mlperf_results.names import Mode, with_problems
 from mlperf_results.resultrows import label_of, read_measurements
 from mlperf_results.runfacts import RunFacts, read_run
 from mlperf_results.systemnames import system_name
@@ -22,7 +22,7 @@ class UpdateError(Exception):
     """The update cannot be made; `problems` has one text for each reason."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n  ".join(["cannot update the results:", *problems]))
+        super().__init__(with_problems("cannot update the results", problems))
         self.problems = tuple(problems)
 
 

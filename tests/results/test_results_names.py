@@ -12,6 +12,7 @@ from mlperf_results.names import (
     parse_modes,
     parse_scenario,
     printable,
+    with_problems,
 )
 from recipe_engine.rules import errors
 
@@ -114,3 +115,8 @@ def test_loadgens_names_of_modes_mean_ours(text, modes):
 def test_other_modes_are_refused_with_what_to_give(text, said):
     with pytest.raises(UnknownName, match=said):
         parse_modes(text)
+
+
+def test_a_single_problem_stands_in_the_first_line_which_may_be_all_that_is_shown() -> None:
+    assert with_problems("cannot run", ["--model: no"]) == "cannot run: --model: no"
+    assert with_problems("cannot run", ["--a: no", "--b: no"]) == "cannot run:\n  --a: no\n  --b: no"

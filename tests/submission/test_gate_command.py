@@ -37,7 +37,7 @@ def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with
     for words in ([good], [good, "--version=v9"], [good + "-not-there", "--version=v6.1"], unusable, []):
         assert main(words) == 2
         answer = capsys.readouterr()
-        assert (answer.out, "hint:" in answer.err) == ("", True)
+        assert (answer.out, "hint:" in answer.err, "argument --" in answer.err) == ("", True, False)
 
 
 def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, capsys):  # noqa: F811

@@ -30,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
     """Raises instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise CallError(message)
+        raise CallError(message.removeprefix("argument "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

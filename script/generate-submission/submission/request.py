@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.names import with_problems
 from mlperf_results.rounds import ROUNDS
 
 RESULTS_DIR, RESULTS_BASE = "CM_MLPERF_INFERENCE_RESULTS_DIR_", "CM_MLPERF_INFERENCE_RESULTS_DIR"
@@ -43,7 +44,7 @@ class RequestError(Exception):
     """A call that cannot be carried out; `problems` has one text for each reason."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("\n".join(problems))
+        super().__init__(with_problems("cannot make a submission tree", problems))
         self.problems = problems
 
 

@@ -160,6 +160,12 @@ def _letters(text: str) -> str:
     return re.sub(r"\d", "", text.lower())
 
 
+def with_problems(title: str, problems: Sequence[str]) -> str:
+    """Return what is said of a call with these problems: a single one stands in the first line, several below it."""
+    before = " " if len(problems) == 1 else "\n  "
+    return f"{title}:" + "".join(before + text for text in problems)
+
+
 def unknown_text(kind: str, found: str, known: Sequence[str]) -> str:
     """Return what is said of a text that names no member of a closed set: the nearest name first, then all.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mlperf_results.names import unknown_text
+from mlperf_results.names import unknown_text, with_problems
 from mlperf_results.numbers import whole_number
 from mlperf_results.textdocuments import Json
 from mlperf_results.wholefile import file_sha256
@@ -136,7 +136,11 @@ class Inputs:
     def check(self) -> None:
         """Raises RequestError with all that was found wrong."""
         if self.problems:
-            raise RequestError("\n".join(dict.fromkeys(self.problems)))
+            raise self.refusal()
+
+    def refusal(self) -> RequestError:
+        """All that was found wrong, each once."""
+        return RequestError(with_problems("cannot do what was asked for", tuple(dict.fromkeys(self.problems))))
 
     def attempt(self, make: Callable[[], _Read]) -> _Read | None:
         """What `make` returns; None, and the problem noted, where it refuses."""
@@ -308,7 +312,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
     division = reader.one_of("division", DIVISIONS, "RDI")
     if reader.problems or model is None or regions is None or seeds is None or settings is None:
-        raise RequestError("\n".join(dict.fromkeys(reader.problems)))
+        raise reader.refusal()
     return CurveRequest(
         name=curve,
         mode=mode,
