@@ -128,7 +128,7 @@ def _attempt(
                 _receive(response, partial, total, limit, report)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise DownloadError(f"the disk of {request.target.parent} is full. hint: --download_path=FOLDER") from error
+            raise DownloadError(f"the disk of {request.target.parent} is full\nhint: --download_path=FOLDER") from error
         raise _Failure(f"{type(error).__name__}: {error}") from error
     kept_bytes = have if start is None else start
     try:

@@ -14,7 +14,7 @@ from . import checks
 
 FALSE_WORDS = ("no", "false", "off", "0")
 PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-EXAMPLE = "`cm run script --tags=download,file --url=https://host/file.bin --sha256sum=...`"
+EXAMPLE = "cm run script --tags=download,file --url=https://host/file.bin --sha256sum=..."
 
 NAME_HINT = "hint: --filename=NAME, and --download_path=FOLDER"
 MAX_NAME_BYTES = 240
@@ -49,13 +49,13 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         local_text = unquote(_split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
     if local_file is not None and not local_file.is_file():
-        raise InputError(f"the local file {local_file} does not exist. hint: check --from")
+        raise InputError(f"the local file {local_file} does not exist\nhint: check --from")
     if local_file is None:
         _check_addresses(urls)
     folder, name = _text(env, "CM_DOWNLOAD_PATH"), _text(env, "CM_DOWNLOAD_FILENAME")
     final_name = _text(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
-        raise InputError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_FILE_PATH")
+        raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_FILE_PATH")
     is_place_given = bool(folder or name)
     if local_file is not None and not is_place_given:
         target = local_file
@@ -78,7 +78,7 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
 
 def _limit(text: str) -> int | None:
     if text and not text.isdecimal():
-        raise InputError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}. hint: leave it out")
+        raise InputError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}\nhint: leave it out")
     return int(text) if text else None
 
 
@@ -95,7 +95,7 @@ def url_file_name(url: str) -> str:
     """The last part of an address, decoded. Raises InputError when there is none."""
     name = unquote(_split(url).path.rsplit("/", 1)[-1])
     if not name:
-        raise InputError(f"the address {shown(url)} does not end in a file name. hint: add --filename=NAME")
+        raise InputError(f"the address {shown(url)} does not end in a file name\nhint: add --filename=NAME")
     return name
 
 
@@ -108,11 +108,11 @@ def file_name(name: str) -> str:
 
     is_path = name in (".", "..") or "/" in name or os.sep in name
     if is_path or not name.isprintable() or len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise InputError(f"{name[:MAX_NAME_BYTES]!r} is not the name of a file. {NAME_HINT}")
+        raise InputError(f"{name[:MAX_NAME_BYTES]!r} is not the name of a file\n{NAME_HINT}")
     if name.startswith("-"):
-        raise InputError(f"{name!r} would be read as a flag by other programs. {NAME_HINT}")
+        raise InputError(f"{name!r} would be read as a flag by other programs\n{NAME_HINT}")
     if name.casefold() in OWN_NAMES:
-        raise InputError(f"{name!r} is a name that the engine uses for its own files. {NAME_HINT}")
+        raise InputError(f"{name!r} is a name that the engine uses for its own files\n{NAME_HINT}")
     return name
 
 
@@ -141,7 +141,7 @@ def _text(env: Mapping[str, Any], key: str) -> str:
 
 def _check_addresses(urls: tuple[str, ...]) -> None:
     if not urls:
-        raise InputError(f"no address was given (--url). hint: {EXAMPLE}")
+        raise InputError(f"no address was given (--url)\nhint: {EXAMPLE}")
     for url in urls:
         parts = _split(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -158,7 +158,7 @@ def _split(url: str) -> SplitResult:
 
 def _not_an_address(url: str) -> InputError:
     return InputError(
-        f"{shown(url)!r} is not an address that can be downloaded; allowed are http and https. "
+        f"{shown(url)!r} is not an address that can be downloaded; allowed are http and https\n"
         f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
     )
 
@@ -174,5 +174,5 @@ def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
             try:
                 found.append(checks.parse(algorithm, text))
             except ValueError as error:
-                raise InputError(f"{option}: {error}. hint: `{algorithm}sum FILE` prints it") from error
+                raise InputError(f"{option}: {error}\nhint: {algorithm}sum FILE prints it") from error
     return tuple(found)

@@ -97,7 +97,7 @@ def open_part(target: Path) -> Iterator[Part]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise PartBusy(f"another process is downloading to {path}. hint: wait for it to end") from error
+            raise PartBusy(f"another process is downloading to {path}\nhint: wait for it to end") from error
         # Another process may have moved the file to its name between open and lock.
         if path.exists() and os.stat(path).st_ino == os.fstat(descriptor).st_ino:
             break

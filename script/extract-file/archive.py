@@ -74,7 +74,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's; a library's own has no number
             raise
         raise ArchiveError(
-            f"{path} is damaged ({type(error).__name__}: {str(error)[:200]!r}). "
+            f"{path} is damaged ({type(error).__name__}: {str(error)[:200]!r})\n"
             "hint: download it again, with its checksum"
         ) from error
 
@@ -185,11 +185,11 @@ class _Zip:
     def members(self) -> Iterator[Member]:
         for position, info in enumerate(self._infos):
             if info.flag_bits & 0x1:  # APPNOTE.TXT section 4.4.4, bit 0: encrypted
-                raise ArchiveError(f"{self._path} is encrypted ({info.filename!r}). hint: decrypt it first")
+                raise ArchiveError(f"{self._path} is encrypted ({info.filename!r})\nhint: decrypt it first")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # the others unpack without limit
                 raise ArchiveError(
                     f"{self._path} has {info.filename!r} packed by method {info.compress_type}; allowed are "
-                    "0 (stored) and 8 (deflate). hint: pack it again, for example as tar.xz"
+                    "0 (stored) and 8 (deflate)\nhint: pack it again, for example as tar.xz"
                 )
             mode = info.external_attr >> 16  # the Unix mode, where the archive was made on Unix; else 0
             kind = Kind.FOLDER if info.is_dir() else Kind.FILE
@@ -222,7 +222,7 @@ class _Packed:
     def __init__(self, path: Path) -> None:
         found = _packing(path)
         if found is None:
-            raise ArchiveError(f"{path} is none of: {KNOWN}. hint: look at it with `file`; check the download")
+            raise ArchiveError(f"{path} is none of: {KNOWN}\nhint: look at it with file; check the download")
         self._path = path
         self._suffix, self._opener = found
 

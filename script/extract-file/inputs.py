@@ -47,14 +47,14 @@ def from_env(env: Mapping[str, Any]) -> ExtractRequest:
     text = _text(env, "CM_EXTRACT_FILEPATH")
     if not text:
         raise InputError(
-            "no archive was given (--input). hint: `cm run script --tags=extract,file --input=data.tar.gz --to=data`"
+            "no archive was given (--input)\nhint: cm run script --tags=extract,file --input=data.tar.gz --to=data"
         )
     path = _absolute(text)
     if not path.is_file():
-        raise InputError(f"the archive {path} does not exist. hint: check --input")
+        raise InputError(f"the archive {path} does not exist\nhint: check --input")
     final_name = _text(env, "CM_EXTRACT_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
-        raise InputError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_DATA_PATH")
+        raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_DATA_PATH")
     return ExtractRequest(
         archive=path,
         folder=_absolute(_text(env, "CM_EXTRACT_PATH") or "."),
@@ -90,12 +90,12 @@ def _is_true(env: Mapping[str, Any], key: str) -> bool:
 def _number(env: Mapping[str, Any], key: str, default: int) -> int:
     text = _text(env, key)
     if text and not text.isdecimal():
-        raise InputError(f"{key} is {text!r}, allowed is a whole number from 0. hint: leave it out for {default}")
+        raise InputError(f"{key} is {text!r}, allowed is a whole number from 0\nhint: leave it out for {default}")
     return int(text) if text else default
 
 
 def _one_name(env: Mapping[str, Any], key: str, option: str) -> str:
     name = _text(env, key).strip("/")
     if name in (".", "..") or "/" in name:
-        raise InputError(f"{option}={name} must be one name, not a path. hint: --to=FOLDER for a path")
+        raise InputError(f"{option}={name} must be one name, not a path\nhint: --to=FOLDER for a path")
     return name

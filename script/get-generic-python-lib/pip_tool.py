@@ -99,7 +99,7 @@ def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed
         return there
     raise PipError(
         f"pip installed {asked.for_pip} into {python}, but {asked.name} is then "
-        f"{described.version or 'missing'}. hint: is {asked.name!r} the name of the package on the index?"
+        f"{described.version or 'missing'}\nhint: is {asked.name!r} the name of the package on the index?"
     )
 
 
@@ -122,7 +122,7 @@ def describe(python: Path, asked: requirement.Requirement) -> Description:
 def _no_answer(python: Path, said: str) -> str:
     return (
         f"the Python {python} does not say which packages it has ({said[:300]}); Python 3.8 or "
-        'newer is needed. hint: `cm run script "get python3" --version_min=3.10 --new`'
+        'newer is needed\nhint: cm run script "get python3" --version_min=3.10 --new'
     )
 
 
@@ -187,14 +187,14 @@ def sha256_of(archive: Mapping[str, Any]) -> str:
 def _check_may_install(
     python: Path, asked: requirement.Requirement, described: Description, options: tuple[str, ...]
 ) -> None:
-    made = '`cm run script "install python-venv" --name=mine`, then run this with --adr.python.name=mine'
+    made = 'cm run script "install python-venv" --name=mine, then run this with --adr.python.name=mine'
     if described.is_managed and BREAK_OPTION not in options:
         raise PipError(
             f"{asked.for_pip} is not in {python} (found: {described.version or 'none'}), and "
-            f"this Python belongs to the system's package manager. hint: {made}"
+            f"this Python belongs to the system's package manager\nhint: {made}"
         )
     if not described.has_pip:
-        raise PipError(f"{python} has no pip to install {asked.for_pip} with. hint: {made}")
+        raise PipError(f"{python} has no pip to install {asked.for_pip} with\nhint: {made}")
 
 
 def _remove_half_made(described: Description) -> None:
@@ -279,7 +279,7 @@ def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PipError(f"{shown} did not end: {error}. hint: run it by hand") from error
+        raise PipError(f"{shown} did not end: {error}\nhint: run it by hand") from error
     if done.returncode != 0:
         raise PipError(
             f"pip could not install {asked.for_pip} into {command[0]} (exit code "
@@ -301,8 +301,8 @@ def _lock(described: Description) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise PipError(
-            f"{path} cannot be written ({error.strerror}), so nothing can be installed there. "
-            'hint: `cm run script "install python-venv" --name=mine`, then --adr.python.name=mine'
+            f"{path} cannot be written ({error.strerror}), so nothing can be installed there\n"
+            'hint: cm run script "install python-venv" --name=mine, then --adr.python.name=mine'
         ) from error
     try:
         try:

@@ -84,7 +84,7 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
         if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
             raise RequirementError(
                 f"the lock names the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
-                "a version such as 1.2.3 and 64 hex digits. hint: make a new lock with `cm lock script`"
+                "a version such as 1.2.3 and 64 hex digits\nhint: make a new lock with cm lock script"
             )
 
 
@@ -96,14 +96,14 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
     if not found:
         raise RequirementError(
             f"{text!r} is not the name of a Python package (letters, digits, '.', '_', '-', "
-            "and extras in brackets). hint: `cm run script --tags=get,generic-python-lib,_package.numpy`"
+            "and extras in brackets)\nhint: cm run script --tags=get,generic-python-lib,_package.numpy"
         )
     limits = str(env.get("CM_TMP_PIP_VERSION_STRING", "") or "").strip() or _limits_of(env)
     for part in filter(None, limits.split(",")):
         if not re.fullmatch(r"(==|>=|<=).+", part) or sort_key(part[2:]) is None:
             raise RequirementError(
                 f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
-                "with a version such as 1.2.3. hint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
+                "with a version such as 1.2.3\nhint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
     forced = str(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL", "") or "").lower() in TRUE_WORDS
     named = str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "")
@@ -195,7 +195,7 @@ def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:
             options += shlex.split(str(env.get(key, "") or ""))
         except ValueError as error:
             raise RequirementError(
-                f"{key} cannot be read as options ({error}): {env[key]!r}. hint: close its quotes"
+                f"{key} cannot be read as options ({error}): {env[key]!r}\nhint: close its quotes"
             ) from error
     return tuple(options)
 

@@ -62,9 +62,9 @@ def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
     )
     if asked.name and asked.only is None and not asked.folders:
         raise RequestError(
-            f"no Python is registered under the name {asked.name!r}. hint: make a virtual environment "
-            f'of that name with `cm run script "install python-venv" --name={asked.name}`, or register an interpreter '
-            f'with `cm run script "get python3" --name={asked.name} --input=/path/to/python3`.'
+            f"no Python is registered under the name {asked.name!r}\nhint: make a virtual environment of "
+            f'that name: cm run script "install python-venv" --name={asked.name}; or register an interpreter: '
+            f'cm run script "get python3" --name={asked.name} --input=/path/to/python3'
         )
     return asked
 
@@ -85,7 +85,7 @@ def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, 
     elif found:
         hint = f"take one that is there, by the same command with --version={versions.nearest(asked.limits, found)}"
     else:
-        hint = 'say where one is: `cm run script "get python3" --path=FOLDER`'
+        hint = 'say where one is: cm run script "get python3" --path=FOLDER'
     return NoPythonFits(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\nhint: {hint}")
 
 
@@ -93,7 +93,7 @@ def _check_version(text: str) -> None:
     try:
         versions.sort_key(text)
     except ValueError as error:
-        raise RequestError(f'{error}. hint: `cm run script "get python3" --version_min=3.10`') from error
+        raise RequestError(f'{error}\nhint: cm run script "get python3" --version_min=3.10') from error
 
 
 def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
@@ -112,7 +112,7 @@ def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
     path = Path(text).expanduser()
     if not os.path.isfile(path):
         raise RequestError(
-            f'the interpreter {text} does not exist. hint: `cm run script "get python3"` finds those that do.'
+            f'the interpreter {text} does not exist\nhint: cm run script "get python3" finds those that do'
         )
     return Path(os.path.abspath(path))
 
@@ -132,6 +132,6 @@ def _given_folders(env: Mapping[str, Any]) -> tuple[Path, ...]:
     missing = [str(folder) for folder in folders if not os.path.isdir(folder)]
     if missing and str(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")).lower() != "yes":
         raise RequestError(
-            f'not a folder: {", ".join(missing)} (from --path). hint: `cm run script "get python3"` searches PATH.'
+            f'not a folder: {", ".join(missing)} (from --path)\nhint: cm run script "get python3" searches PATH'
         )
     return tuple(Path(os.path.abspath(folder)) for folder in folders if os.path.isdir(folder))

@@ -45,7 +45,7 @@ def check_place(folder: Path, *, is_entry: bool) -> None:
     """Raises VenvError when the folder is somebody else's: it exists, and not inside a cache entry that we own."""
     if folder.exists() and not is_entry:
         raise VenvError(
-            f"{folder} exists already and is left as it is. hint: run without --skip_cache, or choose another --name."
+            f"{folder} exists already and is left as it is\nhint: run without --skip_cache, or choose another --name"
         )
 
 
@@ -70,11 +70,11 @@ def _make(base: Path, folder: Path, package_manager: str, lock: int) -> str:
             lines = "".join(f"\n  {line}" for line in tried)
             raise VenvError(
                 f"no virtual environment with pip could be made by {base}. Tried:{lines}\n"
-                f"hint: `{names.help_command(package_manager, minor)}`, then run this again."
+                f"hint: {names.help_command(package_manager, minor)}, then run this again"
             )
     version = _python_version(python)
     if not version:
-        raise VenvError(f'{python} was made but does not run. hint: `cm run script "get python3" --path=FOLDER`')
+        raise VenvError(f'{python} was made but does not run\nhint: cm run script "get python3" --path=FOLDER')
     return version
 
 

@@ -32,7 +32,7 @@ def folder_name(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9_][a-z0-9._-]{0,99}", lower):
         raise BadName(
             f"{name!r} cannot name an environment; allowed are letters, digits, '.', '_' and '-', "
-            'at most 100. hint: `cm run script "install python-venv" --name=my-venv`'
+            'at most 100\nhint: cm run script "install python-venv" --name=my-venv'
         )
     return lower
 
