@@ -97,6 +97,8 @@ def preprocess(i):
         config = read_config(i["env"])
         if "machine" in config.options:
             raise matrix.ConfigError(["--machine: a recorded machine can be planned for, with cm plan script"])
+        if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
+            raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
     except matrix.ConfigError as error:
         return failure(error)
     settings, former = former_folder(config, i["input"])

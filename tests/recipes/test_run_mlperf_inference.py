@@ -828,6 +828,14 @@ def test_a_results_folder_that_cannot_be_made_is_named(call, tmp_path):
     assert "--results_dir" in answer["error"]
 
 
+def test_a_user_conf_that_is_not_there_is_refused_before_anything_is_made(call, tmp_path: Path) -> None:
+    cm = FakeCM()
+    answer, _, folders = call(cm, CM_MLPERF_USER_CONF="absent.conf")
+    assert answer["return"] == 1
+    assert f"--user_conf: {tmp_path / 'absent.conf'} is not a file" in answer["error"]
+    assert (cm.calls, folders) == ([], [])
+
+
 def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--max_in_flight: found '4'; it is for the backends that answer prompts: " in problems(
         CM_MLPERF_MAX_IN_FLIGHT="4"
