@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, wait_until
 from recipe_engine.actions.journals import (
+    SHOWN_IDS,
     SHOWN_RUNS,
     find_run,
     list_lines,
@@ -312,8 +313,15 @@ def test_an_id_that_nobody_has_is_refused_with_the_nearest(home: TemporaryHome) 
     home.recipe("get-x", run_sh="true")
     home.run("get,x")
     home.run("get,x")
-    with pytest.raises(RecipeError, match="2 runs have '2' in their id"):
+    with pytest.raises(RecipeError, match="2 runs have '2' in their id: 2"):
         find_run(home.path / "runs", "2")
+
+
+def test_of_many_runs_whose_ids_fit_the_last_ones_are_named(tmp_path: Path) -> None:
+    for number in range(SHOWN_IDS + 2):
+        (tmp_path / f"2026-{number}").mkdir()
+    with pytest.raises(RecipeError, match=r"^7 runs have '2026' in their id: the last 5 are 2026-2, 2026-3, .*2026-6$"):
+        find_run(tmp_path, "2026")
 
 
 def test_no_runs_are_an_empty_list(home: TemporaryHome) -> None:

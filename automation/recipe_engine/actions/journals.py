@@ -29,6 +29,7 @@ from .run import run_action
 logger = logging.getLogger(__name__)
 
 LIST_HINT = "cm runs script lists the runs that are known"
+SHOWN_IDS = 5
 
 
 class RunStep(NamedTuple):
@@ -186,7 +187,8 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
     fitting = [name for name in names if name == wanted] or [name for name in names if wanted in name]
     run = read_run(root / fitting[0]) if len(fitting) == 1 else None
     if run is None:
-        several = f"{len(fitting)} runs have '{wanted}' in their id: {', '.join(fitting)}"
+        last = f"the last {SHOWN_IDS} are " if len(fitting) > SHOWN_IDS else ""
+        several = f"{len(fitting)} runs have '{wanted}' in their id: {last}{', '.join(fitting[-SHOWN_IDS:])}"
         near = nearest(wanted, names, 1)
         none = f"no run has the id '{wanted}'" + (f"; the nearest is {near[0]}" if near else "")
         raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
