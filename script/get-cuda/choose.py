@@ -93,7 +93,7 @@ def _wrong_version(kit: toolkits.Toolkit, asked: Request) -> str:
     told = [version for version in (kit.version, kit.nvcc_version) if version]
     # its release and its build are both its version: 12.4.1 by version.json, 12.4.131 by nvcc
     is_right = any(versions.is_asked(version, asked.exact, asked.minimum, asked.maximum) for version in told)
-    return "" if is_right else f"asked was {asked.limits_text}"
+    return "" if is_right else f"required: {asked.limits_text}"
 
 
 def _order(one: Judged) -> tuple[int, bool, tuple[int, ...], int]:

@@ -21,7 +21,7 @@ def not_found(asked: Request, choice: Choice, package_command: str) -> str:
     """
     part = "CUDA toolkit" if asked.needs_compiler else "CUDA runtime library"
     if choice.judged:
-        lines = [f"no {part} fits; asked was {asked.limits_text}. Seen:", *(f"  {one.text}" for one in choice.judged)]
+        lines = [f"no {part} fits; required: {asked.limits_text}. Seen:", *(f"  {one.text}" for one in choice.judged)]
     else:
         lines = [f"no {part} was found. Looked at: {', '.join(looked_at(asked))}"]
     return "\n".join((*lines, *(f"  hint: {command}" for command in _commands(asked, choice, package_command))))
@@ -40,7 +40,7 @@ def looked_at(asked: Request) -> tuple[str, ...]:
 
 
 def _commands(asked: Request, choice: Choice, package_command: str) -> list[str]:
-    usable = [one.kit for one in choice.judged if one.refusal.startswith("asked was")]
+    usable = [one.kit for one in choice.judged if one.refusal.startswith("required: ")]
     commands = [f'cm run script "get cuda" --version={usable[0].release}  (it is there)'] if usable else []
     mode = "" if asked.needs_compiler else ",_lib-only"
     version = asked.exact or asked.maximum or asked.minimum

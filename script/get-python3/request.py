@@ -86,7 +86,7 @@ def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, 
         hint = f"take one that is there, by the same command with --version={versions.nearest(asked.limits, found)}"
     else:
         hint = 'say where one is: cm run script "get python3" --path=FOLDER'
-    return NoPythonFits(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\n  hint: {hint}")
+    return NoPythonFits(f"no Python fits; required: {asked.limits.describe()}. Seen:{seen}\n  hint: {hint}")
 
 
 def _check_version(text: str) -> None:

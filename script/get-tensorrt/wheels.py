@@ -52,7 +52,7 @@ def look(env: Mapping[str, Any], machine: Machine, asked: Request) -> Wheel:
         raise WheelError(_not_there(wheel, python))
     if not asked.admits(wheel.version):
         raise WheelError(
-            f"{python} has {module} {wheel.version}, asked was {asked.limits_text}.\n"
+            f"{python} has {module} {wheel.version}, required: {asked.limits_text}.\n"
             "  hint: leave the version out, or another environment: --adr.python.name=NAME"
         )
     return wheel

@@ -138,7 +138,7 @@ def _version_in(name: str, wish: Wish) -> str:
         )
     if not versions.is_asked(found[1], *wish.limits):
         raise OrderError(
-            f"{name} is CUDA {found[1]}, asked was {versions.asked_text(*wish.limits)}.\n"
+            f"{name} is CUDA {found[1]}, required: {versions.asked_text(*wish.limits)}.\n"
             "  hint: leave --version out, or another file"
         )
     return found[1]

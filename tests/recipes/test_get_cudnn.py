@@ -102,7 +102,7 @@ def test_folders_of_the_system_are_not_put_before_the_compilers_own(hook_input: 
 @pytest.mark.parametrize(
     ("env", "code", "says"),
     [
-        ({"CM_VERSION_MIN": "10"}, 16, "asked was version 10 or newer"),
+        ({"CM_VERSION_MIN": "10"}, 16, "required: version 10 or newer"),
         ({"CM_CUDNN_INPUT_PATH": "/nowhere"}, 16, "/nowhere is not there"),
         ({"CM_CUDNN_INPUT_PATH": "/usr/local/cuda-12.4/bin"}, 16, "no cuDNN (libcudnn.so) lies in"),
         ({"CM_VERSION": "7.6.5", "CM_CUDNN_REQUIRE_DEV": "yes"}, 16, "no headers"),
@@ -256,7 +256,7 @@ def test_name_headers_and_library_must_agree(
         ("cudnn-linux-sbsa-8.9.7.29_cuda12-archive.tar.xz", {}, "is made for linux-sbsa, this machine is Linux on x86"),
         ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", {}, "is made for windows-x86_64"),
         ("TensorRT-8.6.1.6.Linux.x86_64-gnu.cuda-12.0.tar.gz", {}, 'cm run script "get tensorrt" --tar_file='),
-        (NAME, {"CM_VERSION": "8.8"}, "is cuDNN 8.9.7.29, asked was version 8.8"),
+        (NAME, {"CM_VERSION": "8.8"}, "is cuDNN 8.9.7.29, required: version 8.8"),
         (NAME, {"CM_CUDNN_EXPECTED_SHA256": "0" * 64}, "expected is 000"),
         ("", {}, "is not a file"),
     ],

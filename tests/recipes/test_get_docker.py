@@ -142,7 +142,7 @@ def test_apptainer_needs_no_daemon(tmp_path: Path, hook_input: Any, program: str
 def test_another_version_is_an_error(tmp_path: Path, hook_input: Any, limit: dict[str, str], code: int) -> None:
     answer, _ = run(hook_input, docker(tmp_path, {"stdout": "24.0.7\n"}), **limit)
     assert answer["return"] == code
-    assert code == 0 or "24.0.7, asked was version 25 or newer" in answer["error"]
+    assert code == 0 or "24.0.7, required: version 25 or newer" in answer["error"]
 
 
 OS = 'ID={0}\nID_LIKE="{1}"\nVERSION_ID="{2}"\n'

@@ -80,7 +80,7 @@ def test_dev_asks_for_headers(hook_input: Any, tmp_path: Path) -> None:
     answer, _ = run(hook_input, several(tmp_path), CM_VERSION_MIN="10", CM_TENSORRT_REQUIRE_DEV="yes")
     assert answer["return"] == 16
     assert "no headers (a runtime without its -dev package)" in answer["error"]
-    assert "asked was version 10 or newer" in answer["error"], "and why the others are not taken"
+    assert "required: version 10 or newer" in answer["error"], "and why the others are not taken"
 
 
 # --- the archive ---
@@ -236,7 +236,7 @@ def test_a_tensorrt_that_needs_a_gpu_to_build_is_taken_and_says_so(
             "are stubs: they fetch the libraries from",
         ),
         ("tensorrt_rtx", {"version": "", "error": "ModuleNotFoundError: x"}, {}, "cannot import tensorrt_rtx"),
-        ("tensorrt_rtx", RTX, {"CM_VERSION": "1.6"}, "has tensorrt_rtx 1.7.1.116, asked was version 1.6"),
+        ("tensorrt_rtx", RTX, {"CM_VERSION": "1.6"}, "has tensorrt_rtx 1.7.1.116, required: version 1.6"),
         ("tensorrt", {}, {}, "crashes when it imports tensorrt"),
     ],
 )

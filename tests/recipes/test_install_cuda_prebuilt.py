@@ -87,7 +87,7 @@ def test_an_own_file_with_a_known_name_must_have_its_checksum(tmp_path: Path) ->
     ("fields", "says"),
     [
         ({"run_file": "nowhere.run"}, "nowhere.run is not a file"),
-        ({"run_file": "cuda_12.4.1_550.54.15_linux.run", "exact": "12.2"}, "is CUDA 12.4.1, asked was version 12.2"),
+        ({"run_file": "cuda_12.4.1_550.54.15_linux.run", "exact": "12.2"}, "is CUDA 12.4.1, required: version 12.2"),
         ({"run_file": "cuda_10.0.130_410.48_linux.run"}, "older than CUDA 10.1"),
         ({"url": "ftp://x/cuda.run"}, "must start with https"),
         ({"url": "https://x/cuda_99.0.0_1.1_linux.run"}, "SHA-256 of cuda_99.0.0_1.1_linux.run is not known"),

@@ -96,7 +96,7 @@ def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest(
     assert choice.reason == "it has headers"
     refused = [one.text(CUDNN) for one in choice.judged if one.refusal]
     assert len(refused) == 2
-    assert all("asked was version 9 or newer" in text for text in refused)
+    assert all("required: version 9 or newer" in text for text in refused)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest(
     [
         (library("8.9.7", lib="-"), Request(), "no library"),
         (library("8.9.7", header=False), Request(needs_headers=True), "no headers"),
-        (library("8.9.7"), Request(exact="8.8"), "asked was version 8.8"),
+        (library("8.9.7"), Request(exact="8.8"), "required: version 8.8"),
         (library("8.9.7"), Request(), ""),
     ],
 )

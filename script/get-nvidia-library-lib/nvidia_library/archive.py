@@ -89,7 +89,7 @@ def before(asked: Request, kind: Kind, machine: Machine) -> Archive:
             )
     if name.version and not asked.admits(name.version):
         raise RequestError(
-            f"{path.name} is {kind.name} {name.version}, asked was {asked.limits_text}.\n"
+            f"{path.name} is {kind.name} {name.version}, required: {asked.limits_text}.\n"
             "  hint: leave the version out, or give another file"
         )
     here = machine.run(("uname", "-m")).stdout.strip()
@@ -145,7 +145,7 @@ def after(machine: Machine, kind: Kind, folder: str, archive_name: str, asked: R
         version = said if said.count(".") > version.count(".") else version
     if not asked.admits(version):
         raise ArchiveError(
-            f"{archive_name} is {kind.name} {version} by its {home.version_source}, asked was {asked.limits_text}.\n"
+            f"{archive_name} is {kind.name} {version} by its {home.version_source}, required: {asked.limits_text}.\n"
             "  hint: leave the version out, or give another file"
         )
     return Whole(home.prefix, home, version)

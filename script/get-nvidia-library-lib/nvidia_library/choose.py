@@ -70,4 +70,4 @@ def refusal(one: toolkits.Library, asked: Request) -> str:
         return "it has headers, but no library"
     if asked.needs_headers and not one.header:
         return "it has no headers (a runtime without its -dev package); _dev asks for them"
-    return "" if asked.admits(one.version) else f"asked was {asked.limits_text}"
+    return "" if asked.admits(one.version) else f"required: {asked.limits_text}"

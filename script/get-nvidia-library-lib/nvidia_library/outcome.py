@@ -35,14 +35,14 @@ def state_of(kind: Kind, choice: Choice) -> list[dict[str, Any]]:
 def not_found(kind: Kind, asked: Request, choice: Choice, more: tuple[str, ...]) -> str:
     """The error when none fits: what was seen or where was looked, and the commands to try, ``more`` the last ones."""
     if choice.judged:
-        lines = [f"no {kind.name} fits; asked was {asked.limits_text}. Seen:"]
+        lines = [f"no {kind.name} fits; required: {asked.limits_text}. Seen:"]
         lines += [f"  {one.text(kind)}" for one in choice.judged]
     elif asked.only_in:
         lines = [f"no {kind.name} ({kind.library}) lies in {', '.join(asked.only_in)}."]
     else:
         places = "beside CUDA, in /usr, /usr/local and /opt, in LD_LIBRARY_PATH, " + ", ".join(kind.home_variables)
         lines = [f"no {kind.name} ({kind.library}) was found. Looked: {places}."]
-    usable = [one for one in choice.judged if one.refusal.startswith("asked was")]
+    usable = [one for one in choice.judged if one.refusal.startswith("required: ")]
     hints = [f'cm run script "{kind.tags}" --version={usable[0].library.version}  (it is there)'] if usable else []
     hints.append(f"{archive.command(kind)}  (from {kind.page})")
     return "\n".join((*lines, *(f"  hint: {text}" for text in (*hints, *more))))
