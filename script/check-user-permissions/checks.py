@@ -150,7 +150,7 @@ def scratch(machine: Machine, who: Account, folder: str) -> tuple[Finding, ...]:
 def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
     mount, line = _mounts(machine, folder)
     if line and (mount is None or mount.place != line.place):
-        text = f"{folder} is not there; line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
+        text = f"{folder} does not exist; line {line.line} of /etc/fstab mounts {line.place}, and it is not mounted"
         return Finding("scratch", "problem", text, "mounted", (as_root("mount", line.place),))
     parent = folder
     while parent != "/" and not machine.is_dir(parent):
@@ -161,9 +161,9 @@ def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
         return Finding("scratch", "problem", text, "a folder that can be reached", (other,))
     make = Command(("mkdir", "-p", folder))
     if who.is_self and machine.can_write(parent):
-        return Finding("scratch", "problem", f"{folder} is not there", "a folder", (make,))
+        return Finding("scratch", "problem", f"{folder} does not exist", "a folder", (make,))
     fixes = (make._replace(needs_root=True), as_root("chown", f"{who.name}:", folder))
-    return Finding("scratch", "problem", f"{folder} is not there", f"a folder of {who.name}", fixes)
+    return Finding("scratch", "problem", f"{folder} does not exist", f"a folder of {who.name}", fixes)
 
 
 def _mounts(machine: Machine, folder: str) -> tuple[mounts.Mount | None, mounts.Mount | None]:

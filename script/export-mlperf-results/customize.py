@@ -28,7 +28,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     except MissingPath as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if not database.is_file():
-        return {"return": NOT_FOUND, "error": f"--db={database} is not there\n{HINT}"}
+        return {"return": NOT_FOUND, "error": f"--db={database} does not exist\n{HINT}"}
     if output.exists() and not output.is_dir():
         return {"return": 1, "error": f"--output={output} is a file; give a folder\n{HINT}"}
     return {"return": 0, "runs": []}

@@ -113,7 +113,7 @@ def _by_driver(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
     """Asks the driver's nvidia-smi. Raises DevicesError."""
     driver = nvidia.look(machine)
     if not driver.is_working:
-        said = driver.trouble or "nvidia-smi is not there"
+        said = driver.trouble or "nvidia-smi is not installed"
         kernel = f"; the kernel module is {driver.module_version}" if driver.module_version else ""
         raise DevicesError(f"no NVIDIA driver answers: {said}{kernel}\n  hint: {advice.DRIVER_COMMANDS}")
     try:

@@ -87,7 +87,7 @@ def _homes(machine: Machine, asked: request.Request, folder: str) -> tuple[str, 
             is_bin = machine.is_file(f"{path}/nvcc")
             homes.append(toolkits.home_of_compiler(machine, f"{path}/nvcc") if is_bin else path)
         else:
-            raise request.RequestError(f'{path} is not there.\n  hint: cm run script "get cuda" finds those that are')
+            raise request.RequestError(f'{path} does not exist.\n  hint: cm run script "get cuda" finds those that do')
     return tuple(homes)
 
 

@@ -46,7 +46,7 @@ def require_given(env: Mapping[str, Any]) -> None:
     for option, key in (("--model_info", GIVEN_KEY), ("--dataset", DATASET_KEY)):
         path = text_of(env, key)
         if path and not Path(path).exists():
-            raise RequestError(f"{option}={path} is not there\n{HINT}")
+            raise RequestError(f"{option}={path} does not exist\n{HINT}")
     if text_of(env, DATA_KEY) and not text_of(env, DATASET_KEY):
         raise RequestError("--model_info needs the data set, too: --dataset=FOLDER is missing")
 

@@ -109,7 +109,7 @@ def asked_way(name: str, toolkit: Toolkit, engines: Sequence[Mapping[str, Any]])
         return f"--way={name} needs {wanted or 'docker or podman'}; engines that are there: {there}"
     engine = fitting[0]
     if name == "nvidia-docker" and not toolkit.has_wrapper:
-        return f"--way={name} needs {WRAPPER}, which is not there"
+        return f"--way={name} needs {WRAPPER}, which is not installed"
     if name == "gpus" and not versions.is_within(str(engine["version"]), FIRST_DOCKER_WITH_GPUS):
         return f"--way={name} needs Docker {FIRST_DOCKER_WITH_GPUS}; found {engine['version']}"
     if name == "cdi" and not toolkit.cdi_specs:

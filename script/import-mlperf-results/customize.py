@@ -27,7 +27,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     except MissingPath as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if not path.exists():
-        return {"return": NOT_FOUND, "error": f"--path={path} is not there\n{HINT}"}
+        return {"return": NOT_FOUND, "error": f"--path={path} does not exist\n{HINT}"}
     if database.is_dir() or not database.parent.is_dir():
         why = "is a folder" if database.is_dir() else "has no folder to lie in"
         return {"return": 1, "error": f"--db={database} {why}; give a file\n{HINT}"}

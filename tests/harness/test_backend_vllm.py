@@ -100,7 +100,7 @@ def test_a_server_that_does_not_get_ready_says_why(
 
 def test_without_the_recipe_and_for_other_devices_it_refuses(tmp_path: Path) -> None:
     info = tiny_model(tmp_path)
-    with pytest.raises(HarnessError, match="is not there: None") as caught:
+    with pytest.raises(HarnessError, match="is not installed: None") as caught:
         vllm.open_engine(engine_request(info))
     assert "--tags=get,vllm,server" in str(caught.value.hint)
     with pytest.raises(HarnessError, match="device cuda, precision fp32; it runs on cpu in fp32, bf16"):

@@ -201,14 +201,14 @@ FILE = {f"{SCRATCH}/file": ""}
             ],
         ),
         (FSTAB, {}, "line 3 of /etc/fstab mounts /mnt/scratch", [f"sudo mount {SCRATCH}"]),
-        ({"/mnt/x": ""}, {"writable": ["/mnt"]}, "is not there", [f"mkdir -p {SCRATCH}"]),
+        ({"/mnt/x": ""}, {"writable": ["/mnt"]}, "does not exist", [f"mkdir -p {SCRATCH}"]),
         (
             {"/mnt/x": ""},
             {"commands": {"test -x /mnt": {"code": 1}}},
             "bench cannot enter /mnt",
             ["name another folder (--scratch=FOLDER), or let bench enter /mnt"],
         ),
-        ({}, {}, "is not there", [f"sudo mkdir -p {SCRATCH}", f"sudo chown bench: {SCRATCH}"]),
+        ({}, {}, "does not exist", [f"sudo mkdir -p {SCRATCH}", f"sudo chown bench: {SCRATCH}"]),
     ],
 )
 def test_a_scratch_space_is_told_with_its_fix(

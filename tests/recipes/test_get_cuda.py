@@ -289,7 +289,7 @@ def test_a_toolkit_may_be_named_by_its_folder_its_bin_or_its_nvcc(hook_input: An
 def test_a_named_folder_that_is_not_there_or_holds_none(hook_input: Any) -> None:
     machine = recorded("two-cuda-wrong-first")
     answer, _ = run(hook_input, machine, CM_CUDA_INPUT_PATH="/opt/none")
-    assert (answer["return"], "/opt/none is not there" in answer["error"]) == (16, True)
+    assert (answer["return"], "/opt/none does not exist" in answer["error"]) == (16, True)
     answer, _ = run(hook_input, machine, CM_CUDA_SEARCH_PATHS="/usr/local:/usr")
     assert (answer["return"], "Looked at: /usr/local, /usr" in answer["error"]) == (16, True)
 

@@ -103,7 +103,7 @@ def test_folders_of_the_system_are_not_put_before_the_compilers_own(hook_input: 
     ("env", "code", "says"),
     [
         ({"CM_VERSION_MIN": "10"}, 16, "required: version 10 or newer"),
-        ({"CM_CUDNN_INPUT_PATH": "/nowhere"}, 16, "/nowhere is not there"),
+        ({"CM_CUDNN_INPUT_PATH": "/nowhere"}, 16, "/nowhere does not exist"),
         ({"CM_CUDNN_INPUT_PATH": "/usr/local/cuda-12.4/bin"}, 16, "no cuDNN (libcudnn.so) lies in"),
         ({"CM_VERSION": "7.6.5", "CM_CUDNN_REQUIRE_DEV": "yes"}, 16, "no headers"),
     ],

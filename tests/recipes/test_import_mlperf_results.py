@@ -46,7 +46,7 @@ def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path
     [
         ({}, 1, "--db and --path must be given"),
         ({"db": "a.db"}, 1, "--path must be given"),
-        ({"db": "a.db", "path": "none"}, 16, "none is not there"),
+        ({"db": "a.db", "path": "none"}, 16, "none does not exist"),
         ({"db": ".", "path": "summary.csv"}, 1, "is a folder; give a file"),
         ({"db": "deep/a.db", "path": "summary.csv"}, 1, "has no folder to lie in"),
         ({"db": "a.db", "path": "."}, 16, "holds no results"),
@@ -91,7 +91,7 @@ def test_an_export_is_imported_again(preprocessed: Any, table: Path) -> None:
     ("inputs", "code", "words"),
     [
         ({}, 1, "--db and --output must be given"),
-        ({"db": "a.db", "output": "out"}, 16, "a.db is not there"),
+        ({"db": "a.db", "output": "out"}, 16, "a.db does not exist"),
         ({"db": "summary.csv", "output": "out"}, 1, "not a results database"),
         ({"db": "summary.csv", "output": "summary.csv"}, 1, "is a file; give a folder"),
     ],

@@ -84,7 +84,7 @@ BAD = (
     ({"read_only": "yes", "open_uploads": "yes"}, "takes no uploads"),
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),
-    ({"path": "gone"}, "gone is not there"),
+    ({"path": "gone"}, "gone does not exist"),
     ({"db": "gone/results.db"}, "gone is not a folder\nhint: mkdir -p '"),
     ({"path": ".", "read_only": "yes"}, "puts nothing into"),
 )

@@ -161,7 +161,7 @@ def load(path: Path) -> Loaded:
     raise NothingToImport(
         f"{path} holds no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
         if path.exists()
-        else f"{path} is not there"
+        else f"{path} does not exist"
     )
 
 

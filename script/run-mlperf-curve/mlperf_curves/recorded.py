@@ -24,7 +24,7 @@ def recorded_points(folder: Path, count_tokens: CountTokens | None = None) -> tu
     """
     folders = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
     if not folders:
-        raise RecordedError(f"{folder}: no runs of the client: */{CONFIG} is not there")
+        raise RecordedError(f"{folder}: no runs of the client: */{CONFIG} does not exist")
     return tuple(_measured(read_run(one), count_tokens) for one in folders)
 
 

@@ -97,7 +97,7 @@ def _imports(text: str, folder: Path) -> tuple[Path, ...]:
     found = tuple(folder / Path(part.strip()).expanduser() for part in text.split(",") if part.strip())
     for path in found:
         if not path.exists():
-            raise SettingsError(f"--path: {path} is not there\nhint: cm run script --tags=show,mlperf,results")
+            raise SettingsError(f"--path: {path} does not exist\nhint: cm run script --tags=show,mlperf,results")
     return found
 
 

@@ -66,7 +66,7 @@ def _start(request: EngineRequest, in_flight: int, cache: int) -> Start:
         found = f"device {request.device}, precision {request.precision}"
         raise HarnessError(f"vllm: {found}; it runs on cpu in {', '.join(_TYPES)}")
     if python is None or not python.is_file():
-        raise HarnessError(f"vLLM's server is not there: {python}", "make it: cm run script --tags=get,vllm,server")
+        raise HarnessError(f"vLLM's server is not installed: {python}", "make it: cm run script --tags=get,vllm,server")
     if folder is None:
         raise HarnessError("vllm reads a folder in Hugging Face's layout", "take the variation _huggingface")
     return Start(
