@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
-from recipe_engine.actions import cache_actions, cache_listing
+from recipe_engine.actions import cache_actions, cache_report
 from recipe_engine.actions.cache_actions import (
     remove_action,
     search_entries,
@@ -66,14 +66,14 @@ def test_where_no_entry_fits_the_tags_that_are_nearest_are_named(
     filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch, i: dict[str, Any], hint: str
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(cache_listing.logger, "info", said.append)
+    monkeypatch.setattr(cache_report.logger, "info", said.append)
     assert show_action({**i, "out": "con"}, filled.engine_home)["entries"] == []
     assert said == [f"no cache entry fits in {filled.store}\n  hint: {hint}"]
 
 
 def test_an_empty_cache_is_called_empty(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(cache_listing.logger, "info", said.append)
+    monkeypatch.setattr(cache_report.logger, "info", said.append)
     assert show_action({"out": "con"}, home.engine_home)["return"] == 0
     assert said == [f"no cache entry fits in {home.store}\n  hint: the cache is empty"]
 

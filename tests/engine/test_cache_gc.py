@@ -356,7 +356,7 @@ def test_what_a_process_begins_to_make_after_the_look_is_left_to_it(
             return True
 
         staging.mkdir(parents=True)
-        monkeypatch.setattr(cache_actions, "is_agreed", agreed_late)
+        monkeypatch.setattr(cache_actions, "is_forced", agreed_late)
         assert gc(filled, f=True)["removed"] == []
         assert staging.is_dir()
     monkeypatch.undo()
