@@ -112,7 +112,7 @@ def test_without_a_reference_there_is_no_verdict() -> None:
     [
         ("{}", "format 1"),
         ("[]", "format 1"),
-        ("", "no JSON"),
+        ("", "not JSON"),
         ('{"format": 1}', "files"),
         ('{"format": 1, "files": {"model": {}}}', "files"),
         ('{"format": 1, "files": {}, "reference": {"acc": "98"}}', "numbers by metric name"),

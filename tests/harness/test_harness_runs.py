@@ -269,7 +269,7 @@ def test_a_gpu_that_is_not_there_is_an_error_and_no_silent_fallback(digits: Digi
     ("file", "content", "words"),
     [
         ("model.onnx", b"no model", "describes"),
-        ("model.json", b"{}", "no model.json of format 1"),
+        ("model.json", b"{}", "not a model.json of format 1"),
         ("validation_labels.npy", b"", "validation_labels"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_data_set_that_changes_while_it_is_preprocessed_makes_no_store(
 def test_a_store_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     digits_folder(tmp_path / "data")
     (tmp_path / "store").mkdir()
-    with pytest.raises(HarnessError, match="no complete store"):
+    with pytest.raises(HarnessError, match="not a complete store"):
         opened(tmp_path)
     fill(tmp_path)
     (tmp_path / "store" / "image.00000.npy").write_bytes(b"x")

@@ -93,4 +93,4 @@ def test_a_store_that_is_not_there_is_told(place: Path) -> None:
     )
     ended = run_harness(place, content, source=place / "source")
     assert ended.code == 1
-    assert "no complete store" in ended.stderr
+    assert "not a complete store" in ended.stderr

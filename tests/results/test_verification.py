@@ -142,7 +142,7 @@ def test_a_damaged_log_is_refused(text):
 def test_an_accuracy_run_is_no_performance_run():
     good, other = (parse_detail_log(read_logs(name).detail) for name in ("valid-offline", "accuracy-offline"))
     verdict = verify_performance("TEST01", good, other)
-    assert not verdict.is_passed and "no performance run" in verdict.text
+    assert not verdict.is_passed and "not a performance run" in verdict.text
 
 
 def test_answers_are_none_where_nothing_was_logged():
