@@ -89,7 +89,7 @@ def test_the_distribution_does_not_depend_on_how_the_values_are_cut():
 def test_values_that_are_no_numbers_are_refused():
     for value in (np.inf, -np.inf, np.nan):
         for method in METHODS:
-            with pytest.raises(HarnessError, match="no numbers"):
+            with pytest.raises(HarnessError, match="not numbers"):
                 range_of(observed(np.array([1.0, value])), method)
 
 
@@ -105,12 +105,12 @@ def test_the_file_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 1}, "no calibration of format 2"),
-        ({"method": "guess"}, "no calibration of format 2"),
-        ({"networks": {"model": {"x": [1.0]}}}, "no calibration of format 2"),
+        ({"format": 1}, "not a calibration of format 2"),
+        ({"method": "guess"}, "not a calibration of format 2"),
+        ({"networks": {"model": {"x": [1.0]}}}, "not a calibration of format 2"),
         ({"networks": {"model": {"x": [1.0, 2.0]}}}, "the range of x does not hold zero"),
         ({"networks": {"model": {"x": [-1.0, 1e999]}}}, "the range of x"),
-        ({"networks": []}, "no calibration of format 2"),
+        ({"networks": []}, "not a calibration of format 2"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, said):
