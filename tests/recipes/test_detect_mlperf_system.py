@@ -190,7 +190,7 @@ def test_a_plan_says_nothing_and_writes_nothing(inside: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("env", "text"),
     [
-        ({"CM_MLPERF_SYSTEM_MACHINE": "nope"}, "no recorded machine"),
+        ({"CM_MLPERF_SYSTEM_MACHINE": "nope"}, "not a recorded machine"),
         ({"CM_MLPERF_SYSTEM_PYTHON": "/no/python"}, "--python=/no/python: there is no such Python"),
     ],
 )

@@ -316,7 +316,10 @@ def test_a_plan_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("env", "text"),
-    [({"CM_DOCTOR_MACHINE": "nope"}, "no recorded machine"), ({"CM_DOCTOR_PYTHON": "/no"}, "there is no such Python")],
+    [
+        ({"CM_DOCTOR_MACHINE": "nope"}, "not a recorded machine"),
+        ({"CM_DOCTOR_PYTHON": "/no"}, "there is no such Python"),
+    ],
 )
 def test_it_fails_only_when_it_cannot_look(env: dict[str, str], text: str) -> None:
     answer = recipe.preprocess({"env": dict(env), "state": {}})

@@ -127,10 +127,10 @@ def test_a_record_never_replaces_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "no JSON"),
-        ("[]", "no record of tune-system"),
+        ("{", "not a JSON file"),
+        ("[]", "not a record of tune-system"),
         (json.dumps({"format": findings.RECORD_FORMAT, "kind": "manage-mig", "before": {}}), "manage-mig"),
-        (json.dumps({"format": findings.RECORD_FORMAT, "kind": "tune-system", "before": []}), "no record"),
+        (json.dumps({"format": findings.RECORD_FORMAT, "kind": "tune-system", "before": []}), "not a record"),
         ("\udcff", "cannot be read"),
     ],
 )
