@@ -153,13 +153,14 @@ def test_a_command_killed_after_sbatch_finds_its_jobs_again(
     points = [make_point(sweep, f"p{number}", "sleep 1; echo x >> runs.txt") for number in range(4)]
     program = (
         "import os, signal, sys; from pathlib import Path; from mlperf_sweeps.folder import SweepFolder\n"
-        "from mlperf_sweeps.slurm import SlurmExecutor; from mlperf_sweeps.sbatch import SlurmOptions\n"
-        "SlurmExecutor._note = lambda *given: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from mlperf_sweeps import slurm; from mlperf_sweeps.sbatch import SlurmOptions\n"
+        "slurm.write_json = lambda *given: os.kill(os.getpid(), signal.SIGKILL)  # of submitted.json\n"
         "sweep = SweepFolder(Path(sys.argv[1]))\n"
-        "SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"
+        "slurm.SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"
     )
     with slurm(monkeypatch, 2):
-        scripts = {**os.environ, "PYTHONPATH": str(STARTER.parent)}
+        libraries = (STARTER.parent, STARTER.parents[1] / "get-mlperf-results-lib")
+        scripts = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, libraries))}
         ended = subprocess.run([sys.executable, "-c", program, str(sweep.path)], env=scripts, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert not list(sweep.jobs.glob("*/submitted.json"))
