@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -237,8 +238,16 @@ def test_a_node_that_loses_attempts_is_avoided(sweep: SweepFolder, monkeypatch: 
 
 @pytest.mark.full
 def test_submitit_can_start_a_point_as_well(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wrapper needs nothing of our own submission; submitit's answer without accounting is not asked for."""
-    submitit = pytest.importorskip("submitit", reason="submitit is not installed; hint: pip install submitit")
+    """The wrapper needs nothing of our own submission; submitit's answer without accounting is not asked for.
+
+    Needs the package index that pip is set up with.
+    """
+    libraries = str(sweep.path.parent / "libraries")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", libraries, "submitit"]
+    subprocess.run(install, check=True, timeout=300)
+    monkeypatch.syspath_prepend(libraries)
+    monkeypatch.setenv("PYTHONPATH", libraries)  # of its job
+    submitit = importlib.import_module("submitit")
     point = make_point(sweep, "a", INTERVAL.format(0.1))
     with slurm(monkeypatch, 1) as sandbox:
         executor = submitit.AutoExecutor(folder=sandbox.folder / "submitit", cluster="slurm")
