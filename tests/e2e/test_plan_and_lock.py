@@ -41,7 +41,7 @@ def tree_of(*folders: Path) -> dict[str, tuple[int, str]]:
     found = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            if path.name != "index.json" and "recipe-index" not in path.parts:
+            if path.name != "index.json" and not {"recipe-index", ".index"} & {*path.parts}:
                 content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
                 found[str(path)] = (path.lstat().st_mtime_ns if path.is_file() else 0, content)
     return found
