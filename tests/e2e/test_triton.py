@@ -19,6 +19,10 @@ from pathlib import Path
 import pytest
 from helpers import CHECKOUT, cm_command
 
+sys.path.append(str(CHECKOUT / "script" / "get-mlperf-results-lib"))
+from mlperf_results.layout import RunPaths
+from mlperf_results.runrequests import read_request
+
 SHARED_MEMORY = Path("/dev/shm")
 APP = "--tags=app,mlperf,inference,_digits,_cpu"
 INSTALL_S, RUN_S, FAULT_S = 1800, 600, 30
@@ -158,14 +162,14 @@ def test_a_killed_run_leaves_no_server(user: User) -> None:
     assert not Path(f"/proc/{server}").exists()
 
 
-def test_a_network_with_another_output_is_refused(user: User) -> None:
-    found = json.loads((user.folder / "triton" / "run.json").read_text())
+def test_a_network_with_another_output_is_refused(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", user.environment["HOME"])  # run.json names it by a sign
+    found = read_request(RunPaths(user.folder / "triton"))
     config = user.folder / "triton/triton/repository/digits/config.pbtxt"
     assert re.search(r"dims: \[ 10 \]", config.read_text())
     folder = user.folder / "wrong"
     folder.mkdir()
-    server = {**found["serving"], "server": found["serving"]["server"]}
-    content = json.loads(Path(server["server"]).read_text())
+    content = json.loads(Path(found["serving"]["server"]).read_text())
     backends = folder / "backends"
     subprocess.run(["cp", "-r", content["backends"], str(backends)], check=True)
     model = backends / "onnxruntime" / "model.py"
@@ -173,7 +177,8 @@ def test_a_network_with_another_output_is_refused(user: User) -> None:
     assert text != model.read_text()
     model.write_text(text)
     (folder / "server.json").write_text(json.dumps({**content, "backends": str(backends)}))
-    wrong = {**found, "output_dir": str(folder), "serving": {**server, "server": str(folder / "server.json")}}
+    serving = {**found["serving"], "server": str(folder / "server.json")}
+    wrong = {**found, "output_dir": str(folder), "serving": serving}
     (folder / "run.json").write_text(json.dumps(wrong))
     paths = [CHECKOUT / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib")]
     python = next((user.folder / "CM").rglob("mlperf-inference/bin/python3"))
