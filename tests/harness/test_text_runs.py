@@ -131,7 +131,6 @@ def test_the_other_scenarios_run_too(root: Path, scenario: str, mode: str) -> No
     assert (ended.result["text"]["ttft_ms"] is None) == (scenario == "Offline" or mode == "accuracy")
 
 
-@pytest.mark.full
 def test_a_backend_that_runs_networks_is_refused_before_anything_is_opened(root: Path) -> None:
     _, ended = run(root, backend="null")
     assert ended.code == 2
