@@ -147,7 +147,6 @@ def test_nothing_of_a_prompt_is_kept_for_another(monkeypatch: pytest.MonkeyPatch
     assert (params.sampling.top_k, params.sampling.min_p, params.model_alias) == (0, 0.0, {"model"})
 
 
-@pytest.mark.full
 def test_llama_cpp_answers_many_at_once_as_it_does_alone(tmp_path: Path) -> None:
     harness_support.need("numpy", "tokenizers", "xllamacpp", "gguf")
     import gguf_files

@@ -61,7 +61,6 @@ def test_answers_are_those_of_the_reference_engine_and_every_setting_is_said(fol
     assert [word for word, number in told.events if number == 60] == ["first", "done"]
 
 
-@pytest.mark.full
 def test_an_answer_ends_with_a_stop_token_or_at_its_greatest_length(model_info):
     prompt = prompts_of(1)[0]
     with opened(model_info, Sampling(max_tokens=8, is_end_ignored=True)) as engine:
@@ -76,7 +75,6 @@ def test_an_answer_ends_with_a_stop_token_or_at_its_greatest_length(model_info):
     assert (told.answers[0].tokens.tolist(), told.answers[0].finish) == (whole[: whole.index(stop) + 1], Finish.STOP)
 
 
-@pytest.mark.full
 def test_min_tokens_seeds_and_timeouts(model_info):
     prompt = prompts_of(1)[0]
     with opened(model_info, Sampling(max_tokens=8, is_end_ignored=True)) as engine:
@@ -97,7 +95,6 @@ def test_min_tokens_seeds_and_timeouts(model_info):
     assert "no complete answer within 0.3 s" in told.whys[0]
 
 
-@pytest.mark.full
 def test_closing_with_requests_in_flight_returns(model_info):
     with opened(model_info, Sampling(max_tokens=4000, is_end_ignored=True)) as engine:
         engine.start(Told())

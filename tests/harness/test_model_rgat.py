@@ -127,7 +127,6 @@ def test_the_network_computes_attention_over_the_drawn_edges(module, dataset):
     assert found.shape == (1, 3, 320) and torch.allclose(found[0], wanted, atol=1e-3, rtol=1e-4)
 
 
-@pytest.mark.full  # the export takes seconds
 def test_the_onnx_file_adds_up_all_edges_of_a_node(module, dataset, tmp_path):
     import onnxruntime
 

@@ -187,7 +187,6 @@ def test_cosines_are_those_of_the_official_encoder():
             assert found[0].tolist() == pytest.approx(wanted, abs=1e-4)
 
 
-@pytest.mark.full  # 22 million weights
 def test_features_are_those_of_the_official_network():
     with torch.inference_mode():
         found = fill(Inception())(pictures.inception_input(striped(64, 64)))[0]
