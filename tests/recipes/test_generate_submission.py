@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -245,19 +246,23 @@ class Killed(BaseException):
 
 
 MOMENTS = [
-    ("start_building", "before"),
-    ("start_building", "after"),
-    ("drop_former", "after"),
-    ("without_empty_folders", "before"),
-    ("write_json", "before"),
-    ("write_manifest", "before"),
-    ("write_manifest", "after"),
-    ("exchange", "before"),
-    ("exchange", "after"),
-    ("_exchanged", "before"),
-    ("_exchanged", "after"),
+    (placing.start_building, "before"),
+    (placing.start_building, "after"),
+    (placing.drop_former, "after"),
+    (placing.without_empty_folders, "before"),
+    (placing.write_manifest, "before"),
+    (placing.write_manifest, "after"),
+    (placing.exchange, "before"),
+    (placing.exchange, "after"),
+    (placing._exchanged, "before"),
+    (placing._exchanged, "after"),
 ]
-QUICK = (("start_building", "after"), ("write_manifest", "after"), ("_exchanged", "before"), ("_exchanged", "after"))
+QUICK = (
+    (placing.start_building, "after"),
+    (placing.write_manifest, "after"),
+    (placing._exchanged, "before"),
+    (placing._exchanged, "after"),
+)
 STEPS = [pytest.param(*row, marks=() if row in QUICK else pytest.mark.full) for row in MOMENTS]
 
 
@@ -273,19 +278,18 @@ def made(tmp_path_factory: pytest.TempPathFactory, real_runs: Path) -> tuple[Pat
 
 @pytest.mark.parametrize(("step", "moment"), STEPS)
 def test_killed_at_any_step_the_tree_is_the_former_or_the_new_one_and_the_next_call_finishes(
-    made, real_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, moment: str
+    made, real_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Callable[..., Any], moment: str
 ) -> None:
     folder, former, new = made
     place = Path(shutil.copytree(folder, tmp_path / "place"))
-    real = getattr(placing, step)
 
     def break_off(*values: Any, **named: Any) -> Any:
         if moment == "after":
-            real(*values, **named)
+            step(*values, **named)
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(placing, step, break_off)
+        patch.setattr(placing, step.__name__, break_off)
         with pytest.raises(Killed):
             hook(FakeCM(), real_runs, place, CM_MLPERF_SUBMISSION_DIVISION="open-closed")
     assert contents(place / "tree") in (former, new)
