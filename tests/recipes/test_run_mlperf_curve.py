@@ -142,11 +142,13 @@ def test_a_killed_curve_goes_on_behind_its_third_point(home: TemporaryHome) -> N
     calls = home.work / "calls"
     with running_stub() as (_, root):
         texts = given(home.work, f"{root}/tokens=6,ttft_ms=4,tpot_ms=2", points="auto", accuracy="mandatory",
-                      accuracy_dataset="data.jsonl", eval_method="string_match", client=str(program))  # fmt: skip
+                      accuracy_dataset="data.jsonl", eval_method="string_match", extractor="identity_extractor",
+                      offline="elected", client=str(program))  # fmt: skip
         env = {"STANDIN_CALLS": str(calls), "TMPDIR": str(home.folder)}
         child = home.start_run("run,mlperf,curve", *words_of(texts), env=env)
         points = home.work / "results" / "small" / "points"
-        wait_until(lambda: len(list(points.glob("*/done.json"))) >= 3, "three points to be done")
+        wait_until(lambda: child.poll() is not None or len(list(points.glob("*/done.json"))) >= 3, "three points")
+        assert child.poll() is None, child.communicate()
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         before = {path: path.stat().st_mtime_ns for path in points.glob("*/done.json")}
