@@ -147,7 +147,6 @@ def test_a_folder_that_is_no_sweep_is_refused(toy: TemporaryHome) -> None:
     assert [path.name for path in place.iterdir() if path.name != ".lock"] == ["mine.txt"]
 
 
-@pytest.mark.full
 def test_the_documented_example_is_planned_for_slurm_and_nothing_is_made(home: TemporaryHome) -> None:
     (home.work / "s.yaml").write_text(EXAMPLE, encoding="utf-8")
     planned = home.run_cm(TAGS, "--file=s.yaml", "--plan")
