@@ -116,6 +116,7 @@ def test_the_prefix_stands_between_deps_and_value() -> None:
         ("get,x", {"version": "1.2"}, "", (), ["get", "x", "version-1.2"]),
         ("get,x", {}, "1", ("more", "get"), ["get", "x", "more", "version-1"]),
         ("get,x,-tmp", {"extra_cache_tags": "a,-b"}, "", ("-c",), ["get", "x", "a"]),
+        ("get,x", {}, "", ("tmp", "more"), ["get", "x", "more"]),
     ],
 )
 def test_a_finished_entry_has_the_tags_asked_for_those_added_and_the_version_found(

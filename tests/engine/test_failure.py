@@ -161,7 +161,13 @@ def test_without_anything_better_the_readme_of_the_recipe_is_the_suggestion(home
 
 
 @pytest.mark.parametrize(
-    ("code", "exit_code", "words"), [(35072, 137, "SIGKILL"), (768, 3, "exit code 3"), (256, 1, "1")]
+    ("code", "exit_code", "words"),
+    [
+        (35072, 137, "SIGKILL"),
+        (768, 3, "exit code 3"),
+        (256, 1, "1"),
+        (99_999_999_999, 231, "(return code 99999999999)"),
+    ],
 )
 def test_a_raw_wait_status_of_a_recipe_is_decoded_and_is_no_success(
     home: TemporaryHome, code: int, exit_code: int, words: str

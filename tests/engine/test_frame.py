@@ -179,6 +179,13 @@ def test_a_dependency_list_that_a_hook_breaks_is_an_error_that_names_it(home: Te
         home.run("get,x")
 
 
+def test_a_hook_may_clear_the_environment_of_the_process(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", type(os.environ)({}, *(str.encode, bytes.decode) * 2))
+    clears = "import os\ndef preprocess(i):\n    os.environ.clear()\n    return {'return': 0}\n"
+    home.recipe("get-x", {"cache": True}, customize=clears)
+    assert home.run("get,x")["cache_entry"]
+
+
 def test_a_version_from_the_last_hook_counts(home: TemporaryHome) -> None:
     customize = """
         def preprocess(i):

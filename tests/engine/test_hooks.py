@@ -64,6 +64,46 @@ def test_an_answer_that_is_none_is_refused_with_its_place_and_value(tmp_path: Pa
     assert repr(eval(answer)) in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ("'files': 5", "must return a list as 'files', got 5"),
+        ("'runs': {'tags': 'get,y'}", "must return a list as 'runs', got {'tags': 'get,y'}"),
+        ("'add_extra_cache_tags': 1.5", "must return a list as 'add_extra_cache_tags', got 1.5"),
+        ("'locked': 'abc'", "must return a dict as 'locked', got 'abc'"),
+    ],
+    ids=["files", "runs", "tags", "locked"],
+)
+def test_an_item_of_an_answer_of_the_wrong_kind_is_named(tmp_path: Path, item: str, text: str) -> None:
+    with pytest.raises(HookFailed) as caught:
+        preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {{'return': 0, {item}}}\n"))
+    assert caught.value.message == f"get-x: preprocess in customize.py {text}"
+
+
+def test_a_text_in_the_place_of_a_list_is_a_list_of_one(tmp_path: Path) -> None:
+    answer = "{'return': 0, 'files': 'model.onnx', 'add_extra_cache_tags': 'a, b,'}"
+    found = preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {answer}\n"))
+    assert found == HookResult(extra_cache_tags=("a", "b"), files=("model.onnx",))
+
+
+@pytest.mark.parametrize(
+    ("statement", "place", "found"),
+    [
+        ("i['env'][1] = 'x'", "env", "1"),
+        ("i['env'] = None", "env", "None"),
+        ("del i['env']", "env", "None"),
+        ("i['state'][1, 2] = 'x'", "state", r"\(1, 2\)"),
+        ("i['run_script_input'] = []", "run_script_input", r"\[\]"),
+    ],
+    ids=["env-key", "env", "no-env", "state-key", "run_script_input"],
+)
+def test_a_hook_that_breaks_what_it_was_given_is_named(tmp_path: Path, statement: str, place: str, found: str) -> None:
+    made = recipe(tmp_path, f"def preprocess(i):\n    {statement}\n    return {{'return': 0}}\n")
+    problem = rf"get-x: preprocess in customize\.py must leave i\['{place}'\] a dict with texts as keys, found {found}$"
+    with pytest.raises(HookFailed, match=problem):
+        call_hook(made, "preprocess", {"env": {}, "state": {}, "run_script_input": {}})
+
+
 @pytest.mark.parametrize("code", [1, 2, 16, 99])
 def test_an_error_answer_keeps_its_code_and_text(tmp_path: Path, code: int) -> None:
     with pytest.raises(HookFailed, match="get-x: no such tool") as caught:
@@ -84,6 +124,7 @@ def test_an_error_answer_without_text_says_so(tmp_path: Path) -> None:
         ("1 / 0", "ZeroDivisionError"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("assert False", "AssertionError"),
+        ("import asyncio; raise asyncio.CancelledError", "CancelledError"),
     ],
 )
 def test_a_hook_that_raises_is_named_with_its_line(tmp_path: Path, statement: str, name: str) -> None:

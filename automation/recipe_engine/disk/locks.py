@@ -121,7 +121,7 @@ def _marked_as_held(path: Path, handle: int) -> Iterator[None]:
     finally:
         del _held[str(path)]
         if before is None:
-            del os.environ[HELD_VARIABLE]
+            os.environ.pop(HELD_VARIABLE, None)  # a hook may have cleared the environment
         else:
             os.environ[HELD_VARIABLE] = before
 

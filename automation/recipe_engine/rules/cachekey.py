@@ -186,13 +186,13 @@ def begun_entry(
 
 def entry_tags(key: CacheKey, version: str, added: tuple[str, ...], known_by: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The tags of a finished entry: those required, those the recipe added, its version instead of any other, and those
-    that it was known by before it was finished.
+    that it was known by before it was finished. None of them is ``tmp``, which marks unfinished ones.
     """
     words = [*key.required_tags, *added]
     if version:
         words = [word for word in words if not word.startswith("version-")] + [f"version-{version}"]
-    words += [tag for tag in known_by if tag != "tmp" and not tag.startswith("version-")]
-    return tuple(dict.fromkeys(word for word in words if not word.startswith("-")))
+    words += [tag for tag in known_by if not tag.startswith("version-")]
+    return tuple(dict.fromkeys(word for word in words if word != "tmp" and not word.startswith("-")))
 
 
 def entry_lifetime_s(configured: Configured, env: Env) -> int | None:

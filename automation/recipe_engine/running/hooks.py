@@ -22,6 +22,7 @@ from ..disk.files import store_error
 from ..rules.env import Env, plain_copy, with_lists
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
+from ..rules.query import split_words
 from ..rules.secrets import learn
 from .compat import Automation
 from .context import StepContext, os_info
@@ -105,32 +106,48 @@ def defines(text: str, name: str) -> bool:
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
     """Calls ``predeps``, ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
 
-    Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer; the text of it
-    shows no secret of the hook's env.
+    Raises HookFailed when it raises, answers with an error, answers something that is no CM answer, or breaks what it
+    was given; the text of it shows no secret of the hook's env.
     """
     module = load_customize(recipe)
     function = getattr(module, name, None)
     if function is None:
         return None
+    given = [key for key in ("env", "state", "run_script_input") if key in i]
     try:
         answer = function(i)
-    except RecipeError:
+    except (RecipeError, KeyboardInterrupt):
         raise
     except OSError as error:
         _learn(i)
         told = store_error(error)  # a full disk, a folder that cannot be made: no mistake of the recipe
         raise HookFailed(f"{recipe.id.alias}: {told.message}", hint=told.hint) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         _learn(i)
         text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
         raise HookFailed(text + _own_lines(error, recipe.path)) from error
     _learn(i)
+    _check_left(recipe, name, {key: i.get(key) for key in given})
     return check_answer(recipe, name, answer)
 
 
 def _learn(i: Mapping[str, Any]) -> None:
-    env = i.get("env")
-    learn((getattr(env, "plain", env), i.get("state")))  # what a plan watches, unwatched
+    learn((_unwatched(i.get("env")), i.get("state")))
+
+
+def _unwatched(env: Any) -> Any:
+    """The values of an env, also of one whose keys a plan watches."""
+    return getattr(env, "plain", env)
+
+
+def _check_left(recipe: Recipe, name: str, left: Mapping[str, Any]) -> None:
+    """Raises HookFailed unless each value is still a dict with texts as keys."""
+    for place, value in left.items():
+        keys = _unwatched(value)
+        odd = [key for key in keys if not isinstance(key, str)] if isinstance(keys, Mapping) else [keys]
+        if odd:
+            where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
+            raise HookFailed(f"{where} must leave i['{place}'] a dict with texts as keys, found {odd[0]!r}")
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
@@ -138,19 +155,29 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
     if not isinstance(answer, Mapping) or not isinstance(answer.get("return"), int):
         raise HookFailed(f"{where} must return a dict with an integer 'return', got {answer!r}")
+
+    def items(key: str) -> list[Any]:
+        """What is listed under a key; a text counts as a list of one."""
+        value = answer.get(key) or ()
+        if not isinstance(value, str | list | tuple | set):
+            raise HookFailed(f"{where} must return a list as '{key}', got {value!r}")
+        return [value] if isinstance(value, str) else list(value)
+
     if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
         raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
     if answer["return"] > 0:
         raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text given"))
-    replacement = answer.get("script")
+    replacement, locked = answer.get("script"), answer.get("locked") or {}
+    if not isinstance(locked, Mapping):
+        raise HookFailed(f"{where} must return a dict as 'locked', got {locked!r}")
     return HookResult(
         skip=bool(answer.get("skip")),
         replacement=replacement if isinstance(replacement, Mapping) else None,
         version=str(answer.get("version") or ""),
-        extra_cache_tags=tuple(str(tag) for tag in answer.get("add_extra_cache_tags") or ()),
-        files=tuple(str(file) for file in answer.get("files") or ()),
-        runs=tuple(answer.get("runs") or ()),
-        locked=dict(answer.get("locked") or {}),
+        extra_cache_tags=split_words(items("add_extra_cache_tags")),
+        files=tuple(map(str, items("files"))),
+        runs=tuple(items("runs")),
+        locked=dict(locked),
     )
 
 
@@ -165,9 +192,11 @@ def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
         return HookFailed(f"{recipe.id.alias}: {text}", code=code, hint=hint)
     from .process import exit_text  # here, because only failures need it
 
-    exit_code = os.waitstatus_to_exitcode(code & 0xFFFF) if hasattr(os, "waitstatus_to_exitcode") else code >> 8
-    words = f"{recipe.id.alias}: {text} (return code {code}: a program {exit_text(exit_code)})"
-    return HookFailed(words, code=(code >> 8) & 0xFF or 1)
+    try:
+        words = f"return code {code}: a program {exit_text(os.waitstatus_to_exitcode(code & 0xFFFF))}"
+    except (AttributeError, ValueError):  # Windows has no such status, and not every number is one
+        words = f"return code {code}"
+    return HookFailed(f"{recipe.id.alias}: {text} ({words})", code=(code >> 8) & 0xFF or 1)
 
 
 _ONE_HINT = r"(?sm)((?:(?!^[ \t]*hint:).)*)\n[ \t]*hint: ([^\n]+)\n?"
