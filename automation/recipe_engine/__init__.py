@@ -7,7 +7,7 @@ in the docstring of its package; a test checks both:
 - with effects: disk, running, actions, planning, explaining, provenance
 
 Only the latter touch files, processes, the clock, the current folder and ``os.environ``. Nothing here imports cmind.
-Read ``actions/run.py`` first.
+Read ``running/step.py`` first.
 """
 
 import gc

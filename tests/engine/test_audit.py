@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.audit import RULES, audit_action
+from recipe_engine.actions.scaffold import TEMPLATES, add_action
 from recipe_engine.auditing.findings import CODES
 from recipe_engine.auditing.recipes import places_of
 from recipe_engine.disk.repos import RepoInfo
@@ -358,3 +359,12 @@ def quiet_logging() -> Iterator[None]:
     logger.propagate = True
     yield
     logger.propagate = before
+
+
+@pytest.mark.parametrize("template", sorted(path.name for path in TEMPLATES.iterdir()))
+@pytest.mark.parametrize("tags", ["get,thing", "get,on,1.0,with:colon,3"])
+def test_a_new_recipe_of_each_template_passes(home: TemporaryHome, template: str, tags: str) -> None:
+    asked = {"artifact": "recipes:get-thing", "tags": tags, "template": template, "program": "bash"}
+    add_action(asked, home.engine_home)
+    assert audit_action({"level": "info"}, home.engine_home)["findings"] == []
+    assert home.cm("audit", "script", "recipes:get-thing", "--level=info").stdout == ""

@@ -85,12 +85,6 @@ def test_a_request_that_is_refused_before_anything_runs_leaves_no_journal(home: 
     assert journals(home) == []
 
 
-def test_a_plan_leaves_no_journal(home: TemporaryHome) -> None:
-    build_all(home)
-    assert home.cm("plan", "script", "--tags=build,all").code == 0
-    assert not (home.path / "runs").exists()
-
-
 def test_a_failure_is_written_with_the_step_and_the_error_names_its_journal(home: TemporaryHome) -> None:
     home.recipe("get-bad", {"cache": True}, run_sh="exit 7")
     home.recipe("build-all", {"deps": [{"tags": "get,bad"}]})

@@ -14,7 +14,7 @@ from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.provenance import lock as locking
-from recipe_engine.provenance.lock import LockingEngine
+from recipe_engine.provenance.lock import LockingEngine, lock_action
 from recipe_engine.provenance.lockfile import (
     LockedArtifact,
     LockedFile,
@@ -385,3 +385,17 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     monkeypatch.setattr(locking, "SEARCHED_BYTES", 4000)
     found = {name for name, _ in locking._portable_files(entry, details, str(home.store))}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}
+
+
+def test_a_lock_holds_an_exact_request_that_is_reported_in_full(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True},
+        customize='def postprocess(i):\n    return {"return": 0, "version": i["env"]["CM_VERSION"] + ".140"}\n',
+    )
+    home.run("get,tool", version="12.2")
+    lock = lock_action({"tags": "get,tool", "version": "12.2"}, home.engine_home)["lock"]
+    (home.work / "crowdperf.lock").write_text(json.dumps(lock), encoding="utf-8")
+    home.run("get,tool", version="12.2", frozen=True)
+    with pytest.raises(LockMismatch, match=r"its version is 12\.3\.140, locked is 12\.2\.140"):
+        home.run("get,tool", version="12.3", frozen=True)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
-from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.rules.conditions import decide
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency
@@ -430,24 +429,6 @@ def test_recipes_of_both_kinds_with_one_uid_never_share_an_entry(home: Temporary
     assert given == {"cm": {"CM_TOOL": "cm"}, "successor": {"MLC_TOOL": "mlc"}}
     assert len(home.entries("tool-x")) == 2
     assert any("reused from the cache" in line for line in home.story), "each keeps its own"
-
-
-def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: TemporaryHome) -> None:
-    home.recipe("get-a")
-    code = """
-    def predeps(i):
-        open("touched-by-predeps", "w").close()
-        i["env"]["MLC_PICK"] = "a"
-        return {"return": 0}
-    """
-    body = "deps: [{tags: 'get,a', enable_if_env: {MLC_PICK: [a]}}]\n"
-    successor(home, "new-x", body, customize=code)
-    answer = plan_action({"tags": "new,x"}, home.engine_home)
-    (child,) = answer["plan"]["steps"]["children"]
-    assert child["waits_for"] == ["predeps of new-x, which has no plan(i)", "MLC_PICK from new-x"]
-    assert not list(home.folder.rglob("touched-by-predeps"))
-    home.run("new,x")
-    assert any("get-a" in line for line in home.story)
 
 
 def test_a_mapping_in_the_place_of_a_value_never_holds_in_a_successors_recipe() -> None:

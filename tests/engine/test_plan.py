@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome
+from helpers import TemporaryHome, uid_of
 from plan_comparison import planned_rows
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.planning.plan import Plan
 from recipe_engine.planning.plan_action import make_plan
 from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines, summary_lines
+from recipe_engine.rules.cachekey import VersionConflict
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.model import StepEvent
@@ -527,6 +528,7 @@ def test_real_cm_prints_a_plan_and_clean_json(home: TemporaryHome) -> None:
     failed = home.cm("plan", "script", "--tags=main,step", "--graph=gif")
     assert failed.code == 1
     assert "mermaid" in failed.stderr
+    assert not (home.path / "runs").exists(), "a plan leaves no journal"
 
 
 @pytest.mark.parametrize(
@@ -772,3 +774,74 @@ def test_an_entry_planned_below_a_step_that_ends_early_stays_for_later_steps(hom
     planned = planned_steps(plan_of(home, tags="main,step"))
     assert planned[-1] == ("get-inner", "reuse")
     assert planned == steps_of_run(home, tags="main,step")
+
+
+def test_a_plan_leaves_no_env_file(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"cache": True, "env": {"CM_A": "1"}, "new_env_keys": ["CM_A"]})
+    for _ in ("made", "reused"):
+        assert plan_of(home, tags="get,x", save_env=True).errors == ()
+        assert list(home.work.iterdir()) == []
+        home.run("get,x")
+
+
+def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    folder = home.repo / "script" / "new-x"
+    folder.mkdir()
+    meta = f"""
+        alias: new-x
+        automation_uid: 5b4e0237da074764
+        deps: [{{tags: 'get,a', enable_if_env: {{MLC_PICK: [a]}}}}]
+        tags: [new, x]
+        uid: "{uid_of("new-x")}"
+    """
+    code = """
+        def predeps(i):
+            open("touched-by-predeps", "w").close()
+            i["env"]["MLC_PICK"] = "a"
+            return {"return": 0}
+    """
+    for name, text in {"meta.yaml": meta, "customize.py": code}.items():
+        (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
+    (child,) = plan_of(home, tags="new,x").root.children
+    assert child.waits_for == ("predeps of new-x, which has no plan(i)", "MLC_PICK from new-x")
+    assert not list(home.folder.rglob("touched-by-predeps"))
+    home.run("new,x")
+    assert any("get-a" in line for line in home.story)
+
+
+# --- versions that several steps require ---
+
+
+@pytest.fixture
+def tool(home: TemporaryHome) -> TemporaryHome:
+    """get-tool is made in the version asked for, else in 3; app-a takes any."""
+    code = "def plan(i):\n    return {'return': 0, 'version': i['env']['CM_VERSION']}\n\n\npostprocess = plan\n"
+    home.recipe("get-tool", {"cache": True, "default_version": "3"}, customize=code)
+    home.recipe("app-a", {"deps": [{"tags": "get,tool"}]})
+    return home
+
+
+def test_the_plan_sees_versions_that_contradict_each_other(tool: TemporaryHome) -> None:
+    tool.recipe("app-main", {"deps": [{"tags": "get,tool", "version": "1"}, {"tags": "get,tool", "version": "2"}]})
+    (error,) = plan_of(tool, tags="app,main").errors
+    assert isinstance(error, VersionConflict)
+    assert tool.entries() == []
+
+
+def test_the_plan_shows_the_version_that_suits_all(tool: TemporaryHome) -> None:
+    tool.recipe("app-main", {"deps": [{"tags": "app,a"}, {"tags": "get,tool", "version": "2"}]})
+    plan = plan_of(tool, tags="app,main")
+    versions = [step.version for _, step in plan.root.walk() if step.label.startswith("get-tool")]
+    assert versions == ["2", "2"]
+    assert plan.root.label == "app-main"
+
+
+def test_a_step_that_may_not_happen_puts_no_bounds_on_the_plan(tool: TemporaryHome) -> None:
+    maybe = {"tags": "get,tool", "version": "1", "enable_if_env": {"CM_KIND": ["x"]}}
+    lists = {"prehook_deps": [maybe], "post_deps": [{"tags": "get,tool", "version": "2"}]}
+    sets = 'def preprocess(i):\n    i["env"]["CM_KIND"] = "y"\n    return {"return": 0}\n'
+    tool.recipe("app-main", lists, customize=sets)
+    assert plan_of(tool, tags="app,main").errors == ()
+    tool.run("app,main")
+    assert [entry["version"] for entry in tool.entries("get-tool")] == ["2"]

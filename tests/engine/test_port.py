@@ -1,18 +1,14 @@
-"""The port between steps and the world: a plan acts nowhere, and what a run needs of the other features is nothing."""
+"""The port between steps and the world: a plan acts nowhere."""
 
 from __future__ import annotations
 
 import inspect
 import os
-import re
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.actions.adapter import loaded
+from helpers import TemporaryHome
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RecipeSource
@@ -130,59 +126,3 @@ def test_a_plan_has_an_answer_of_its_own_to_every_method_of_the_port(port: type[
     names = {name for name, _ in inspect.getmembers(port, inspect.isfunction) if not name.startswith("_")}
     assert len(names) >= 10
     assert names <= set(vars(planned)), "inherited from something that acts"
-
-
-FEATURES = (
-    *("planning", "explaining", "auditing", "provenance", "documents.needs", "documents.console_text"),
-    "actions.audit",
-)
-"""Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
-RUN_WITHOUT = """
-import subprocess
-import sys
-from pathlib import Path
-from pathlib import Path
-
-
-class Refusing:
-    def find_spec(self, name, path=None, target=None):
-        if name.removeprefix("recipe_engine.").startswith(tuple(sys.argv[3].split(","))):
-            raise ImportError(f"the core needs {name}")
-
-
-sys.meta_path.insert(0, Refusing())
-sys.path[:0] = sys.argv[1].split(",")
-from helpers import CHECKOUT, TemporaryHome
-
-home = TemporaryHome(Path(sys.argv[2]))
-home.recipe("get-tool", {"cache": True, "new_env_keys": ["TOOL"]}, run_sh="echo TOOL=here > tmp-run-env.out")
-home.recipe("use-tool", {"deps": [{"tags": "get,tool"}], "new_env_keys": ["TOOL"]})
-for status in ("made", "reused"):
-    print(home.run("use,tool")["new_env"]["TOOL"])
-"""
-
-
-def run_without(tmp_path: Path, *blocked: str) -> subprocess.CompletedProcess[str]:
-    roots = f"{CHECKOUT / 'tests'},{CHECKOUT / 'automation'}"
-    words = [sys.executable, "-c", RUN_WITHOUT, roots, str(tmp_path), ",".join(blocked)]
-    return subprocess.run(words, capture_output=True, text=True)
-
-
-def test_a_recipe_is_made_and_reused_without_plan_explain_provenance_and_audit(tmp_path: Path) -> None:
-    done = run_without(tmp_path, *FEATURES)
-    assert done.stdout.split() == ["here", "here"], done.stderr
-    assert "the core needs recipe_engine.disk.store" in run_without(tmp_path, "disk.store").stderr
-
-
-def test_every_feature_that_the_core_does_without_exists() -> None:
-    folder = Path(inspect.getfile(Effects)).parents[1]
-    missing = [name for name in FEATURES if not list(folder.glob(name.replace(".", "/") + "*"))]
-    assert missing == []
-
-
-def test_every_function_that_is_loaded_by_its_name_exists() -> None:
-    folder = Path(inspect.getfile(Effects)).parents[1]
-    texts = [path.read_text(encoding="utf-8") for path in (*folder.glob("*/*.py"), *folder.parent.glob("*/module.py"))]
-    names = {name for text in texts for name in re.findall(r"(?:answer\(self\.cmind, i, |loaded\()\"([\w.]+)\"", text)}
-    assert {"run.run_action", "provenance.lock.lock_action", "provenance.lock.read_guard"} <= names
-    assert [name for name in sorted(names) if not callable(loaded(name))] == []

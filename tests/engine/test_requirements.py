@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.planning.plan_action import make_plan
-from recipe_engine.provenance.lock import lock_action
-from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.cachekey import VersionConflict
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.query import VersionRange, intersection
@@ -132,21 +127,6 @@ def test_requirements_that_contradict_each_other_are_both_named_with_their_chain
     assert made(tools)[-1] == "3"
 
 
-def test_the_plan_sees_the_conflict_and_runs_nothing(tools: TemporaryHome) -> None:
-    tools.recipe("app-main", {"deps": [wish("get,tool", version="1"), wish("get,tool", version="2")]})
-    (error,) = make_plan(new_engine(tools.engine_home, None), parse_request({"tags": "app,main"})).errors
-    assert isinstance(error, VersionConflict)
-    assert made(tools) == []
-
-
-def test_the_plan_shows_the_choice_that_suits_all(tools: TemporaryHome) -> None:
-    tools.recipe("app-main", {"deps": [wish("app,a"), wish("get,tool", version="2")]})
-    plan = make_plan(new_engine(tools.engine_home, None), parse_request({"tags": "app,main"}))
-    versions = [step.version for _, step in plan.root.walk() if step.label.startswith("get-tool")]
-    assert versions == ["2", "2"]
-    assert plan.root.label == "app-main"
-
-
 @pytest.mark.parametrize("steps", [["12.2", "12.2"], ["12.2", ""], ["", "12.2"], ["12.2", "12.2.140"]])
 def test_an_exact_version_that_is_reported_in_full_still_answers_the_same_request(
     home: TemporaryHome, steps: list[str]
@@ -168,20 +148,6 @@ def test_an_exact_version_that_is_reported_in_full_still_answers_the_same_reques
     assert len(home.entries("get-tool")) == n_made, "the second run makes nothing"
 
 
-def test_a_lock_holds_an_exact_request_that_is_reported_in_full(home: TemporaryHome) -> None:
-    home.recipe(
-        "get-tool",
-        {"cache": True},
-        customize='def postprocess(i):\n    return {"return": 0, "version": i["env"]["CM_VERSION"] + ".140"}\n',
-    )
-    home.run("get,tool", version="12.2")
-    lock = lock_action({"tags": "get,tool", "version": "12.2"}, home.engine_home)["lock"]
-    (home.work / "crowdperf.lock").write_text(json.dumps(lock), encoding="utf-8")
-    home.run("get,tool", version="12.2", frozen=True)
-    with pytest.raises(LockMismatch, match=r"its version is 12\.3\.140, locked is 12\.2\.140"):
-        home.run("get,tool", version="12.3", frozen=True)
-
-
 def test_a_recipe_that_ignores_its_bounds_is_asked_twice_and_no_more(tools: TemporaryHome) -> None:
     tools.recipe(
         "get-tool",
@@ -199,20 +165,6 @@ def test_other_variations_and_inputs_are_other_things(tools: TemporaryHome) -> N
     tools.recipe("app-main", {"deps": deps})
     tools.run("app,main")
     assert made(tools) == ["1", "2"]
-
-
-def test_a_step_that_may_not_happen_puts_no_bounds_on_the_plan(tools: TemporaryHome) -> None:
-    tools.recipe(
-        "app-main",
-        {
-            "prehook_deps": [wish("get,tool", version="1", enable_if_env={"CM_KIND": ["x"]})],
-            "post_deps": [wish("get,tool", version="2")],
-        },
-        customize='def preprocess(i):\n    i["env"]["CM_KIND"] = "y"\n    return {"return": 0}\n',
-    )
-    assert make_plan(new_engine(tools.engine_home, None), parse_request({"tags": "app,main"})).errors == ()
-    tools.run("app,main")
-    assert made(tools) == ["2"]
 
 
 def test_of_several_recipes_the_one_whose_variations_go_together_is_taken(home: TemporaryHome) -> None:

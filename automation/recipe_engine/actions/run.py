@@ -1,7 +1,7 @@
-"""``cm run script``: the straight line from CM's input to CM's answer. Read this file first.
+"""``cm run script``: the straight line from CM's input to CM's answer.
 
-request = parse_request(i)              what was asked for
-engine  = Engine(recipes, store)        what there is
+engine  = Engine(recipes, effects, ...)      what there is
+request = parse_request(i)                   what was asked for
 result  = engine.run_consistently(request)   choose, configure, reuse or make; dependencies first (running/step.py)
 answer  = to_cm(result, i)
 """

@@ -41,8 +41,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         started_s = time.perf_counter()
         configured = engine.configure(recipe, with_own_places(recipe, request, engine.top_folder))
         engine.emit(StepEvent("start", trace, configured))
-        result = _run_configured(engine, configured)
-        result = result._replace(duration_s=time.perf_counter() - started_s)
+        result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
         return result
 
