@@ -568,7 +568,7 @@ def test_a_step_that_is_not_there_is_refused_with_the_nearest(home: TemporaryHom
     with pytest.raises(RequestError, match="no step 'get-chld'") as caught:
         explain(home, "get,parent", step="get-chld")
     assert "get-child" in caught.value.hint
-    with pytest.raises(RequestError, match="has 1 steps 'get-child', not 2"):
+    with pytest.raises(RequestError, match="--step=get-child#2: the plan has 1 step of this name"):
         explain(home, "get,parent", step="get-child#2")
     with pytest.raises(RequestError, match="counted from 1"):
         explain(home, "get,parent", step="get-child#0")

@@ -360,8 +360,29 @@ def test_the_plan_of_a_frozen_run_takes_what_it_does_not_know_yet_for_what_was_l
 def test_a_lock_that_is_not_there_is_an_error_with_the_command(pipeline: TemporaryHome) -> None:
     failed = pipeline.cm("run", "script", "--tags=run,app", "--frozen", "--quiet")
     assert failed.code == 1
-    assert "crowdperf.lock cannot be read" in failed.stderr
+    assert "crowdperf.lock does not exist" in failed.stderr
     assert "cm lock script" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("/dev/zero", "is not a lockfile: it is larger than 4.1 kB"), (".", r"cannot be read: .*Is a directory")],
+    ids=["endless", "folder"],
+)
+def test_what_cannot_be_a_lockfile_is_refused(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    monkeypatch.setattr(locking, "MAX_LOCK_BYTES", 4096)
+    home.recipe("get-x")
+    with pytest.raises(RequestError, match=problem):
+        home.run("get,x", locked=name)
+
+
+def test_a_file_flag_without_a_value_writes_no_file(home: TemporaryHome) -> None:
+    home.recipe("get-x")
+    with pytest.raises(RequestError, match="--file has no value"):
+        lock_action({"tags": "get,x", "file": True}, home.engine_home)
+    assert list(home.work.iterdir()) == []
 
 
 def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads_no_data(

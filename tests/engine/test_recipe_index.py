@@ -549,8 +549,9 @@ def test_a_file_that_was_not_there_is_noticed_when_it_appears(folders: Path) -> 
 
 
 def test_what_was_just_written_is_not_trusted_and_counts_as_changed(folders: Path) -> None:
-    (folders / "a" / "_cm.yaml").write_text("alias: y\n")
-    times_ns = times_of(str(folders), "a", [str(folders / "a" / "_cm.yaml")], time.time_ns())
+    path = folders / "a" / "_cm.yaml"
+    path.write_text("alias: y\n")
+    times_ns = times_of(str(folders), "a", [str(path)], path.stat().st_ctime_ns + 1)
     assert times_ns == {"a/_cm.yaml": UNTRUSTED_NS}
     assert not is_unchanged(folders, times_ns)
 

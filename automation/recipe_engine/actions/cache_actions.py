@@ -146,7 +146,8 @@ def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, A
             raise StoreError(f"cannot write to the cache: {error}") from None
         logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
     if not changed:
-        logger.info("nothing to do: %d cache entries are already %spinned", len(entries), "" if is_pinned else "un")
+        state = "pinned" if is_pinned else "unpinned"
+        logger.info("nothing to do: %s already %s", counted(len(entries), "cache entry"), state)
     return {"return": 0, "changed": [entry.uid for entry, _ in changed], "entries": [entry.uid for entry in entries]}
 
 
@@ -194,7 +195,8 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     now_s = time.time()
     plan = plan_gc(store, limits, now_s)
     freed = _size(plan.removed)
-    what = f"{len(plan.removed)} cache entries and left-over folders ({size_text(freed)})"
+    many = "cache entries and left-over folders"
+    what = f"{counted(len(plan.removed), 'cache entry or left-over folder', many)} ({size_text(freed)})"
     refusal, hint = f"would remove {what}", "see which with --dry-run, then pass -f to confirm"
     show(i, *_plan_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
@@ -368,4 +370,5 @@ def _plan_lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
         facts = f"{size_text(candidate.size_bytes)}, not used for {age_text(now_s - candidate.last_use_s)}"
         yield f"{mark} {name}, {facts}: {candidate.reason}"
     verb, freed = "would remove" if is_dry else "to remove", size_text(_size(plan.removed))
-    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.removed)} with {freed}"
+    what = f"{len(plan.removed)} with {freed}" if plan.removed else "nothing"
+    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {what}"

@@ -198,7 +198,8 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             [*(line for one in wrong for line in _lines(one)), f"{summary}: {len(wrong)} not as they were made"]
         )
         if unfinished:
-            logger.info("%d unfinished or broken entries, which no run uses: cm gc cache --dry-run", len(unfinished))
+            left = counted(len(unfinished), "unfinished or broken entry")
+            logger.info("%s, which no run uses: cm gc cache --dry-run", left)
     answer: dict[str, Any] = {
         "return": 0,
         "cache": str(home.store_path),

@@ -229,5 +229,5 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
-    logger.info("%d pages are in %s", len(pages), root)
+    logger.info("wrote %s to %s", counted(len(pages), "page"), root)
     return {"return": 0, "files": [str(path) for path in texts]}

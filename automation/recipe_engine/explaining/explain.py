@@ -19,7 +19,7 @@ from ..disk.store import Store, dependencies
 from ..documents.console_text import plain, wrapped
 from ..planning.plan import PlannedStep
 from ..planning.plan_action import make_plan, name_command_in_errors
-from ..rules.amounts import whole_number
+from ..rules.amounts import counted, whole_number
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import ACTION_FLAGS
@@ -89,7 +89,7 @@ def _find(steps: list[PlannedStep], name: str, number: int) -> tuple[PlannedStep
     if not found:
         raise _no_such_step(name, steps)
     if number > len(found):
-        message = f"the plan has {len(found)} steps '{name}', not {number}"
+        message = f"--step={name}#{number}: the plan has {counted(len(found), 'step')} of this name"
         raise RequestError(message, hint=f"--step={name}#{len(found)}")
     return found.pop(number - 1), found
 
@@ -180,7 +180,8 @@ def _env_lines(found: Explanation, is_asked_for_keys: bool) -> Iterator[str]:
             maybe = "may be set: " if last.is_open and last.kind != "dependency" else ""
             givers.setdefault(maybe + source_text(last._replace(detail="")), []).append(row.key)
     yield from (f"  {source}: {', '.join(keys)}" for source, keys in givers.items())
-    yield f"  {found.other_env_count} more keys, which it does not set itself; --env=KEY,KEY shows the history of keys"
+    more = counted(found.other_env_count, "more key")
+    yield f"  {more}, which it does not set itself; --env=KEY,KEY shows the history of keys"
 
 
 def _changer(row: KeyHistory) -> str:

@@ -19,6 +19,7 @@ from ..disk.files import write_text
 from ..disk.repos import RecipeSource
 from ..planning.plan_action import request_text
 from ..planning.planned import PlannedEngine
+from ..rules.amounts import counted, size_text
 from ..rules.cachekey import Artifact, Requirement
 from ..rules.conditions import has_symbol
 from ..rules.errors import RecipeError, RequestError
@@ -50,6 +51,8 @@ LOCK_NAME = "crowdperf.lock"
 SEARCHED_BYTES = 16 << 20
 """Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
 lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
+MAX_LOCK_BYTES = 64 << 20
+"""No lockfile is that large: one of 10,000 files takes about 2 MB."""
 
 
 class Guard:
@@ -137,13 +140,16 @@ def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Gu
     """
     given = i.get("frozen") or i.get("locked")
     name = LOCK_NAME if is_yes(given) else str(given)
+    path, hint = os.path.abspath(name), f"make it with: cm lock script --tags=... > {LOCK_NAME}"
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        with open(path, "rb") as file:
+            text = file.read(MAX_LOCK_BYTES + 1).decode()
+    except FileNotFoundError:
+        raise RequestError(f"the lockfile {path} does not exist", hint=hint) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(
-            f"the lockfile {os.path.abspath(name)} cannot be read: {error}",
-            hint=f"make it with: cm lock script --tags=... > {LOCK_NAME}",
-        ) from None
+        raise RequestError(f"the lockfile {path} cannot be read: {error}", hint=hint) from None
+    if len(text) > MAX_LOCK_BYTES:
+        raise RequestError(f"{path} is not a lockfile: it is larger than {size_text(MAX_LOCK_BYTES)}", hint=hint)
     guard = Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
     guard.is_cache_only = is_yes(i.get("only_execute_from_cache"))
     return guard
@@ -268,13 +274,18 @@ def is_open(key: CacheKey) -> bool:
 
 def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm lock script``: the lockfile goes to standard output, or to the file that ``--file`` names."""
+    if i.get("file") is True:
+        raise RequestError(
+            "--file has no value", hint=f"write --file={LOCK_NAME}, or leave it out to print the lockfile"
+        )
     request = parse_request({key: value for key, value in i.items() if key not in ACTION_FLAGS["lock"]})
     lock = LockingEngine(new_engine(home, None)).lockfile(request)
     row = hidden_texts(lockfile_json(lock))
     text = json.dumps(row, indent=2)
     if i.get("file"):
         write_text(Path(os.path.abspath(str(i["file"]))), text + "\n")
-        logger.info("+ wrote %s: %d recipes, %d artifacts", i["file"], len(lock.recipes), len(lock.artifacts))
+        recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
+        logger.info("+ wrote %s: %s, %s", i["file"], recipes, artifacts)
     elif i.get("out") == "con":
         print_document(text + "\n")
     unmade = sorted({locked.label for locked in lock.artifacts if not locked.is_made})

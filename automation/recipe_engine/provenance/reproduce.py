@@ -224,7 +224,8 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
             yield f"{task.record.name}: the inputs are NOT those of the result"
         else:
             unmade = f"; to be made first: {', '.join(task.unmade)}" if task.unmade else ""
-            counts = f"{len(lock.recipes)} recipes, {len(lock.artifacts)} artifacts that they make"
+            recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
+            counts = f"{recipes}, {artifacts} that they make"
             yield f"{task.record.name}: the inputs are those of the result ({counts}){unmade}"
         yield from (f"  ! {difference_line(difference)}" for difference in task.differing)
         yield from (f"  ! {difference_line(difference)}; a run makes it again" for difference in task.damaged)
