@@ -52,7 +52,7 @@ class CAutomation(Automation):
 
     def audit(self, i):
         """Check recipes without running them: cm audit script [[repo:]alias] [--tags=..] [--level=info]."""
-        return answer(self.cmind, i, "audit.audit_action", "home")
+        return answer(self.cmind, i, "auditing.audit.audit_action", "home")
 
     def lock(self, i):
         """Record what a run uses, so that another run uses the same: cm lock script --tags=... > crowdperf.lock."""

@@ -13,8 +13,8 @@ from helpers import CHECKOUT, TemporaryHome
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.audit import RULES, audit_action
 from recipe_engine.actions.scaffold import TEMPLATES, add_action
+from recipe_engine.auditing.audit import RULES, audit_action
 from recipe_engine.auditing.findings import CODES
 from recipe_engine.auditing.recipes import places_of
 from recipe_engine.disk.repos import RepoInfo

@@ -1,7 +1,7 @@
 """A run needs nothing of plan, explain, provenance and audit.
 
-Each can be deleted: its package, the package's name in ``recipe_engine/__init__.py`` and below, and its tests (of audit
-also ``actions/audit.py``). Explain and provenance are built on plan and go with it.
+Each can be deleted: its package, the package's name in ``recipe_engine/__init__.py`` and below, and its tests. Explain
+and provenance are built on plan and go with it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ import recipe_engine
 from helpers import CHECKOUT
 from recipe_engine.actions.adapter import loaded
 
-FEATURES = (
-    *("planning", "explaining", "auditing", "provenance", "documents.needs", "documents.console_text"),
-    "actions.audit",
-)
+FEATURES = (*("planning", "explaining", "provenance", "auditing", "documents.needs", "documents.console_text"),)
 """Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
 RUN_WITHOUT = """
 import sys

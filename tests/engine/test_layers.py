@@ -122,7 +122,10 @@ def listed_modules() -> dict[str, tuple[int, int]]:
 
 
 LAYERS = listed_modules()
-PURE_IN_MIXED_PACKAGES = ("planning.plan", "planning.plan_text", "explaining.origins", "provenance.lockfile")
+PURE_IN_MIXED_PACKAGES = (
+    *("planning.plan", "planning.plan_text", "explaining.origins", "provenance.lockfile"),
+    *("auditing.findings", "auditing.recipes", "auditing.metadata", "auditing.code"),
+)
 PURE = sorted(name for name in LAYERS if PACKAGES[name.partition(".")[0]] or name in PURE_IN_MIXED_PACKAGES)
 
 

@@ -1,6 +1,6 @@
-"""Pure rules of `cm audit script`: what is wrong with a recipe, at which line, and how bad that is.
+"""``cm audit script``: what is wrong with a recipe, at which line, and how bad that is; all rules are pure.
 
 In order, each module imports only earlier ones and earlier packages:
 
-findings, recipes, metadata, code.
+findings, recipes, metadata, code, audit.
 """

@@ -106,7 +106,7 @@ def _no_such_step(name: str, steps: list[PlannedStep]) -> RequestError:
 
 # --- its text ---
 
-ACTIONS = {"run": "runs", "reuse": "reused from the cache", "skip": "skipped", "fail": "would fail"}
+ACTIONS = {"run": "runs", "reuse": "reused", "skip": "skipped", "fail": "would fail"}
 OWN_KINDS = frozenset(["env", "default_env", "const", "--env or a flag", "flag or entry", "the version that holds"])
 """Sources whose keys are printed one by one; what hooks, scripts, dependencies and entries give is printed by giver."""
 SHOWN_PLACES = 4

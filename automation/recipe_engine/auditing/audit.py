@@ -1,7 +1,7 @@
 """``cm audit script``: checks recipes without running anything, and reports what is wrong with them and where.
 
 It reads every registered recipe, because whether a recipe exists for a dependency depends on all of them; findings are
-reported for the selected ones. The rules are in `auditing/`.
+reported for the selected ones. The rules are in metadata.py and code.py.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..auditing import code, metadata
-from ..auditing.findings import LEVELS, Finding
-from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
+from ..actions.adapter import Home, show
+from ..actions.run import parse_query_input
 from ..disk.metadata import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
 from ..disk.repos import RepoInfo
 from ..rules.amounts import counted
@@ -27,8 +26,9 @@ from ..rules.inputs import FLAGS
 from ..rules.query import RecipeIndex, candidates, nearest_hint
 from ..rules.schema import parse_recipe
 from ..running.process import run_process
-from .adapter import Home, show
-from .run import parse_query_input
+from . import code, metadata
+from .findings import LEVELS, Finding
+from .recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
 
 logger = logging.getLogger(__name__)
 
