@@ -74,11 +74,12 @@ def test_misspelt_tags_are_named_where_no_recipe_is(name: str) -> None:
     assert caught.value.hint == "cm plan script --tags=get,x --quiet"
 
 
-def test_tags_without_quotes_are_answered_with_the_line_that_works() -> None:
-    i = {"action": "run", "artifact": "get", "artifacts": ["python3", "_custom"], "quiet": True}
+@pytest.mark.parametrize("words", [("get", "python3", "_custom"), ("get,python3", "_custom"), ("get,python3,_custom",)])
+def test_tags_without_quotes_are_answered_with_the_line_that_works(words: tuple[str, ...]) -> None:
+    i = {"action": "run", "artifact": words[0], "artifacts": words[1:], "quiet": True}
     with pytest.raises(RequestError) as caught:
         parse_query_input({**i, "out": "con"})
-    assert caught.value.message.endswith("found 3 words: get python3 _custom")
+    assert caught.value.message == f"a name is one word, and tags are given with --tags; found: {' '.join(words)}"
     assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
 
 

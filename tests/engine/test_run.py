@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome
+from helpers import TemporaryHome, write_recipe
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.help import search_action
-from recipe_engine.actions.run import parse_options, parse_query_input, parse_request
+from recipe_engine.actions.run import parse_options, parse_query_input, parse_request, run_action
+from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, VariationNotFound
 
@@ -157,6 +158,23 @@ def test_several_recipes_and_nobody_to_ask_is_an_error_with_the_list(
     assert "--quiet" in caught.value.hint
     home.run("get")
     assert home.story[0] == "* get-b: running", "the first by sort, then by path"
+
+
+def test_recipes_of_one_name_are_told_apart_by_their_repositories(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    home.recipe("get-ab", {"tags": ["get", "a", "b"]})
+    other = home.folder / "other"
+    write_recipe(other, "get-a", {"uid": "b" * 16})
+    repos = [*home.engine_home.repos, RepoInfo(other, "other", "1" * 16)]
+    two = Home(repos, home.path, home.path / "repos" / "local")
+    with working_folder(home.work), pytest.raises(Ambiguous) as caught:
+        run_action({"tags": "get,a"}, two, None)
+    assert caught.value.message.split("\n")[1:] == [
+        "  0) other:get-a (a,get)",
+        "  1) recipes:get-a (a,get)",
+        "  2) get-ab (a,b,get)",
+    ]
+    assert caught.value.hint.startswith("name one, such as other:get-a, ")
 
 
 def test_of_several_recipes_the_one_whose_own_help_says_the_query_is_taken_without_asking(home: TemporaryHome) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -135,7 +136,7 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
 
     A first word with a blank in it is a list of tags and takes the place of ``--tags``; further words with a blank or a
     comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
-    Raises RequestError for further words that are no lists.
+    Raises RequestError for further words that are no lists, and for a list of tags in the place of a name.
     """
     artifact = str(i.get("artifact") or "").strip()
     tags = i.get("tags") or ""
@@ -144,12 +145,13 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
     words = list(split_words(tags))
     extras = [str(extra) for extra in i.get("artifacts") or ()]
     plain = [extra for extra in extras if " " not in extra and "," not in extra]
-    if plain and i.get("out"):  # cmind hands in both words of cm cp and cm mv
-        joined = ",".join([*artifact.replace(" ", ",").split(","), *plain])
-        asked = {**i, "tags": ",".join([*words, joined]), "artifact": "", "artifacts": ()}
+    _, comma, uid = artifact.partition(",")
+    has_tags = bool(comma) and " " not in artifact and re.fullmatch("[0-9a-f]{16}", uid) is None
+    if (plain or has_tags) and i.get("out"):  # cmind hands in both words of cm cp and cm mv
+        joined = ",".join([*words, *artifact.replace(" ", ",").split(","), *plain])
+        asked = {**i, "tags": joined, "artifact": "", "artifacts": ()}
         raise RequestError(
-            f"one recipe is named by one word, or by tags with commas; found {len(plain) + 1} words: "
-            f"{' '.join([artifact, *plain])}",
+            f"a name is one word, and tags are given with --tags; found: {' '.join([artifact, *plain])}",
             hint=renamed_line(asked, {}, str(i.get("action") or "run")),
         )
     if " " in artifact:

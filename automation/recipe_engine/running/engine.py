@@ -287,8 +287,10 @@ def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
     """Asks on the terminal which recipe is meant; raises Ambiguous without a valid answer."""
     from .console import pick  # here, because few calls ask
 
-    rows = [f"{entry.alias} ({','.join(sorted(entry.tags))})" for entry in found]
-    hint = "name one by its alias, add a tag that only it has, or take the first with --quiet"
+    aliases = [entry.alias for entry in found]
+    names = [entry.alias if aliases.count(entry.alias) == 1 else f"{entry.repo_alias}:{entry.alias}" for entry in found]
+    rows = [f"{name} ({','.join(sorted(entry.tags))})" for name, entry in zip(names, found, strict=True)]
+    hint = f"name one, such as {names[0]}, add a tag that only it has, or take the first with --quiet"
     return pick(f"several recipes match '{text}':", rows, hint=hint)
 
 
