@@ -236,7 +236,7 @@ def test_a_recipe_gets_the_dependencies_of_its_own_repository(
         assert done.code == 0, done.stderr + done.stdout
         assert done.answer["new_env"] == {"CM_FROM": value}
         why = home.cm("explain", "script", f"--tags=asks,{value}", "--step=same-name")
-        assert "is in another repository than the asking recipe" in why.stdout, why.stdout + why.stderr
+        assert "is not in the repository of the requesting recipe" in why.stdout, why.stdout + why.stderr
 
 
 def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) -> None:

@@ -123,7 +123,7 @@ def test_a_bare_on_of_yaml_is_streaming(report: Path, tmp_path: Path):
     [
         (None, "missing"),
         (b"\xff", "no UTF-8 text"),
-        (b"a: [", "no YAML"),
+        (b"a: [", "not valid YAML"),
         (b"[]", "a YAML list, not a mapping"),
         (b"x" * (MOST_BYTES + 1), "more than"),
         (b"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"

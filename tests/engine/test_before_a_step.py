@@ -158,7 +158,7 @@ def test_an_entry_whose_time_is_over_is_made_again_and_the_reason_told(
     meta = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**meta, "cache_expiration": meta["cache_expiration"] - 3601}), encoding="utf-8")
     home.run("new,x")
-    assert any("its time is over (cache_expiration)" in line for line in home.story)
+    assert any("it has expired (cache_expiration)" in line for line in home.story)
     assert not any("reused from the cache" in line for line in home.story)
     store = Store(home.store)
     (usable,) = [entry for entry in store.entries() if entry.is_complete and not store.problem(entry)]

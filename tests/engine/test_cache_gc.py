@@ -269,7 +269,7 @@ def test_a_broken_entry_goes_unless_another_names_it(filled: TemporaryHome) -> N
 def test_an_entry_whose_time_is_over_goes(filled: TemporaryHome) -> None:
     path = filled.entry("get-old") / "_cm.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "cache_expiration": time.time() - 1}))
-    assert going(filled) == {"get-old": "its time is over (cache_expiration)"}
+    assert going(filled) == {"get-old": "it has expired (cache_expiration)"}
 
 
 def test_a_renewed_entry_that_was_in_use_goes_once_no_process_uses_it(filled: TemporaryHome) -> None:

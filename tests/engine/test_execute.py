@@ -412,7 +412,7 @@ def test_an_entry_whose_library_changed_behind_it_is_made_again(home: TemporaryH
         assert (library / "version").read_text(encoding="utf-8") == version
     assert any("reused" in line for line in home.story)
     home.run("get,x", version="2")
-    assert any("it is of version 2, detect_version now finds 1" in line for line in home.story)
+    assert any("its version is 2, but detect_version now finds 1" in line for line in home.story)
     (library / "version").write_text("", encoding="utf-8")
     home.run("get,x", version="1")
     assert any("not reusing" in line and "no version matching" in line for line in home.story)

@@ -504,7 +504,7 @@ def test_an_entry_tells_all_that_differs(home: TemporaryHome) -> None:
     home.run("get,x,_v", size="1")
     (row,) = explain(home, "get,x,_w", size="2")["cache"]["entries"]
     assert row["reason"] == (
-        "it was made with the variations ['v'], asked are ['w']; it was made with --size=1, asked is --size=2"
+        "it was made with the variations ['v']; requested are ['w']; it was made with --size=1, requested is --size=2"
     )
 
 

@@ -52,9 +52,9 @@ def test_json_replaces_keys_of_yaml_and_the_successors_file_counts_only_alone(
     [
         ("_cm__yaml", "- a\n", "expected a mapping, found list"),
         ("_cm__yaml", "", "expected a mapping, found NoneType"),
-        ("_cm__yaml", "a: [", "no YAML: "),
+        ("_cm__yaml", "a: [", "not valid YAML: "),
         ("_cm__json", "{", "not valid JSON: "),
-        ("meta__yaml", "a: b: c", "no YAML: "),
+        ("meta__yaml", "a: b: c", "not valid YAML: "),
     ],
 )
 def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, file: str, text: str, message: str) -> None:

@@ -93,7 +93,7 @@ def test_a_run_that_ended_well_is_not_resumed(chain: TemporaryHome) -> None:
     refused = resume(chain)
     assert refused.code == 1
     assert "there is nothing to resume" in refused.answer["error"]
-    assert "ended well" in refused.answer["error"]
+    assert "succeeded" in refused.answer["error"]
     assert story(chain) == ["detect", "part", "late", "all"]
 
 

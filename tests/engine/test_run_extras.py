@@ -173,7 +173,7 @@ def test_a_shell_without_a_terminal_is_refused_before_anything_runs(
     pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(RequestError, match="no terminal"):
+    with pytest.raises(RequestError, match="needs a terminal"):
         pair.run("make,x", shell=True)
     assert pair.entries() == []
 

@@ -22,8 +22,8 @@ def test_json_with_tabs_is_read_as_yaml_and_yaml_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: 1\nb: c: d\n", r"no YAML \(line 2: mapping values are not allowed here\)"),
-        ("a: [1\nb: 2\n", r"no YAML \(line 2: "),
+        ("a: 1\nb: c: d\n", r"not valid YAML \(line 2: mapping values are not allowed here\)"),
+        ("a: [1\nb: 2\n", r"not valid YAML \(line 2: "),
         ("", "^nothing, not a mapping"),
         ("- a", "^a YAML list, not a mapping"),
     ],

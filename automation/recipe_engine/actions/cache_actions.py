@@ -285,7 +285,7 @@ def _useless_because(entry: CacheEntry, replaced: Mapping[str, str], now_s: floa
     if entry.uid in replaced:
         return f"replaced by {replaced[entry.uid]}"
     if entry.is_expired(now_s):
-        return "its time is over (cache_expiration)"
+        return "it has expired (cache_expiration)"
     return ""
 
 

@@ -302,10 +302,10 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
 
 
 def _check_state(run: RecordedRun) -> None:
-    """Raises RequestError when a run has ended well, or is in progress."""
+    """Raises RequestError when a run has succeeded, or is in progress."""
     if run.state == "done":
         raise RequestError(
-            f"there is nothing to resume: run {run.run_id} ({run.command}) ended well",
+            f"there is nothing to resume: run {run.run_id} ({run.command}) succeeded",
             hint=f"{LIST_HINT}; name an earlier one, or give the command again",
         )
     if run.state == "running":

@@ -97,7 +97,7 @@ def run_with_extras(
     Raises RequestError for ``--shell`` without a terminal, else what ``run`` raises.
     """
     if is_yes(i.get("shell")) and not has_terminal():
-        raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
+        raise RequestError("--shell needs a terminal, and there is none", hint="--save_env leaves tmp-env.sh")
     effects = engine.effects
     if isinstance(effects, WatchedEffects):
         effects.shows_env = is_yes(i.get("print_env"))

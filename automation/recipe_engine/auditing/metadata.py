@@ -259,7 +259,7 @@ def _why_dead(recipe: Recipe, variation: Variation) -> str:
     taken: dict[str, str] = {}
     for part in variation.parts:
         if part.endswith(".#"):
-            return f"_{part} is never on without a value, and values do not match"
+            return f"_{part} is never on without a value, and values do not match it"
         if not _is_declared(recipe, part):
             close = nearest(part, recipe.variations, 1)
             return f"there is no variation _{part}" + (f" (did you mean _{close[0]}?)" if close else "")

@@ -142,7 +142,7 @@ def _parse_yaml(text: str, path: Path) -> Any:
     try:
         return yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
-        raise MetaError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+        raise MetaError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _parse_json(text: str, path: Path) -> Any:

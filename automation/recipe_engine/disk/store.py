@@ -288,7 +288,7 @@ class Store:
         differs or when ``is_thorough``.
         """
         if entry.is_expired(time.time()):
-            return "its time is over (cache_expiration)"
+            return "it has expired (cache_expiration)"
         if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
             return f"{entry.dependent_path}, on which it depends, is gone"
         change = self._change(entry)

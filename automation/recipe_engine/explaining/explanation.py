@@ -286,9 +286,9 @@ def _asked_by(asker: Asker) -> str:
 REASONS: Mapping[ChoiceRule, str] = {
     "only one fits": "the only recipe that fits",
     "name": "named by alias or uid",
-    "own repository": "it is in the repository of the recipe that asks",
-    "remembered": "the same query was answered by it before in this run",
-    "variations": "the only one whose variations go together as asked",
+    "own repository": "it is in the repository of the requesting recipe",
+    "remembered": "it was chosen for the same query earlier in this run",
+    "variations": "the only one that accepts the requested variations together",
     "cached": "it has a finished entry with these tags in the cache",
     "tags_help": "the query has all words of its tags_help",
     "first by sort and path": "the first by sort and path, as --quiet takes",

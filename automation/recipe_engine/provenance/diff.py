@@ -93,7 +93,7 @@ def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
         if other is not record:
             raise RequestError(
                 f"{record.name} was made more than once: {other.folder} and {record.folder}",
-                hint="name the folder of one call, or of one run",
+                hint="give the folder of a single call or run",
             )
     return found
 

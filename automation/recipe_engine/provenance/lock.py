@@ -87,12 +87,12 @@ class Guard:
         """Refuses what the lockfile does not list when frozen, else reports it once."""
         if self.is_frozen:
             raise LockMismatch(
-                f"{self.name} says nothing about {what}, which --frozen refuses",
+                f"{self.name} does not list {what}, so --frozen refuses it",
                 hint="make a new lockfile after a run with the same words, or use --locked to allow it",
             )
         if what not in self._reported:
             self._reported.add(what)
-            logger.warning("! %s says nothing about %s, so it is not locked", self.name, what)
+            logger.warning("! %s does not list %s, so it is not locked", self.name, what)
 
     def _locked(self, key: CacheKey) -> list[LockedArtifact]:
         return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
@@ -101,7 +101,7 @@ class Guard:
         """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not list."""
         found = self._locked(key)
         if not found:
-            self._miss(f"{label} with these inputs, or it was not made yet when the lockfile was written")
+            self._miss(f"{label} with these inputs (it was perhaps not in the cache when the file was written)")
         versions = {locked.version for locked in found}
         if len(versions) != 1 or "" in versions:
             return None
@@ -118,7 +118,7 @@ class Guard:
         nearest = nearest_differences(found, locked_artifact(self._store, entry, key)) if found else []
         if nearest:
             raise LockMismatch(
-                "\n  ".join([f"{label} is not what {self.name} locks:", *nearest]),
+                "\n  ".join([f"{label} differs from {self.name}:", *nearest]),
                 hint=f"{remake(entry)}; if that does not help, the sources have changed",
             )
 

@@ -152,7 +152,9 @@ def parse_lockfile(text: str, where: str) -> Lockfile:
     try:
         row = json.loads(text)
         if row["format"] != FORMAT:
-            raise RequestError(f"{where} is a lockfile of format {row['format']}, known is {FORMAT}", hint=hint)
+            raise RequestError(
+                f"{where} has the lockfile format {row['format']}; this engine reads format {FORMAT}", hint=hint
+            )
         return lockfile_of(row)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{where} is not a valid lockfile ({type(error).__name__}: {error})", hint=hint) from None

@@ -182,7 +182,7 @@ def make_again(task: Task, home: Home, cmind: Any) -> ResultRecord:
     try:
         return next(result for result in find_results(folder) if result.name == record.name)
     except StopIteration:
-        missing = RequestError(f"the run in {folder} left no record of {record.name}, so there is nothing to compare")
+        missing = RequestError(f"the run in {folder} wrote no record of {record.name}, so there is nothing to compare")
     except RequestError as error:
         missing = error
     if failure:
@@ -279,7 +279,7 @@ class RequestCheck(NamedTuple):
         lines += [f"{name!r} is not a flag" for name in secrets if not _SECRET_NAME.fullmatch(name)]
         if lines:
             raise RequestError(
-                "\n  ".join([f"{self.record.name} asks for what a record must not ask for; nothing was run:", *lines]),
+                "\n  ".join([f"{self.record.name} requests what a record must not request; nothing was run:", *lines]),
                 hint="an input that you trust is accepted when you give it yourself, with the same value",
             )
 

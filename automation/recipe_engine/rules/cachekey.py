@@ -140,16 +140,16 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
     if entry.record is None:
         own = sorted(tag[1:] for tag in tags if tag.startswith("_"))
         if own != sorted(key.explicit):
-            yield "variations", f"CM made it for the variations {own}, asked are {list(key.explicit)}"
+            yield "variations", f"CM made it for the variations {own}; requested are {list(key.explicit)}"
         return
     if entry.record.variations != key.variations:
         made, asked = list(entry.record.variations), list(key.variations)
-        yield "variations", f"it was made with the variations {made}, asked are {asked}"
+        yield "variations", f"it was made with the variations {made}; requested are {asked}"
     for name, value in key.inputs.items():
         recorded = entry.record.inputs.get(name)
         if recorded != value:
             text = f"with --{name}={recorded}" if recorded is not None else f"without --{name}"
-            yield "inputs", f"it was made {text}, asked is --{name}={value}"
+            yield "inputs", f"it was made {text}, requested is --{name}={value}"
 
 
 def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, ...], str]:

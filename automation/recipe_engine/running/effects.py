@@ -118,7 +118,7 @@ class RealEffects:
         finally:
             remove_tree(scratch)
         is_other = found not in ("", entry.version)
-        return f"it is of version {entry.version}, detect_version now finds {found}" if is_other else ""
+        return f"its version is {entry.version}, but detect_version now finds {found}" if is_other else ""
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
         """The current folder is ``folder`` inside the block."""

@@ -212,12 +212,13 @@ class Engine:
             return Choice(fitting[0], "name" if request.alias else "only one fits")
         field = _Field(fitting)
         own = nearest_to_asker(fitting, request.asked_by.repo_path if request.asked_by else None)
-        other = Refusal("other repository", "is in another repository than the asking recipe")
+        other = Refusal("other repository", "is not in the repository of the requesting recipe")
         field.narrow(own, "own repository", other)
         key = frozenset(query.all_of + query.variations)
         remembered = self.chosen.get(key)
         if remembered in field.left:
-            field.narrow((remembered,), "remembered", Refusal("fits", "the same query was answered by the chosen one"))
+            other = Refusal("fits", "another one was chosen for the same query earlier in this run")
+            field.narrow((remembered,), "remembered", other)
         if len(field.left) == 1:
             return field.choice()
         field.refuse(self._clashing(request, field.left))

@@ -200,7 +200,7 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
         error = _failure(call, ended)
         if not call.ignores_failure:
             raise error
-        logger.warning("! %s\n  going on because of --ignore_script_error", error.message)
+        logger.warning("! %s\n  continuing because of --ignore_script_error", error.message)
     if isinstance(written, dict):
         return env, merge_state(call.state, _restored(written, shown_state, call.state))
     if (call.folder / STATE_OUT).exists():

@@ -73,7 +73,7 @@ def yaml_mapping(text: str) -> Mapping[str, Json]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         words = f"line {mark.line + 1}: {problem}" if mark and problem else " ".join(str(error).split())[:120]
-        raise ValueError(f"no YAML ({words})") from None
+        raise ValueError(f"not valid YAML ({words})") from None
     if not isinstance(value, dict):
         found = "nothing" if value is None else f"a YAML {type(value).__name__}"
         raise ValueError(f"{found}, not a mapping")
