@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -159,7 +159,7 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     def items(key: str) -> list[Any]:
         """What is listed under a key; a text counts as a list of one."""
         value = answer.get(key) or ()
-        if not isinstance(value, str | list | tuple | set):
+        if isinstance(value, Mapping) or not isinstance(value, Iterable):
             raise HookFailed(f"{where} must return a list as '{key}', got {value!r}")
         return [value] if isinstance(value, str) else list(value)
 
