@@ -810,6 +810,23 @@ def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: Te
     assert any("get-a" in line for line in home.story)
 
 
+def test_the_name_of_the_folder_of_a_call_changes_nothing(home: TemporaryHome) -> None:
+    home.recipe("get-a", {"cache": True, "new_env_keys": ["CM_A*"]}, run_sh="echo CM_AB=1 > tmp-run-env.out\n")
+    home.recipe("use-first", {"deps": [{"tags": "get,a"}]})
+    home.recipe("use-b")
+    home.recipe("get-d")
+    home.recipe("use-c", {"deps": [{"tags": "get,a"}, {"tags": "get,d", "enable_if_env": {"CM_AB": ["1"]}}]})
+    home.recipe("main-step", {"deps": [{"tags": f"use,{name}"} for name in ("first", "b", "c")]})
+    found = []
+    for name in ("any", "planned-1"):
+        folder = home.work / name
+        folder.mkdir()
+        with working_folder(folder):
+            plan = make_plan(new_engine(home.engine_home, None), parse_request({"tags": "main,step"}))
+        found.append(open_steps(plan))
+    assert found == [["get-d"], ["get-d"]]
+
+
 # --- versions that several steps require ---
 
 

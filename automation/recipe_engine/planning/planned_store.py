@@ -70,7 +70,8 @@ class PlannedStore:
 
     def planned_in(self, folder: Path) -> PlannedEntry | None:
         """The entry planned in ``folder``, to be read and changed; None when none is."""
-        return self._planned.get(folder.name)
+        planned = self._planned.get(folder.name)
+        return planned if planned and planned.entry.path == folder else None
 
     def forget_planned(self) -> None:
         """Starts again with what is on disk; what is doubtful stays so."""
