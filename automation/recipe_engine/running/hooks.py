@@ -116,13 +116,13 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     given = [key for key in ("env", "state", "run_script_input") if key in i]
     try:
         answer = function(i)
-    except (RecipeError, KeyboardInterrupt):
+    except RecipeError:
         raise
     except OSError as error:
         _learn(i)
         told = store_error(error)  # a full disk, a folder that cannot be made: no mistake of the recipe
         raise HookFailed(f"{recipe.id.alias}: {told.message}", hint=told.hint) from error
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         _learn(i)
         text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
         raise HookFailed(text + _own_lines(error, recipe.path)) from error
