@@ -20,8 +20,9 @@ ROUND = settings(max_examples=max(10, settings.default.max_examples // 4) if set
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> TemporaryHome:
-    """A home with a recipe whose script writes down what it got, each value with a NUL behind it."""
+    """A home with a recipe whose script writes down what it got, each value with a NUL behind it, as it is."""
     made = TemporaryHome(tmp_path_factory.mktemp("env"))
+    made.write_cmr("literal")
     names = " ".join(f'"${{{key}-}}"' for key in KEYS)
     made.recipe("get-x", {"new_env_keys": ["CM_V*", "+CM_LIST"]}, run_sh=f"printf '%s\\0' {names} > seen\n")
     made.recipe("get-l", {"new_env_keys": ["+CM_LIST"]}, run_sh="printf '%s' \"$CM_LIST\" > seen\n")
@@ -44,6 +45,7 @@ def is_passable(value: str) -> bool:
 @ROUND
 @example(["\0"])
 @example(["\ud800"])
+@example(["\\$"])
 @given(st.lists(st.one_of(HOSTILE, texts), min_size=1, max_size=len(KEYS)))
 def test_env_values_reach_the_script_and_the_answer_as_they_are(home: TemporaryHome, given_values: list[str]) -> None:
     env = {key: value for key, value in zip(KEYS, given_values, strict=False) if "<<<" not in value}
