@@ -22,7 +22,7 @@ ROUND = settings(max_examples=max(10, settings.default.max_examples // 4) if set
 def home(tmp_path_factory: pytest.TempPathFactory) -> TemporaryHome:
     """A home with a recipe whose script writes down what it got, each value with a NUL behind it, as it is."""
     made = TemporaryHome(tmp_path_factory.mktemp("env"))
-    made.write_cmr("literal")
+    made.write_cmr(values="literal")  # what CM expands in others: tests/engine/test_quoting.py
     names = " ".join(f'"${{{key}-}}"' for key in KEYS)
     made.recipe("get-x", {"new_env_keys": ["CM_V*", "+CM_LIST"]}, run_sh=f"printf '%s\\0' {names} > seen\n")
     made.recipe("get-l", {"new_env_keys": ["+CM_LIST"]}, run_sh="printf '%s' \"$CM_LIST\" > seen\n")
