@@ -40,6 +40,12 @@ def test_the_words_of_the_command_line_are_tags_or_a_name(
     assert (query.all_of, query.variations, alias) == (words, variations, name)
 
 
+@pytest.mark.parametrize("value", [True, "abc", {"x": "1"}])
+def test_an_artifacts_that_is_no_list_of_words_is_refused(value: Any, home: TemporaryHome) -> None:
+    with pytest.raises(RequestError, match=r"--artifacts is cmind's own: .*, found "):
+        home.run("get,x", artifacts=value)
+
+
 @pytest.mark.parametrize(
     ("flag", "field"),
     [

@@ -92,6 +92,7 @@ def test_any_query(home: TemporaryHome, guarded: Any, text: str) -> None:
 @example(["--tags"])
 @example(["--force_new_env_keys"])
 @example(["--adr.tool.tags"])
+@example(["--artifacts"])
 @given(command_lines)
 def test_any_command_line(home: TemporaryHome, guarded: Any, words: list[str]) -> None:
     write(home, dumped(RECIPE))

@@ -18,7 +18,7 @@ from ..documents.recipe_help import call_tags, help_json, help_lines, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import EVERYWHERE, renamed_line
-from ..rules.query import IndexEntry, RecipeIndex, candidates, named, nearest
+from ..rules.query import IndexEntry, RecipeIndex, candidates, further_words, named, nearest
 from ..rules.rerun import secret_flags
 from ..rules.schema import is_yes
 from .adapter import Home, is_verbose, listing_width, print_lines, show
@@ -106,7 +106,7 @@ def checked(action: Action) -> Action:
 
 def check_comment(i: Mapping[str, Any]) -> None:
     """Raises RequestError for a comment behind the command, as documents have it: zsh hands it over as words."""
-    if "#" in (i.get("artifact"), *(i.get("artifacts") or ())):
+    if "#" in (i.get("artifact"), *further_words(i)):
         raise RequestError(
             "the words from # on came as arguments: this shell takes no comments on its command line",
             hint="leave them out; in zsh, setopt interactive_comments lets whole lines be pasted",

@@ -23,7 +23,7 @@ from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line, request_from_inputs
 from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
-from ..rules.query import BOUND_KEYS, TagQuery, candidates, nearest, parse_query, split_words
+from ..rules.query import BOUND_KEYS, TagQuery, candidates, further_words, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..running.context import passed_on_env
@@ -143,7 +143,7 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
     if not isinstance(tags, str | list | tuple):
         raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
     words = list(split_words(tags))
-    extras = [str(extra) for extra in i.get("artifacts") or ()]
+    extras = further_words(i)
     plain = [extra for extra in extras if " " not in extra and "," not in extra]
     _, comma, uid = artifact.partition(",")
     has_tags = bool(comma) and " " not in artifact and re.fullmatch("[0-9a-f]{16}", uid) is None

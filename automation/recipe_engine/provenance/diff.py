@@ -14,6 +14,7 @@ from ..actions.adapter import is_verbose, listing_width
 from ..documents.console_text import cut, plain, table
 from ..rules.amounts import counted
 from ..rules.errors import RequestError
+from ..rules.query import further_words
 from ..rules.schema import is_yes
 from .compare import (
     Comparison,
@@ -48,7 +49,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises RequestError for a folder without results.
     """
-    words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
+    words = [str(word) for word in (i.get("artifact"), *further_words(i)) if word]
     if len(words) != 2:
         raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
     tolerance_percent = parse_tolerance(i.get("tolerance"))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from .errors import NotFound, RequestError, VariationNotFound
 from .frozen import Frozen
@@ -31,6 +31,17 @@ class TagQuery(Frozen):
         words = [*self.all_of, *("-" + tag for tag in self.none_of)]
         words += ["_" + name for name in self.variations] + ["-_" + name for name in self.excluded_variations]
         return ",".join(words)
+
+
+def further_words(i: Mapping[str, Any]) -> tuple[str, ...]:
+    """The plain words behind the first one of the command line; raises RequestError where they are no list."""
+    words = i.get("artifacts") or ()
+    if not isinstance(words, list | tuple):
+        raise RequestError(
+            f"--artifacts is cmind's own: it holds the words of the command line, found {words!r}",
+            hint="write --tags=get,python3",
+        )
+    return tuple(map(str, words))
 
 
 def split_words(text: str | Iterable[str]) -> tuple[str, ...]:

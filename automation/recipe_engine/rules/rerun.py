@@ -14,7 +14,7 @@ from .conditions import has_symbol
 from .env import ENGINE_KEYS, INPUT_TO_ENV, key_matcher, successor_twins
 from .errors import RecipeError
 from .model import Recipe, Request
-from .query import BOUND_KEYS
+from .query import BOUND_KEYS, further_words
 from .secrets import hidden_text, holds_secret
 
 PLUMBING = frozenset(
@@ -73,7 +73,7 @@ def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> Comm
 def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
     """The line that a user gave, from the input keys that cmind made of it."""
     automation = str(inputs.get("automation") or "script").partition(",")[0]
-    words = (str(inputs.get("artifact") or ""), *(inputs.get("artifacts") or ()))
+    words = (str(inputs.get("artifact") or ""), *further_words(inputs))
     names = [name for name in inputs if name not in PLUMBING or name in ("tags", *BOUND_KEYS, "ad", "adr")]
     names = sorted(names, key=lambda name: (name != "tags", name))
     names += [name for name in ("add_deps", "add_deps_recursive") if inputs.get(name)]
