@@ -25,6 +25,7 @@ class Row(NamedTuple):
     """One step of a plan or of a run: ``run``, ``reuse``, ``skip`` or ``fail``.
 
     ``env`` is what it gives, None when it gives nothing; ``unknown`` are globs of keys that it may give beside.
+    ``has_run``: in an earlier attempt of the run, which then started over; the last one may reuse what it made.
     """
 
     trace: tuple[str, ...]
@@ -34,20 +35,28 @@ class Row(NamedTuple):
     unknown: tuple[str, ...] = ()
     version: str = ""
     has_hooks: bool = True
+    has_run: bool = False
+
+    def is_as(self, planned: Row) -> bool:
+        """Whether this was done as planned."""
+        is_run = planned.action == "run" and self.action == "reuse" and self.has_run
+        return self.trace == planned.trace and (self.action == planned.action or is_run)
 
 
 def rows_of(events: Iterable[StepEvent]) -> list[Row]:
     """The steps that events tell of, in the order in which they start; of several attempts, those of the last one."""
     rows: list[Row] = []
     begun: list[int] = []
+    ran: set[tuple[str, ...]] = set()
     for event in events:
         if event.kind == "again" and len(event.trace) == 1:
+            ran |= {row.trace for row in rows if row.action == "run"}
             rows, begun = [], []
         elif event.kind == "start":
             assert event.configured is not None
             begun.append(len(rows))
             has_hooks = (event.configured.recipe.path / "customize.py").is_file()
-            rows.append(Row(event.trace, "reuse", has_hooks=has_hooks))
+            rows.append(Row(event.trace, "reuse", has_hooks=has_hooks, has_run=event.trace in ran))
         elif event.kind == "skip":
             rows.append(Row(event.trace, "skip"))
         elif event.kind == "run":
@@ -96,9 +105,7 @@ def compare(planned: list[Row], done: list[Row], counts: Counter[str], *, has_fa
             if not has_failed:
                 found.append(f"did not fail: {' -> '.join(row.trace)}")
             break  # what comes after it is only planned to show all errors at once
-        position = next(
-            (n for n in range(at, len(done)) if (done[n].trace, done[n].action) == (row.trace, row.action)), -1
-        )
+        position = next((n for n in range(at, len(done)) if done[n].is_as(row)), -1)
         if position < 0:
             failing = [n for n in range(at, len(done)) if (done[n].trace, done[n].action) == (row.trace, "fail")]
             if failing and has_failed:
@@ -133,9 +140,10 @@ def unplanned(planned: list[Row], done: list[Row], places: dict[int, int], *, ha
         parent = planned[number]
         below = children(planned, number)
         if not parent.has_hooks and all(row.is_certain for row in below):
-            real = [(row.trace, row.action) for row in children(done, position)]
-            if real != [(row.trace, row.action) for row in below]:
-                found.append(f"other steps below {' -> '.join(parent.trace)}: {real!r:.300}")
+            real = children(done, position)
+            if len(real) != len(below) or not all(map(Row.is_as, real, below)):
+                steps = [(row.trace, row.action) for row in real]
+                found.append(f"other steps below {' -> '.join(parent.trace)}: {steps!r:.300}")
     return found
 
 

@@ -223,6 +223,17 @@ def contradictions(home: TemporaryHome, inputs: dict[str, Any]) -> list[str]:
     return compare(planned, rows_of(events), Counter(), has_failed=bool(failure))
 
 
+def test_what_is_run_and_reused_after_the_run_started_over_was_run_as_planned(home: TemporaryHome) -> None:
+    """The hook may give a version, so the plan knows of none that a later step could rule out."""
+    versions = {"versions": {version: {} for version in VERSIONS}, "default_version": "2.0"}
+    hook = "def plan_reuse(i):\n    return {'return': 0}\n"
+    home.recipe("get-r0", {"cache": True, "variations": {"v": {}}, **versions}, customize=hook)
+    both = [{"tags": "get,r0,_v"}, {"tags": "get,r0", "version": "1.0"}]
+    home.recipe("get-r1", {"cache": True, "deps": both})
+    home.recipe("get-r2", {"deps": [{"tags": "get,r0"}, {"tags": "get,r1"}]})
+    assert contradictions(home, {"tags": "get,r2", "quiet": True}) == []
+
+
 @FEWER
 @given(repositories(), requests)
 def test_what_a_plan_calls_certain_is_what_the_run_does(repository: list[Source], request: dict[str, Any]) -> None:
