@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT
+from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.adapter import answer_cm, set_up_logging, stdout_to_stderr, to_cm
 from recipe_engine.rules.errors import ErrorText, HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
 from recipe_engine.rules.model import CacheEntry, RecipeId, StepResult
@@ -136,6 +136,16 @@ def test_everything_that_is_printed_goes_to_stderr_inside_the_block() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "before\nafter\n"
     assert sorted(done.stderr.split()) == ["child", "printed", "written"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_letter_can_be_printed_in_any_locale(home: TemporaryHome, encoding: str) -> None:
+    text, env = "5 \u20ac \U0001f600", {"PYTHONIOENCODING": encoding}
+    home.recipe("get-x", {"name": text, "new_env_keys": ["CM_X"], "env": {"CM_X": text}})
+    assert home.run_cm("get,x", env=env).answer["new_env"] == {"CM_X": text}
+    found = home.cm("help", "script", "get-x", env=env)
+    assert found.code == 0, found.stderr
+    assert (text if encoding == "utf-8" else r"5 \u20ac \U0001f600") in found.stdout
 
 
 def test_stdout_comes_back_after_an_error(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ first and does not say so. ``home_of`` refuses to work in the wrong order, ``use
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -128,6 +129,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
         i["out"] = out = "json"
         if cmind is not None:
             cmind.output = out
+    accept_every_letter(out)
     set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
     with known_from(os.environ, i) as is_top, masked_output(is_top and bool(out)):
         answer = _answer(action, i, cmind)
@@ -188,6 +190,12 @@ def open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+def accept_every_letter(out: str) -> None:
+    """Lets standard output take what the locale cannot write: JSON is UTF-8, and letters of texts become escapes."""
+    if out and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8" if out == "json" else None, errors="backslashreplace")
 
 
 def wants_json(i: Mapping[str, Any]) -> bool:
