@@ -55,7 +55,7 @@ def test_a_whole_cache_is_found_whole(filled: TemporaryHome, capsys: pytest.Capt
         "get-y": 1,
         "get-z": 0,
     }
-    assert "3 entries with 3 recorded files (12 B) verified: 0 not as they were made" in capsys.readouterr().out
+    assert "3 entries with 3 recorded files (12 B) verified: all as they were made" in capsys.readouterr().out
 
 
 def edit(path: Path, *, keeps_time: bool = True) -> None:

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
+from recipe_engine.actions.adapter import answer_cm
 from recipe_engine.actions.cache_actions import LEFT_FOR_S, gc_action, limits_of, pin_action
 from recipe_engine.actions.cache_report import show_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, EntriesInUse
 from recipe_engine.disk.locks import is_locked, lock
 from recipe_engine.disk.store import Store
-from recipe_engine.rules.errors import NothingFound, RequestError, StoreError
+from recipe_engine.rules.errors import NothingFound, RequestError
 from recipe_engine.rules.retention import Limits
 
 DAY_S = 86_400
@@ -161,12 +162,13 @@ def test_pinning_needs_a_name_and_finished_entries(filled: TemporaryHome) -> Non
 
 
 def test_a_pin_that_cannot_be_written_is_an_error(filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "touch", refuse)
-    with pytest.raises(StoreError, match="cannot write"):
-        pin_action({"tags": "get,old"}, filled.engine_home, is_pinned=True)
+    answer = answer_cm(lambda i: pin_action(i, filled.engine_home, True), {"tags": "get,old"}, None)
+    assert answer["error"].startswith(f"cannot write to the cache {filled.store} of ")
+    assert "CROWDPERF_CACHE" in answer["error"]
 
 
 def test_an_entry_in_use_stays_with_what_it_needs(filled: TemporaryHome) -> None:

@@ -23,7 +23,7 @@ from ..disk.locks import discard, empty_trash, is_in_use, is_locked, last_use_s,
 from ..disk.store import Store, dependencies
 from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import match_tags, replacements
-from ..rules.errors import CycleError, LockTimeout, NothingFound, RequestError, StoreError
+from ..rules.errors import CycleError, LockTimeout, NothingFound, RequestError
 from ..rules.model import CacheEntry
 from ..rules.query import nearest_hint
 from ..rules.retention import Item, Limits, decide
@@ -140,10 +140,7 @@ def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, A
     marks = [(entry, EntryPaths(entry.path).pinned) for entry in entries]
     changed = [(entry, mark) for entry, mark in marks if mark.exists() is not is_pinned]
     for entry, mark in changed:
-        try:
-            mark.touch() if is_pinned else mark.unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(f"cannot write to the cache: {error}") from None
+        mark.touch() if is_pinned else mark.unlink(missing_ok=True)
         logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
     if not changed:
         state = "pinned" if is_pinned else "unpinned"

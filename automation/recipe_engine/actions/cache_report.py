@@ -194,9 +194,8 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if i.get("out") == "con":
         files, size = sum(one.file_count for one in checked), size_text(sum(one.size_bytes for one in checked))
         summary = f"{counted(len(checked), 'entry')} with {counted(files, 'recorded file')} ({size}) verified"
-        print_lines(
-            [*(line for one in wrong for line in _lines(one)), f"{summary}: {len(wrong)} not as they were made"]
-        )
+        verdict = f"{len(wrong)} not as they were made" if wrong else "all as they were made"
+        print_lines([*(line for one in wrong for line in _lines(one)), f"{summary}: {verdict}"])
         if unfinished:
             left = counted(len(unfinished), "unfinished or broken entry")
             logger.info("%s, which no run uses: cm gc cache --dry-run", left)
