@@ -24,6 +24,7 @@ from recipe_engine.rules.rerun import (
         ("tags", "get,x", "--tags=get,x"),
         ("quiet", True, "--quiet"),
         ("quiet", False, "--quiet-"),
+        ("j", True, "-j"),
         ("path", ["a", "b c"], "'--path,=a,b c'"),
         ("size", 3, "--size=3"),
         ("size", None, "--size="),

@@ -49,9 +49,10 @@ def secret_flags(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flag(name: str, value: Any) -> str:
-    """One word of a ``cm`` line: ``--name=value``, ``--name``, ``--name-`` for False, ``--name,=a,b`` for a list."""
+    """One word of a ``cm`` line: ``--name=value``, ``--name``, ``-n``, ``--name-`` for False, ``--name,=a,b``."""
     if isinstance(value, bool):
-        return shlex.quote(f"--{name}" if value else f"--{name}-")
+        word = f"-{name}" if len(name) == 1 else f"--{name}"
+        return shlex.quote(word if value else f"{word}-")
     if isinstance(value, list | tuple):
         return shlex.quote(f"--{name},={','.join(map(str, value))}")
     return shlex.quote(f"--{name}={'' if value is None else value}")
