@@ -60,7 +60,7 @@ def test_a_name_with_little_in_common_is_not_taken_for_a_misspelt_one() -> None:
 
 
 def test_flags_of_the_engine_and_of_the_action_are_known() -> None:
-    inputs = {"quiet": True, "adr": {}, "env": {}, "hf_token": "x", "graph": "dot"}
+    inputs = {"quiet": True, "adr": {}, "env": {}, "hf_token": "x", "cache_expiration": "2h", "graph": "dot"}
     assert unknown_inputs(STRICT, inputs, "plan") == []
     assert [each.name for each in unknown_inputs(STRICT, inputs, "run")] == ["graph"]
 

@@ -23,7 +23,8 @@ cmind: action artifact artifacts automation cmd common out parsed_artifact parse
 cmind: unparsed_cmd
 query: ad add_deps add_deps_recursive adr tags unknown_inputs version version_max version_max_usable version_min
 values: const const_state env force_new_env_keys force_new_state_keys path state
-cache: force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew skip_cache
+cache: cache_expiration force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew
+cache: skip_cache
 run: debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
 console: debug h help ignore_inheritance j json q quiet s save_to_json script_call_prefix silent v verbose
 extras: debug_script debug_script_tags dump_version_info pause print_env print_readme print_versions repro shell
