@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from mlperf_results.textdocuments import Json
+
 from mlperf_gate.derivation import contradiction, given, readable
+from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.rulebook import OURS, Found, log_rule
 from mlperf_gate.views import RunView
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,4})?(?:\.?(?:dev|rc|a|b)\d*)? @ (?:[0-9a-f]{7,40}|NA)")
 _UNCHANGED = ("", "NA")
 _SOURCES = Path(__file__).parent / "loadgen_sources.json"
-"""SHA-1 of the sources by version, from logs that mlcommons-loadgen of PyPI wrote here (tests/submission/data). Without
-mlperf_conf.h, which the build writes: it differed in 9 of 3,254 published logs of one and the same revision."""
+"""Each commit of mlcommons/inference since LoadGen 4.1 (tests/submission/record_loadgen_sources.py)."""
+
+_DIGITS = 10
+"""LoadGen shows so many of its revision."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a revision was compiled from: its version, empty where it had none; SHA-1 by file; of these digests one
+    digest, with the line ends of Windows."""
+
+    version: str
+    files: Mapping[str, str]
+    crlf: str
 
 
 @functools.cache
-def _recorded() -> Mapping[str, Mapping[str, str]]:
-    content: dict[str, dict[str, str]] = json.loads(_SOURCES.read_text(encoding="utf-8"))
-    return content
+def _recorded() -> Mapping[str, _Recorded]:
+    found: dict[str, _Recorded] = {}
+    files: dict[str, str] = {}
+    for row in json.loads(_SOURCES.read_text(encoding="utf-8")):
+        files = {name: digest for name, digest in {**files, **row["changed"]}.items() if digest}
+        for version, revisions in row["versions"].items():
+            found |= dict.fromkeys(revisions.split(), _Recorded(version, files, row["crlf"]))
+    return found
+
+
+def _revision(log: DetailLog) -> str:
+    return (log.text("loadgen_version") or "").rpartition(" @ ")[2]
 
 
 @log_rule("LG-001", "The LoadGen is one of the round: at most one year older.", source=OURS)
@@ -39,17 +65,23 @@ def version_is_of_round(run: RunView) -> Iterator[Found]:
 @log_rule("LG-002", "A known LoadGen was compiled from its own sources.", source=OURS)
 def sources_are_known(run: RunView) -> Iterator[Found]:
     for log in readable(run):
-        recorded = _recorded().get(log.text("loadgen_version") or "")
-        files = log.values.get("loadgen_file_sha1")
+        recorded, files = _recorded().get(_revision(log)[:_DIGITS]), log.values.get("loadgen_file_sha1")
         if files == {}:
             yield contradiction(log, "loadgen_file_sha1", "no file", "the sources that LoadGen was compiled from")
         if recorded is None or not isinstance(files, dict):
             continue
-        changed = [name for name, digest in recorded.items() if files.get(name) != digest]
-        if changed and len(changed) < len(recorded):  # all of them differ where git wrote other line ends
+        changed = [name for name, digest in recorded.files.items() if files.get(name) != digest]
+        if changed and _digest(files, recorded.files) != recorded.crlf:
             found = f"{changed[0]}: {str(files.get(changed[0], 'not listed'))[:60]}"
             found += f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            yield contradiction(log, "loadgen_file_sha1", found, f"{recorded[changed[0]]} in {log.loadgen_version}")
+            allowed = f"{recorded.files[changed[0]]} in {log.text('loadgen_version')}"
+            yield contradiction(log, "loadgen_file_sha1", found, allowed)
+
+
+def _digest(files: Mapping[str, Json], names: Iterable[str]) -> str:
+    """One digest of the digests of some files."""
+    text = json.dumps({name: files.get(name) for name in names}, sort_keys=True)
+    return hashlib.sha1(text.encode()).hexdigest()
 
 
 @log_rule("LG-003", "LoadGen was compiled without changes of its own.")
@@ -65,13 +97,14 @@ def has_no_local_changes(run: RunView) -> Iterator[Found]:
 def revision_is_that_of_git_log(run: RunView) -> Iterator[Found]:
     for log in readable(run):
         version, commits = log.text("loadgen_version") or "", log.text("loadgen_git_log_message") or ""
-        revision = version.rpartition(" @ ")[2]
+        revision = _revision(log)
         if revision not in ("", "NA") and commits not in ("", "NA") and not commits.startswith(revision):
             found = f"loadgen_version = {version[:60]}, loadgen_git_log_message = {commits[:40]}..."
             yield contradiction(log, "loadgen_version", found, "the first 10 digits of the newest commit")
-        known = next((one for one in _recorded() if one.endswith(f" @ {revision}")), version)
-        if known != version:
-            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), f"{known}, of that revision")
+        known = _recorded().get(revision[:_DIGITS])
+        if known is not None and known.version and log.loadgen_version != known.version:
+            allowed = f"{known.version}, of that revision"
+            yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), allowed)
 
 
 _LONGEST_ZONE, _QUARTER, _APART = timedelta(hours=14), timedelta(minutes=15), timedelta(seconds=2)
