@@ -7,18 +7,21 @@ Rules whose source is "this project" look at result_summary.json and accuracy_re
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
 from mlperf_results.roundtables import Limit
 
 from mlperf_gate.detaillog import number_of
 from mlperf_gate.documents import JsonFile
-from mlperf_gate.endpoints import AUDITS, EndpointsView, numbers_in
+from mlperf_gate.endpoints import AUDITS, EndpointsView, inner, numbers_in
 from mlperf_gate.rulebook import CLOSED, NEWER, OURS, Found, Scope, Severity, rule, shown
 
 OF_ANY_LAYOUT = (
-    "ACC-015", "MEAS-001", "MEAS-002", "MEAS-003", "MEAS-005", "MEAS-007", "MEAS-008", "MEAS-009", "SCEN-004",
+    "ACC-015", "MEAS-001", "MEAS-002", "MEAS-003", "MEAS-005", "MEAS-007", "MEAS-008", "MEAS-009", "MEAS-010",
+    "SCEN-004",
     "SCEN-005", "SYN-001", "SYN-003", "SYN-004", "SYN-005",
 )  # fmt: skip
 """Rules on a scenario that hold without LoadGen, too."""
@@ -28,8 +31,11 @@ _RUNTIME = ("settings", "runtime")
 _SEEDS = (("dataloader_random_seed", "sample_index"), ("scheduler_random_seed", "schedule"))
 _TYPES = {"Offline": ("offline",), "Server": ("online", "server"), "Interactive": ("online", "interactive")}
 _CLOSE = 0.02
+_OTHER_ESTIMATE, _BUSY = 0.9, 0.5
 _PERCENT = 1.0001
 """A score up to this is a fraction: the client's scorers write those, the checker's table has percent."""
+
+_PERCENTILE = re.compile(r"\d{1,3}(?:\.\d{1,6})?")
 
 _SCORED = {"qwen3-vl-235b-a22b"}
 """Models whose score the checker compares."""
@@ -299,11 +305,53 @@ def has_provenance(view: EndpointsView) -> Iterator[Found]:
 @rule("EP-020", Scope.ENDPOINTS, "Percentiles are there in both forms, and the estimates are not better.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
 def percentiles_are_both_there(view: EndpointsView) -> Iterator[Found]:
-    """An early-stopping estimate of p99 is the latency of a later query than p99 itself."""
+    """An early-stopping estimate of p99 is the latency of a later query than p99 itself: far below, it is another's."""
     for metric in ("latency", "ttft", "tpot"):
         estimate = view.percentile(metric, "99.0")
         plain = view.figure(metric, "percentiles", "99")
         plain = view.figure(metric, "percentiles", "99.0") if plain is None else plain
         if estimate is not None and (plain is None or estimate < plain * (1 - _CLOSE)):
             found = f"{metric}: early-stopping p99 {estimate:g}, p99 {plain}"
-            yield _of_summary(view, metric, found, "an estimate no less than the measured p99")
+            one = _of_summary(view, metric, found, "an estimate no less than the measured p99")
+            is_other = plain is not None and estimate < plain * _OTHER_ESTIMATE
+            yield dataclasses.replace(one, severity=Severity.ERROR if is_other else None)
+
+
+@rule("EP-021", Scope.ENDPOINTS, "Percentiles rise from the least to the greatest value, the mean between these.",
+      source=OURS)  # fmt: skip
+def percentiles_rise(view: EndpointsView) -> Iterator[Found]:
+    for metric in ("latency", "ttft", "tpot"):
+        least, mean, greatest = (view.figure(metric, name) for name in ("min", "avg", "max"))
+        for kind in ("percentiles", "early_stopping_percentiles"):
+            known = [row for row in (("min", least), *_percentiles(view, metric, kind), ("max", greatest)) if row[1]]
+            fall = next((pair for pair in pairwise(known) if (pair[0][1] or 0.0) > (pair[1][1] or 0.0)), None)
+            if fall is not None:
+                (name, value), (after, lower) = fall
+                found = f"{metric}.{kind}: {name} {value:g}, {after} {lower:g}"
+                yield _of_summary(view, metric, found, f"{after} no less than {name}")
+        if None not in (least, mean, greatest) and not (least or 0.0) <= (mean or 0.0) <= (greatest or 0.0):
+            allowed = f"{least:g} to {greatest:g}"
+            yield _of_summary(view, metric, f"{metric}.avg = {mean:g}", allowed)
+
+
+def _percentiles(view: EndpointsView, metric: str, kind: str) -> list[tuple[str, float | None]]:
+    """The percentiles of a metric with their names, in the order of these."""
+    values = inner(view.summary.fields, metric, kind)
+    rows = [(name, number_of(one)) for name, one in values.items()] if isinstance(values, dict) else []
+    return sorted((row for row in rows if _PERCENTILE.fullmatch(row[0])), key=lambda row: float(row[0]))
+
+
+@rule("EP-022", Scope.ENDPOINTS, "Latencies fit into the run, in SingleStream one after the other.", source=OURS)
+def latencies_fit_run(view: EndpointsView) -> Iterator[Found]:
+    duration, greatest = view.figure("duration_ns"), view.figure("latency", "max")
+    first, mean = view.figure("ttft", "avg"), view.figure("latency", "avg")
+    if duration and greatest is not None and greatest > duration * (1 + _CLOSE):
+        yield _of_summary(view, "latency", f"latency.max = {greatest:g}", f"at most duration_ns = {duration:g}")
+    if first is not None and mean is not None and first > mean * (1 + _CLOSE):
+        yield _of_summary(view, "ttft", f"ttft.avg = {first:g}", f"at most latency.avg = {mean:g}")
+    completed = view.figure("n_samples_completed")
+    if view.scenario.scenario == "SingleStream" and duration and completed and mean is not None:
+        share = completed * mean / duration
+        if not _BUSY <= share <= 1 + _CLOSE:
+            found = f"latency.avg = {mean:g} of {completed:g} samples: {share:.0%} of duration_ns"
+            yield _of_summary(view, "latency", found, f"{_BUSY:.0%} to 100 %: the next sample follows the answer")
