@@ -9,7 +9,9 @@ up to 500 MB and takes minutes.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
+import re
 import resource
 import sys
 import tempfile
@@ -22,12 +24,12 @@ SCRIPTS = HERE.parents[1] / "script"
 for folder in (HERE.parent / "submission", SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
     sys.path.insert(0, str(folder))
 
-from changes import O_MODEL, OPEN, replace  # noqa: E402
+from changes import C_MODEL, O_MODEL, OPEN, replace  # noqa: E402
 from mlperf_gate import report  # noqa: E402
 from mlperf_gate.gate import check  # noqa: E402
 from mlperf_gate.views import Options  # noqa: E402
 from mlperf_results.privacy import Known  # noqa: E402
-from tree_builder import LOG_ROUND, SYSTEM, build  # noqa: E402
+from tree_builder import LOG_ROUND, MEASUREMENTS, SYSTEM, build, copy_of  # noqa: E402
 
 MEGABYTE = 1024 * 1024
 ALLOWED_S, ALLOWED_MB = 60, 500
@@ -52,15 +54,32 @@ def searched(root: Path, megabytes: int, each: int) -> None:
         replace(root / OPEN / "src" / f"file{number}.txt", filled(piece, each * MEGABYTE))
 
 
-def copies_of_scenarios(root: Path, megabytes: int, name: str, content: bytes) -> None:
-    """So many systems with one scenario each whose file of this name is hostile."""
-    good = root / O_MODEL / "Offline"
+def copies_of_scenarios(root: Path, megabytes: int, name: str, content: bytes, division: str = "open") -> None:
+    """So many systems with one scenario each whose file of this name is hostile; the other files are hard links."""
+    model = O_MODEL if division == "open" else C_MODEL
+    good = root / model / "Offline"
     for number in range(max(1, megabytes * MEGABYTE // len(content))):
-        place = root / O_MODEL.replace(SYSTEM, f"box{number}") / "Offline"
-        for path in good.rglob("*"):
-            if path.is_file():
-                replace(place / path.relative_to(good), path.read_bytes())
+        place = root / model.replace(SYSTEM, f"box{number}") / "Offline"
+        copy_of(good, place)
         replace(place / name, content)
+
+
+def whole_log(size: int) -> bytes:
+    """An accuracy log that nobody cut, with a number of tokens of each answer."""
+    row = b'{ "seq_id" : 1, "qsl_idx" : 1, "data" : "00", "token_count" : 128 },\n'
+    return b"[\n" + filled(row, size - 4)
+
+
+def cut_log(size: int) -> bytes:
+    """An accuracy log that was cut everywhere."""
+    return b"[\n" + filled(b'"qsl_idx" : 1\n\n...\n\n', size - 4)
+
+
+def runs_alike(root: Path, megabytes: int, change: Callable[[bytes, int], bytes]) -> None:
+    """3,000 systems with one run, each changed a little."""
+    log = (root / O_MODEL / "Offline" / LOG).read_bytes()
+    for number in range(3000):
+        replace(root / O_MODEL.replace(SYSTEM, f"box{number}") / "Offline" / LOG, change(log, number))
 
 
 def detail_log(size: int, piece: str) -> bytes:
@@ -78,7 +97,21 @@ def long_list(size: int) -> bytes:
 
 ERROR = ':::MLLOG {"key": "error_runtime", "value": "x", "time_ms": 1, "metadata": {"is_error": false}}\n'
 HIDDEN = " :::MLLOG\n"
-LOG = "performance/run_1/mlperf_log_detail.txt"
+DATE = ':::MLLOG {"key": "power_end", "value": "11-21-2026 13:44:24.977", "metadata": {"is_error": false}}\n'
+LOG, ACCURACY = "performance/run_1/mlperf_log_detail.txt", "accuracy/mlperf_log_accuracy.json"
+
+
+def numbers(size: int) -> bytes:
+    """A detail log whose messages all have keys of their own and a number of thousands of digits."""
+    row = ':::MLLOG {"key": "result_%d", "value": ' + "9" * 4000 + ', "metadata": {"is_error": false}}\n'
+    return detail_log(0, "x") + "".join(row % number for number in range(size // 4080)).encode()
+
+
+def words_of_weights(size: int) -> bytes:
+    """Measurements that say more of the weights than fits into a book."""
+    text = "pruned weight prune " * ((size - 500) // 40)
+    fields = {**MEASUREMENTS, "weight_transformations": text, "retraining": f"no {text}"}
+    return json.dumps(fields).encode()
 
 
 def many_files(root: Path, megabytes: int) -> None:
@@ -103,12 +136,35 @@ TREES: dict[str, Callable[[Path, int], None]] = {
         root, size, "accuracy/accuracy.txt", filled(b"hash=0123456789abcdef\n", LARGEST * MEGABYTE)),
     "accuracy.txt of hashes within the limit": lambda root, size: copies_of_scenarios(
         root, min(size, 50), "accuracy/accuracy.txt", filled(b"hash=0123\n", MEGABYTE)),
+    "accuracy.txt of scores": lambda root, size: copies_of_scenarios(
+        root, size, "accuracy/accuracy.txt", filled(b"accuracy=176.8%, good=1, total=7\n", MEGABYTE // 4)),
+    "README.md in two alphabets": lambda root, size: copies_of_scenarios(
+        root, size, "README.md", filled("synth\u0435tic &amp; \u00ad".encode(), 7 * MEGABYTE)),
     "detail logs beyond the limit": lambda root, size: copies_of_scenarios(
         root, size, LOG, detail_log(LARGEST * MEGABYTE, ERROR)),
     "detail logs of errors": lambda root, size: copies_of_scenarios(root, size, LOG, detail_log(15 * MEGABYTE, ERROR)),
     "detail logs of hidden lines": lambda root, size: copies_of_scenarios(
         root, size, LOG, detail_log(15 * MEGABYTE, HIDDEN)),
     "detail logs of one list": lambda root, size: copies_of_scenarios(root, size, LOG, long_list(15 * MEGABYTE)),
+    "accuracy logs that are whole": lambda root, size: copies_of_scenarios(
+        root, size, ACCURACY, whole_log(MEGABYTE)),
+    "accuracy logs of cuts": lambda root, size: copies_of_scenarios(root, size, ACCURACY, cut_log(MEGABYTE)),
+    "accuracy logs of TEST01": lambda root, size: copies_of_scenarios(
+        root, size, f"TEST01/{ACCURACY}", whole_log(MEGABYTE), "closed"),
+    "TEST01 verified at length": lambda root, size: copies_of_scenarios(
+        root, size, "TEST01/verify_accuracy.txt", filled(b"num_perf_log_entries = 7\n", MEGABYTE), "closed"),
+    "summaries of one line": lambda root, size: copies_of_scenarios(
+        root, size, "performance/run_1/mlperf_log_summary.txt", filled(b"Samples per second : 1\n", MEGABYTE)),
+    "user.conf of one setting": lambda root, size: copies_of_scenarios(
+        root, size, "user.conf", filled(b"*.Offline.target_qps = 7\n", MEGABYTE)),
+    "measurements in many words": lambda root, size: copies_of_scenarios(
+        root, size, "measurements.json", words_of_weights(MEGABYTE), "closed"),
+    "detail logs of dates": lambda root, size: copies_of_scenarios(
+        root, size, LOG, detail_log(15 * MEGABYTE, DATE)),
+    "detail logs of numbers": lambda root, size: copies_of_scenarios(root, size, LOG, numbers(15 * MEGABYTE)),
+    "3,000 copies of a run": lambda root, size: runs_alike(root, size, lambda log, number: log),
+    "3,000 runs of one clock": lambda root, size: runs_alike(
+        root, size, lambda log, number: re.sub(rb'"pid": \d+', b'"pid": %d' % (number + 9), log)),
     "100,000 files": many_files,
     "20,000 systems": many_systems,
 }  # fmt: skip
@@ -133,7 +189,8 @@ def main() -> int:
     for name in arguments.names or TREES:
         with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
             root = Path(folder)
-            build(root, "open")
+            for division in ("open", "closed"):
+                build(root, division)
             TREES[name](root, arguments.megabytes)
             size = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file()) / MEGABYTE
             answers = processes.Queue()

@@ -19,7 +19,7 @@ READ_LIMIT_BYTES = 50 * 1024 * 1024
 _MEGABYTE = 1024 * 1024
 _LIMITS_BYTES = {
     "mlperf_log_detail.txt": 16 * _MEGABYTE,
-    "mlperf_log_summary.txt": _MEGABYTE,
+    "mlperf_log_summary.txt": _MEGABYTE // 16,
     "mlperf_log_accuracy.json": _MEGABYTE,
     "accuracy.txt": _MEGABYTE // 4,
     "baseline_accuracy.txt": _MEGABYTE,
@@ -27,7 +27,7 @@ _LIMITS_BYTES = {
     "verify_accuracy.txt": _MEGABYTE,
     "verify_performance.txt": _MEGABYTE,
     "verify_output_len.txt": _MEGABYTE,
-    "user.conf": _MEGABYTE,
+    "user.conf": _MEGABYTE // 64,
     "measurements.json": _MEGABYTE,
     "model_mapping.json": _MEGABYTE,
     "config.yaml": _MEGABYTE // 4,

@@ -114,6 +114,9 @@ def _allowed(options: Options) -> tuple[str, ...]:
 _LONGEST = 5000
 """Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
 
+_MOST, _MOST_OF_RULE = 100_000, 100
+"""So many findings are kept, and so many of a rule on what lies in a scenario: a file may be made to have millions."""
+
 
 class _Collector:
     """The findings so far."""
@@ -122,7 +125,8 @@ class _Collector:
         self.tree = tree
         self.shown_root = shown_root
         self.findings: list[Finding] = []
-        self.refused: list[Subject] = []
+        self.rules: set[str] = set()
+        self.refused: set[tuple[str, ...]] = set()
         self.results: list[ResultView] = []
 
     def add(self, rule: Rule, found: Found, subject: Subject) -> None:
@@ -130,7 +134,10 @@ class _Collector:
         step = found.step or rule.step
         is_note = rule.identity in _allowed(self.tree.options)
         severity = Severity.WARNING if is_note else found.severity or rule.severity
-        self.refused += [subject] if severity is Severity.ERROR else []
+        self.refused |= {_parts(subject)} if severity is Severity.ERROR else set()
+        self.rules.add(rule.identity)
+        if len(self.findings) >= _MOST:
+            return
         self.findings.append(
             Finding(
                 rule=rule.identity,
@@ -153,7 +160,7 @@ class _Collector:
             if not is_meant or not _applies(rule, self.tree.round, division):
                 continue
             try:
-                for found in rule.check(view):
+                for found in rule.check(view) if scope in _OF_MANY_FILES else _first(rule.check(view)):
                     self.add(rule, _of_step(found, view), view.subject)
             except Exception as error:  # what a rule cannot judge is refused, whatever a tree holds
                 text = f"{rule.identity} could not be applied ({type(error).__name__}: {error})"
@@ -183,6 +190,18 @@ _OWN_RULES = {
 def _shown(text: str) -> str:
     """A foreign text as a finding has it: on one line, without control characters, not longer than people read."""
     return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+_OF_MANY_FILES = (Scope.TREE, Scope.SUBMITTER)
+
+
+def _first(found: Iterator[Found]) -> Iterator[Found]:
+    """Yield the findings of a rule that are listed; the last one says where there are more."""
+    for number, one in enumerate(found, start=1):
+        if number == _MOST_OF_RULE:
+            yield dataclasses.replace(one, found=f"{one.found} (and more, which are not listed)")
+            return
+        yield one
 
 
 def _of_step(found: Found, view: Any) -> Found:
@@ -240,12 +259,14 @@ def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
         collector.apply(Scope.RESULT, result, result.subject.division)
 
 
-_PARTS = ("division", "submitter", "system", "model", "scenario")
+def _parts(subject: Subject) -> tuple[str, ...]:
+    return (subject.division, subject.submitter, subject.system, subject.model, subject.scenario)
 
 
-def _holds(outer: Subject, inner: Subject) -> bool:
-    """Whether the second is the first or lies in it."""
-    return all(getattr(outer, part) in ("", getattr(inner, part)) for part in _PARTS)
+def _is_refused(subject: Subject, refused: set[tuple[str, ...]]) -> bool:
+    """Whether something was found against a result or against what it lies in: its model, system, ..., the tree."""
+    own = _parts(subject)
+    return any(own[:count] + ("",) * (len(own) - count) in refused for count in range(len(own) + 1))
 
 
 def check(root: Path, round_name: str, options: Options | None = None) -> Verdict:
@@ -263,15 +284,14 @@ def check(root: Path, round_name: str, options: Options | None = None) -> Verdic
         collector.add_own("TREE-001", "no result", allowed, Subject(submitter=options.submitter or ""))
     if expected is not None and len(found) != expected:
         collector.add_own("TREE-002", f"{len(found)} results", f"{expected} results", Subject())
-    findings = collector.findings
     return Verdict(
         round_name=round_name,
-        findings=tuple(findings),
+        findings=tuple(collector.findings),
         results=tuple(
-            Result(path=_shown(folder), is_accepted=not any(_holds(one, subject) for one in collector.refused))
+            Result(path=_shown(folder), is_accepted=not _is_refused(subject, collector.refused))
             for folder, subject in found
         ),
-        is_accepted=not any(finding.severity is Severity.ERROR for finding in findings),
-        is_synthetic=any(finding.rule in SYNTHETIC_RULES for finding in findings),
+        is_accepted=not collector.refused,
+        is_synthetic=not collector.rules.isdisjoint(SYNTHETIC_RULES),
         is_rehearsal=options.is_rehearsal,
     )

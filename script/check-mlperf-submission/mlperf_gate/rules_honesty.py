@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import re
 import unicodedata
@@ -59,20 +60,30 @@ def _texts(scenario: ScenarioView) -> tuple[TextFile, ...]:
     return (scenario.readme, scenario.accuracy_text, scenario.user_conf, scenario.measurements.source)
 
 
+class _Seen(dict[int, int | None]):
+    """For str.translate: what people see of a character, None where it takes no room."""
+
+    def __missing__(self, number: int) -> int | None:
+        seen = None if unicodedata.category(chr(number)) in ("Cf", "Mn", "Me") else number
+        self[number] = seen
+        return seen
+
+
+_SEEN = _Seen(_DECORATION)
+
+
+@functools.lru_cache(maxsize=4)
 def _plain(text: str) -> str:
-    """Return a text as its readers see it: without characters that take no room, marks of Markdown, double spaces."""
-    letters = unicodedata.normalize("NFKC", html.unescape(text))
-    seen = "".join(one for one in letters if unicodedata.category(one) not in ("Cf", "Mn", "Me"))
-    return " ".join(seen.translate(_DECORATION).split()).casefold()
+    """Return a text as its readers see it: without characters that take no room, marks of Markdown, double spaces;
+    escapes of JSON are resolved, too."""
+    if not (text.isascii() and "&" not in text and "\\u" not in text):
+        text = unicodedata.normalize("NFKC", html.unescape(_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)))
+    return " ".join(text.translate(_SEEN).split()).casefold()
 
 
 def _has_label(source: TextFile, label: str) -> bool:
-    """Whether people read the label in a file, however it is written; escapes of JSON are not resolved here."""
-    if label in source.text:
-        return True
-    is_plain = source.text.isascii() and "&" not in source.text and "\\u" not in source.text
-    text = source.text if is_plain else _ESCAPE.sub(lambda match: chr(int(match[1], 16)), source.text)
-    return label.casefold() in _plain(text)
+    """Whether people read the label in a file, however it is written."""
+    return label in source.text or label.casefold() in _plain(source.text)
 
 
 def _parts(flags: Mapping[str, object]) -> list[object]:

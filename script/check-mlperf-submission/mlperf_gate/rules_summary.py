@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlperf_results.summarylog import summary_lines
 from mlperf_results.textdocuments import Json
@@ -17,6 +18,7 @@ _TWO_DECIMALS = 0.00501
 """LoadGen writes some rates with two decimals; in the detail log they have six digits."""
 
 _SIX_DIGITS, _LONGEST_NUMBER = 1.1e-5, 40
+_MOST_OF_NAME = 10
 _YES_NO = {True: "Yes", False: "NO"}
 
 _LEADING: Mapping[str, Mapping[str, str]] = {
@@ -73,11 +75,18 @@ _PARAMETERS = {
 _EARLY_STOPPING = ("early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result")
 
 
-def _lines(run: RunView) -> dict[str, list[tuple[str, int]]]:
-    """The values of each `name : value` line with their line numbers."""
+def _lines(run: RunView) -> Mapping[str, Sequence[tuple[str, int]]]:
+    """The values of each `name : value` line with their line numbers: of a name the first ones."""
+    return _lines_of(run.summary.text)
+
+
+@functools.lru_cache(maxsize=2)
+def _lines_of(text: str) -> Mapping[str, Sequence[tuple[str, int]]]:
     found: dict[str, list[tuple[str, int]]] = {}
-    for line in summary_lines(run.summary.text):
-        found.setdefault(line.name.strip(" *"), []).append((line.value, line.number))
+    for line in summary_lines(text):
+        values = found.setdefault(line.name.strip(" *"), [])
+        if len(values) < _MOST_OF_NAME:
+            values.append((line.value, line.number))
     return found
 
 

@@ -258,6 +258,8 @@ def printable(text: str) -> str:
     Control, bidirectional and invisible characters, line ends and bytes that are not UTF-8 are shown as escapes. The
     engine has the same function (`rules/errors.py`): it can import nothing from here; a test compares them.
     """
+    if text.isprintable():
+        return text
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
     )

@@ -10,6 +10,7 @@ whose files look like
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -183,6 +184,7 @@ class SampleCount:
     line: int
 
 
+@functools.lru_cache(maxsize=32)
 def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
     """Return every score of `metric` in the text of an accuracy.txt; empty for a metric that has no pattern here."""
     pattern = PATTERNS.get(metric)
@@ -193,6 +195,7 @@ def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
     return tuple(Score(float(match["value"]), number) for number, match in found if match)
 
 
+@functools.lru_cache(maxsize=32)
 def unplain_scores(metric: str, text: str) -> tuple[tuple[str, int], ...]:
     """Return what stands where a score of `metric` should, and is no plain number, each with its line.
 
@@ -216,38 +219,35 @@ def parse_hashes(text: str) -> tuple[HashLine, ...]:
     return tuple(found)
 
 
-def parse_counts(text: str) -> tuple[Counts, ...]:
-    """Return the counts of every line like `accuracy=86.800%, good=43400, total=50000`."""
-    found = ((number, _COUNTS.match(line)) for number, line in enumerate(text.split("\n"), start=1))
-    return tuple(
-        Counts(percent=_float(match["percent"]), good=int(match["good"]), total=int(match["total"]), line=number)
-        for number, match in found
-        if match
-    )
+def parse_counts(text: str) -> Iterator[Counts]:
+    """Yield the counts of every line like `accuracy=86.800%, good=43400, total=50000`."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _COUNTS.match(line)
+        if match:
+            good, total = int(match["good"]), int(match["total"])
+            yield Counts(percent=_float(match["percent"]), good=good, total=total, line=number)
 
 
-def parse_sample_counts(text: str) -> tuple[SampleCount, ...]:
-    """Return the numbers of samples that the scripts for DLRM and language models print beside their scores."""
-    lines = enumerate(text.split("\n"), start=1)
-    found = ((number, match) for number, line in lines for match in _SAMPLES.finditer(line))
-    return tuple(SampleCount(match["name"] or match["word"], int(match["count"]), number) for number, match in found)
+def parse_sample_counts(text: str) -> Iterator[SampleCount]:
+    """Yield the numbers of samples that the scripts for DLRM and language models print beside their scores."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        for match in _SAMPLES.finditer(line):
+            yield SampleCount(match["name"] or match["word"], int(match["count"]), number)
 
 
-def parse_statements(text: str) -> tuple[Statement, ...]:
-    """Return every figure of an accuracy.txt that the rest of its line gives, too."""
-    lines = enumerate(text.split("\n"), start=1)
-    return tuple(found for number, line in lines for found in _statements(line, number))
+def parse_statements(text: str) -> Iterator[Statement]:
+    """Yield every figure of an accuracy.txt that the rest of its line gives, too."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        yield from _statements(line, number)
 
 
-def parse_bounds(text: str) -> tuple[Bound, ...]:
-    """Return every score of an accuracy.txt that another one on its line is never less than."""
-    found = []
+def parse_bounds(text: str) -> Iterator[Bound]:
+    """Yield every score of an accuracy.txt that another one on its line is never less than."""
     for number, line in enumerate(text.split("\n"), start=1):
         scores = {match["name"].lower(): _float(match["value"]) for match in _NAMED.finditer(line)}
         for name, other in _AT_MOST.items():
             if name in scores and other in scores:
-                found.append(Bound(name, scores[name], other, scores[other], number))
-    return tuple(found)
+                yield Bound(name, scores[name], other, scores[other], number)
 
 
 def _statements(line: str, number: int) -> Iterator[Statement]:
