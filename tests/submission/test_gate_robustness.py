@@ -8,13 +8,16 @@ import random
 from pathlib import Path
 
 import pytest
-from changes import O_ACC, edit
+from changes import O_ACC, O_MODEL, O_RUN, SUMMARY, both, drop, edit, replace
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import command, report, rules_honesty
+from mlperf_gate import command, gate, report, rules_honesty
 from mlperf_gate.detaillog import Message, parse_detail_log
 from mlperf_gate.documents import TextFile, limit_of
+from mlperf_gate.listing import read_listing
+from mlperf_gate.views import Options, TreeView
 from mlperf_results import privacy
-from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM
+from mlperf_results.roundtables import load_round
+from tree_builder import LOG_ROUND, OPEN_MODEL, SUBMITTER, SYSTEM
 
 OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
 JUNK = {
@@ -240,6 +243,43 @@ def test_trees_of_random_names_are_refused(tmp_path):
         found = verdict(root)
         assert not found.is_accepted
         assert "GATE-001" not in refusing_rules(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "rule"),
+    [
+        (f"{O_RUN}/{SUMMARY}", "Samples per second : 1\n", "SUM-002"),
+        (f"{O_ACC}/accuracy.txt", "accuracy=176.8%, good=1, total=7\n", "ACC-013"),
+    ],
+)
+def test_a_file_with_one_thing_wrong_a_thousand_times_has_a_few_findings(name: str, line: str, rule: str, trees):  # noqa: F811
+    """Summaries of 60 MB once took 2.4 GB: a finding for each of their lines."""
+    with trees.changed("open", edit(name, r"\Z", line * 1000)) as root:
+        found = [one for one in verdict(root).findings if one.rule == rule]
+    assert 1 <= len(found) <= 100
+    assert len(found) < 100 or found[-1].found.endswith("(and more, which are not listed)")
+
+
+def test_copies_of_a_run_are_not_each_compared_with_each(trees):  # noqa: F811
+    log = "performance/run_1/mlperf_log_detail.txt"
+    with trees.changed("open") as root:
+        for number in range(30):
+            replace(
+                root / O_MODEL.replace(SYSTEM, f"box{number}") / "Offline" / log, (root / OFFLINE / log).read_bytes()
+            )
+        register = TreeView(listing=read_listing(root), round=load_round(LOG_ROUND), options=Options()).register
+        mark = next(one for one in register.runs if one.place.system == "box3")
+        groups = {name: len(register.runs_with(name, getattr(mark, name))) for name in ("clock", "build", "digest")}
+    assert groups == {"clock": 1, "build": 1, "digest": 31}
+
+
+def test_what_is_kept_of_a_tree_with_more_findings_than_anybody_reads_still_refuses_it(trees, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(gate, "_MOST", 1)
+    with trees.changed("open", both(drop(f"{O_RUN}/{SUMMARY}"), drop(f"{O_ACC}/accuracy.txt"))) as root:
+        found = verdict(root)
+    assert len(found.findings) == 1
+    assert not found.is_accepted
+    assert [one.is_accepted for one in found.results] == [True, False, True]
 
 
 def test_an_empty_folder_is_refused(tmp_path):

@@ -30,6 +30,13 @@ _QUOTED = 200
 _KEPT = 100
 """Messages of one kind that are kept; the others are counted."""
 
+TOKEN_RATES = {
+    "Offline": ("result_tokens_per_second", "result_samples_per_second"),
+    "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
+    "SingleStream": ("result_token_throughput_with_loadgen_overhead", "result_qps_with_loadgen_overhead"),
+}
+"""By scenario the rate of tokens that has the same time as a rate of samples."""
+
 _MOST_LINES = 30_000
 """The longest of 3,254 published logs of v5.1 has 4,721: an accuracy run that loads its samples in 388 parts."""
 
@@ -99,6 +106,12 @@ class DetailLog:
     def scenario(self) -> str | None:
         """The scenario that LoadGen ran."""
         return self.text("effective_scenario")
+
+    @property
+    def tokens_of_sample(self) -> float | None:
+        """How many tokens a run answered a sample with on average; None where its rates do not say it."""
+        tokens, samples = (self.number(key) for key in TOKEN_RATES.get(self.scenario or "", ("", "")))
+        return tokens / samples if tokens is not None and samples is not None and min(tokens, samples) > 0 else None
 
     @property
     def loadgen_version(self) -> str | None:

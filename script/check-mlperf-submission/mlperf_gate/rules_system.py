@@ -30,8 +30,22 @@ _NOTES = ("hw_notes", "sw_notes")
 _COUNTS = ("number_of_nodes", "accelerators_per_node")
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 _NO = re.compile(r"(no|none|n|n/a|false)\b", re.IGNORECASE)
-_QUANTISED = re.compile(r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]", re.IGNORECASE)
-"""Types of weights that are narrower than 16 bits. The published round v5.1 has int8, fp8, fp4, mxfp4, int4, uint4."""
+_QUANTISED = re.compile(
+    r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]|(?<![0-9])[1-8][ -]?bits?\b|\bw[1-8]a[0-9]|\be[1-5]m[0-9]|\bnf4\b"
+    r"|\b[iuf][248]\b|\b(?:bi|te)rnary\b",
+    re.IGNORECASE,
+)
+"""Types of weights that are narrower than 16 bits. The published round v5.1 has int8, fp8, fp4, mxfp4, int4, uint4; the
+others are spellings of the same."""
+
+_CHANGED = re.compile(
+    r"(?<!no )(?<!not )(?<!non-)(?<!without )\b(?:sparsi(?:ty|fied)|distil\w*|fine-?tun\w*|re-?train\w*|qat|lora"
+    r"|quanti[sz]ation[ -]aware|(?:weights?|heads?|channels?|structured|magnitude)[ -]prun\w*"
+    r"|prun\w* (?:\d|weights?|heads?|channels?|layers?))",
+    re.IGNORECASE,
+)
+"""What must not be done to closed weights. No closed result of round v5.1 has such a word. (Sparse embeddings, and
+graphs without nodes that nobody reads, are something else.)"""
 
 _NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
 
@@ -217,8 +231,17 @@ def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
       step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
     value = scenario.measurements.fields.get("retraining")
-    if isinstance(value, str) and value.strip() and not _NO.match(value.strip()):
+    if isinstance(value, str) and value.strip() and (not _NO.match(value.strip()) or _CHANGED.search(value)):
         yield _at(scenario.measurements, "retraining", '"no"')
+
+
+@rule("MEAS-010", Scope.SCENARIO, "Closed weights are the reference's: not pruned, distilled or trained further.",
+      source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
+def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
+    for name in ("weight_data_types", "weight_transformations"):
+        value = scenario.measurements.fields.get(name)
+        if isinstance(value, str) and _CHANGED.search(value):
+            yield _at(scenario.measurements, name, "the reference's weights, at most quantised")
 
 
 @rule("MEAS-008", Scope.SCENARIO, "Where weights are quantised, the submitter says with which calibration.",

@@ -24,7 +24,6 @@ from mlperf_gate.derivation import sample_count
 from mlperf_gate.documents import TextFile
 from mlperf_gate.rulebook import Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import CUT, lines_of, whole_lines
-from mlperf_gate.rules_tokens import tokens_of_sample
 from mlperf_gate.views import TestView
 
 SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"
@@ -154,7 +153,7 @@ def answers_are_as_long(test: TestView) -> Iterator[Found]:
     run = test.run.detail
     issued = (sample_count(run) if run.is_usable else None) or math.inf
     yield from _bound(source, "Total samples", printed.get("Total samples"), limits["samples"], issued)
-    mean, length = printed.get("Mean output tokens"), tokens_of_sample(run)
+    mean, length = printed.get("Mean output tokens"), run.tokens_of_sample
     if mean and length and not 1 / _AS_LONG <= length / mean <= _AS_LONG:
         found, line = f"Mean output tokens: {mean:g}", source.line_of("Mean output tokens")
         yield Found(path=source.path, found=found, allowed=f"about {length:.1f}, by the rates in {run.path}", line=line)

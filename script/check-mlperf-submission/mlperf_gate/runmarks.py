@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from mlperf_results.textdocuments import Json
 
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import TextFile, as_text_file, limit_of, read_bytes, read_text
+from mlperf_gate.likeness import LATENCIES, is_copy, proportion, slack
 from mlperf_gate.listing import Listing
 
 DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"
@@ -43,6 +45,11 @@ _CHOICE = (
     "effective_performance_sample_count", "effective_scenario", "effective_samples_per_query",
 )  # fmt: skip
 SOURCES = "loadgen_file_sha1"
+_EQUALLY = "effective_sample_concatenate_permutation"
+_LARGEST = 2.0**63
+_MOST_ALIKE = 50
+"""So many logs with one proportion are made by hand, and each is the copy of another."""
+
 _ENTRY = b'"qsl_idx"'
 
 
@@ -72,7 +79,9 @@ class Place:
 class RunMark:
     """What is kept of a detail log. fields: the values of `_KEPT`, and under `SOURCES` one digest of LoadGen's sources;
     none of a log that is damaged, which other rules refuse. loaded: the digest of the samples that a performance run
-    loaded, empty of other runs.
+    loaded, empty of other runs. clock: when queries were generated and when the run ended by the log's own clock, in
+    milliseconds. latencies: those of `likeness.LATENCIES`, None where one is missing. answer_tokens: the mean
+    length of the answers of a run that issued all samples equally often, None of other runs.
     """
 
     path: str
@@ -81,6 +90,9 @@ class RunMark:
     process: int | None
     fields: Mapping[str, Json]
     loaded: str = ""
+    clock: tuple[float, float] | None = None
+    latencies: tuple[float, ...] | None = None
+    answer_tokens: float | None = None
 
     @property
     def choice(self) -> tuple[Json, ...] | None:
@@ -91,6 +103,11 @@ class RunMark:
     def folder(self) -> tuple[str, ...]:
         """What it has in common with the other logs of its result."""
         return self.place.folder
+
+    @property
+    def model(self) -> tuple[str, ...]:
+        """What it has in common with the runs of its model in other scenarios."""
+        return self.place.folder[:-1]
 
     @property
     def build(self) -> str | None:
@@ -206,6 +223,25 @@ class RunRegister:
             self._runs[name] = _grouped(self.runs, name)
         return self._runs[name].get(value, ())
 
+    @cached_property
+    def _by_proportion(self) -> tuple[list[float], list[RunMark]]:
+        """The proportions of all runs' latencies, rising, and the runs in that order."""
+        rows = [(proportion(mark.latencies), mark) for mark in self.runs if mark.latencies is not None]
+        known = sorted(((share, mark) for share, mark in rows if share is not None), key=lambda row: row[0])
+        return [share for share, _ in known], [mark for _, mark in known]
+
+    def copies_of(self, mark: RunMark) -> Iterator[RunMark]:
+        """Yield the runs with this one's latencies, shifted or scaled, except those whose log is the same."""
+        share = None if mark.latencies is None else proportion(mark.latencies)
+        if mark.latencies is None or share is None:
+            return
+        shares, marks = self._by_proportion
+        near = slack(mark.latencies)
+        begin, end = bisect_left(shares, share - near), bisect_right(shares, share + near)
+        for other in marks[begin : min(end, begin + _MOST_ALIKE)]:
+            if other.latencies is not None and other.digest != mark.digest and is_copy(mark.latencies, other.latencies):
+                yield other
+
     def responses_with(self, name: str, value: object) -> tuple[ResponsesMark, ...]:
         """Return the accuracy logs whose attribute `name` has a value."""
         if name not in self._responses:
@@ -218,11 +254,18 @@ _Groups = Mapping[object, tuple[_Mark, ...]]
 
 
 def _grouped(marks: tuple[_Mark, ...], name: str) -> _Groups[_Mark]:
-    found: dict[object, list[_Mark]] = {}
+    found: dict[object, dict[object, _Mark]] = {}
     for mark in marks:
         if (value := getattr(mark, name)) is not None:
-            found.setdefault(value, []).append(mark)
-    return {value: tuple(group) for value, group in found.items()}
+            found.setdefault(value, {}).setdefault(_told_apart(mark, name), mark)
+    return {value: tuple(group.values()) for value, group in found.items()}
+
+
+def _told_apart(mark: RunMark | ResponsesMark, name: str) -> object:
+    """What marks of one group differ in for the rules that ask for it: thousands of copies are looked at once."""
+    if name == "build" and isinstance(mark, RunMark):
+        return mark.text("loadgen_version"), mark.text(SOURCES)
+    return (mark.digest, bool(mark.place.test)) if name in ("start", "figures", "clock", "hash") else mark.path
 
 
 def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMark:
@@ -236,7 +279,20 @@ def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMar
         process=log.processes[0] if log.processes else None,
         fields=fields,
         loaded=_digest_of_loaded(log),
+        clock=_clock(log),
+        latencies=_latencies(log),
+        answer_tokens=log.tokens_of_sample if log.values.get(_EQUALLY) is True else None,
     )
+
+
+def _clock(log: DetailLog) -> tuple[float, float] | None:
+    begin_ms, end_s = log.times_ms.get("generated_query_count"), log.end_time_s
+    return None if begin_ms is None or end_s is None else (begin_ms, end_s * 1000)
+
+
+def _latencies(log: DetailLog) -> tuple[float, ...] | None:
+    found = [number for number in map(log.number, LATENCIES) if number is not None]
+    return tuple(map(float, found)) if len(found) == len(LATENCIES) and max(found) < _LARGEST else None
 
 
 def _digest_of_loaded(log: DetailLog) -> str:
