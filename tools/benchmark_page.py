@@ -58,6 +58,8 @@ def _recipe(query: str) -> str:
     """A link to the README of the recipe with these tags: of several the one with the fewest others."""
     words = {word for word in query.split(",") if not word.startswith("_")}
     fitting = [(len(tags), name) for name, tags in _recipe_tags().items() if words <= tags]
+    if not fitting:
+        raise SystemExit(f"no recipe has the tags {query}, which a record names: add the recipe, or correct the record")
     name = min(fitting)[1]
     return f"[{name}](../../../script/{name}/README.md)"
 

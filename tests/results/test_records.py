@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,6 +114,13 @@ def test_what_is_made_of_the_records_is_up_to_date() -> None:
     made = [sys.executable, str(ROOT / "tools" / "make_benchmark_pages.py"), "--check"]
     ended = subprocess.run(made, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "")
+
+
+def test_a_record_whose_recipe_is_not_there_yet_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    page = importlib.import_module("benchmark_page")
+    with pytest.raises(SystemExit, match="no recipe has the tags get,dataset,squares, which a record names: add"):
+        page._recipe("get,dataset,squares")
 
 
 @pytest.mark.parametrize("folder", RECORDS)
