@@ -5,28 +5,21 @@ Pure. All problems are collected, so that a user sees every wrong value at once,
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.names import (
-    UnknownName,
-    parse_execution_mode,
-    parse_mode,
-    parse_scenario,
-    unknown_text,
-    with_problems,
-)
-from mlperf_results.numbers import WHOLE, gpu_numbers, positive_number, whole_number
+from mlperf_results.inputs import NO_ALIASES, Inputs
+from mlperf_results.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
+from mlperf_results.numbers import whole_number
 from mlperf_results.rounds import scenarios_of
 from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
 
 FORMAT = 3
-Value = TypeVar("Value")
 
 SCENARIO_KEY = "CM_MLPERF_LOADGEN_SCENARIO"
 MODE_KEY = "CM_MLPERF_LOADGEN_MODE"
@@ -57,7 +50,6 @@ WHOLE_NUMBERS = {
     "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
-TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
 SERVING = {
     "batching": "CM_MLPERF_TRITON_BATCHING",
@@ -107,79 +99,49 @@ def batch_sizes(text: str) -> list[int] | None:
     return found if None not in numbers else None
 
 
-class _Reader:
-    """Takes values from env and collects what is wrong with them."""
+class _Reader(Inputs):
+    """The env of a call; problems name its keys."""
 
-    def __init__(self, env: Mapping[str, object], folder: Path) -> None:
-        self._env = env
-        self._folder = folder
-        self.problems: list[str] = []
+    def __init__(self, env: Mapping[str, object], here: Path) -> None:
+        super().__init__(env, here, start="")
 
-    def text(self, key: str) -> str:
-        value = self._env.get(key)
-        return "" if value is None else str(value).strip()
-
-    def parsed(self, key: str, parse: Callable[[str], object]) -> str | None:
+    def spelling(self, key: str, parse: Callable[[str], enum.Enum | None]) -> str | None:
         """The spelling that the harness knows of a scenario, mode or execution mode."""
-        try:
-            return str(getattr(parse(self.text(key)), "value", ""))
-        except UnknownName as error:
-            self.problems.append(f"{key}: {error}")
-            return None
-
-    def one_of(self, key: str, kind: str, names: tuple[str, ...], found: str | None = None) -> str | None:
-        text = self.text(key) if found is None else found
-        if text in names:
-            return text
-        self.problems.append(f"{key}: {unknown_text(kind, text, names)}")
-        return None
+        found = self.parsed(key, parse, None)
+        return None if found is None else str(found.value)
 
     def scenario(self) -> str | None:
         """The scenario, which must be one that the benchmark has."""
-        name = self.parsed(SCENARIO_KEY, parse_scenario)
+        name = self.spelling(SCENARIO_KEY, parse_scenario)
         allowed = [scenario.value for scenario in scenarios_of(self.text(MODEL_KEY))]
         if name is not None and name not in allowed:
-            self.problems.append(f"{SCENARIO_KEY}: {self.text(MODEL_KEY)} has no {name}; it has {', '.join(allowed)}")
+            self.wrong(SCENARIO_KEY, f"{self.text(MODEL_KEY)} has no {name}; it has {', '.join(allowed)}")
         return name
 
-    def precision(self, names: tuple[str, ...]) -> str | None:
+    def precision(self, names: tuple[str, ...]) -> str:
         """The number format, in the harness's spelling."""
-        text = self.text(PRECISION_KEY)
-        return self.one_of(PRECISION_KEY, "precision", names, PRECISION_ALIASES.get(text, text) or "fp32")
+        return self.chosen(PRECISION_KEY, "precision", names, PRECISION_ALIASES) or "fp32"
 
     def compliance_test(self) -> str | None:
         """The compliance test that the run is for; None for an ordinary run."""
-        text = self.text(COMPLIANCE_TEST_KEY).upper()
-        if not text:
-            return None
-        self._in_performance_mode(COMPLIANCE_TEST_KEY, text)
-        return self.one_of(COMPLIANCE_TEST_KEY, "compliance test", COMPLIANCE_TESTS, text)
+        test = self.chosen(COMPLIANCE_TEST_KEY, "compliance test", COMPLIANCE_TESTS)
+        if test:
+            self._in_performance_mode(COMPLIANCE_TEST_KEY)
+        return test
 
     def find(self) -> bool:
         """Whether the best target is to be looked for."""
-        text = self.text(FIND_KEY).lower()
-        value = TRUTHS.get(text, False)
-        if text and text not in TRUTHS:
-            self.problems.append(f"{FIND_KEY}: found {text!r}; allowed: {', '.join(TRUTHS)}")
-        if value:
-            self._in_performance_mode(FIND_KEY, text)
-        if value and self.text(COMPLIANCE_TEST_KEY):
-            self.problems.append(f"{FIND_KEY}: a compliance test has the targets of the run that it is for")
-        return value
+        is_finding = self.truth(FIND_KEY)
+        if is_finding:
+            self._in_performance_mode(FIND_KEY)
+        if is_finding and self.text(COMPLIANCE_TEST_KEY):
+            self.wrong(FIND_KEY, "a compliance test has the targets of the run that it is for")
+        return is_finding
 
-    def _in_performance_mode(self, key: str, text: str) -> None:
+    def _in_performance_mode(self, key: str) -> None:
         mode = self.text(MODE_KEY)
         if mode and mode.lower() != "performance":
-            self.problems.append(f"{key}: found {text!r} in mode {mode}; it needs performance mode (_performance)")
-
-    def gpus(self) -> list[int] | None:
-        """The GPUs to use; None where nothing is said."""
-        found = self.read(GPUS_KEY, gpu_numbers, "numbers from 0, separated by commas, none twice")
-        if found is not None and self.text(DEVICE_KEY) != "cuda":
-            self.problems.append(
-                f"{GPUS_KEY}: found {self.text(GPUS_KEY)!r}; the device {self.text(DEVICE_KEY)} has none (take _cuda)"
-            )
-        return found
+            self.wrong(key, f"found {self.text(key)!r} in mode {mode}; it needs performance mode (_performance)")
 
     def refuse_unused_copies(self) -> None:
         """A problem for a copy of the user's own where everything is made here."""
@@ -187,11 +149,13 @@ class _Reader:
         for key in OWN_PATH_KEYS if known is not None and known.recipes.is_fixed else ():
             if self.text(key):
                 made = f"{self.text(MODEL_KEY)} makes its data and model here"
-                self.problems.append(f"{key}: found {self.text(key)!r}; {made}")
+                self.wrong(key, f"found {self.text(key)!r}; {made}")
 
-    def chosen(self, key: str, kind: str, names: tuple[str, ...]) -> str | None:
+    def chosen(
+        self, key: str, kind: str, names: tuple[str, ...], aliases: Mapping[str, str] = NO_ALIASES
+    ) -> str | None:
         """One of `names`; None where nothing is said."""
-        return self.one_of(key, kind, names) if self.text(key) else None
+        return self.one_of(key, names, aliases, kind) if self.text(key) else None
 
     def serving(self) -> dict[str, object] | None:
         """How the server is to be set up; None for a backend that asks none, which refuses the server's settings."""
@@ -200,38 +164,31 @@ class _Reader:
             served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
             for key in SERVING.values():
                 if self.text(key):
-                    self.problems.append(f"{key}: found {self.text(key)!r}; only backend {served} asks a server")
+                    self.wrong(key, f"found {self.text(key)!r}; only backend {served} asks a server")
             return None
         sizes = "whole numbers from 1, separated by commas"
         return {
-            "server": self.path(SERVER_FILE_KEY),
+            "server": self.place(SERVER_FILE_KEY),
             "batching": self.chosen(SERVING["batching"], "batching", ("client", "server")),
             "transport": self.chosen(SERVING["transport"], "transport", ("grpc", "http", "shm")),
-            "instance_count": self.read(SERVING["instance_count"], whole_number, WHOLE),
+            "instance_count": self.whole_number(SERVING["instance_count"]),
             "max_queue_delay_us": self.read(SERVING["max_queue_delay_us"], from_zero, "a whole number from 0"),
             "preferred_batch_size": self.read(SERVING["preferred_batch_size"], batch_sizes, sizes),
-            "max_batch_size": self.read(SERVING["max_batch_size"], whole_number, WHOLE),
+            "max_batch_size": self.whole_number(SERVING["max_batch_size"]),
         }
 
     def prompts(self) -> dict[str, object] | None:
         """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
         given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
         text, problems = text_of(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
-        self.problems += [f"{TEXT_KEYS[name]}: {why}" for name, why in problems.items()]
+        for name, why in problems.items():
+            self.wrong(TEXT_KEYS[name], why)
         return text
 
-    def read(self, key: str, parse: Callable[[str], Value | None], allowed: str) -> Value | None:
-        """What `parse` makes of the text; None where nothing is said."""
-        text = self.text(key)
-        found = parse(text) if text else None
-        if text and found is None:
-            self.problems.append(f"{key}: found {text!r}; allowed: {allowed}")
-        return found
-
-    def path(self, key: str) -> str | None:
-        """An absolute path; a relative one starts at the folder of the user."""
-        text = self.text(key)
-        return str(self._folder / Path(text).expanduser()) if text else None
+    def place(self, key: str) -> str | None:
+        """An absolute path as a text; None where nothing is said."""
+        path = self.path(key)
+        return None if path is None else str(path)
 
 
 _COMMON = ("model", "backend", "device", "precision", "gpus", "scenario", "execution_mode", "user_conf")
@@ -258,23 +215,21 @@ def require_common(
 def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
     """What the caller asks for; what dependencies give is no part of it."""
     asked: dict[str, object] = {
-        "model": reader.one_of(MODEL_KEY, "model", known.models),
-        "backend": reader.one_of(BACKEND_KEY, "backend", known.backends),
-        "device": reader.one_of(DEVICE_KEY, "device", known.devices),
+        "model": reader.one_of(MODEL_KEY, known.models, kind="model"),
+        "backend": reader.one_of(BACKEND_KEY, known.backends, kind="backend"),
+        "device": reader.one_of(DEVICE_KEY, known.devices, kind="device"),
         "precision": reader.precision(known.precisions),
-        "gpus": reader.gpus(),
+        "gpus": reader.gpus(GPUS_KEY, reader.text(DEVICE_KEY), "take _cuda"),
         "scenario": reader.scenario(),
-        "mode": reader.parsed(MODE_KEY, parse_mode),
-        "execution_mode": reader.parsed(EXECUTION_MODE_KEY, parse_execution_mode),
+        "mode": reader.spelling(MODE_KEY, parse_mode),
+        "execution_mode": reader.spelling(EXECUTION_MODE_KEY, parse_execution_mode),
         "compliance_test": reader.compliance_test(),
         "find": reader.find(),
-        "output_dir": reader.path(OUTPUT_DIR_KEY),
-        "user_conf": reader.path(USER_CONF_KEY),
+        "output_dir": reader.place(OUTPUT_DIR_KEY),
+        "user_conf": reader.place(USER_CONF_KEY),
     }
-    for name, key in WHOLE_NUMBERS.items():
-        asked[name] = reader.read(key, whole_number, WHOLE)
-    for name, key in NUMBERS.items():
-        asked[name] = reader.read(key, positive_number, "a number above 0")
+    asked |= {name: reader.whole_number(key) for name, key in WHOLE_NUMBERS.items()}
+    asked |= {name: reader.positive_number(key) for name, key in NUMBERS.items()}
     if (serving := reader.serving()) is not None:
         asked["serving"] = serving
     if (text := reader.prompts()) is not None:
@@ -299,8 +254,8 @@ def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> d
     return {
         "format": FORMAT,
         **_asked(reader, known),
-        "model_path": reader.path(MODEL_FILE_KEY),
-        "model_info_path": reader.path(MODEL_INFO_KEY),
-        "dataset_path": reader.path(DATASET_KEY),
-        "preprocessed_path": reader.path(PREPROCESSED_KEY),
+        "model_path": reader.place(MODEL_FILE_KEY),
+        "model_info_path": reader.place(MODEL_INFO_KEY),
+        "dataset_path": reader.place(DATASET_KEY),
+        "preprocessed_path": reader.place(PREPROCESSED_KEY),
     }

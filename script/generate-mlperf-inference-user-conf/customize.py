@@ -26,7 +26,7 @@ HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=r
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run would refuse; writes nothing."""
     try:
-        inputs.read(i["env"])
+        inputs.read(i["env"], i["meta"]["input_mapping"])
     except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     return {"return": 0}
@@ -36,7 +36,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: writes user.conf, tells its lines and the durations, gives both as state."""
     env = i["env"]
     try:
-        call = inputs.read(env)
+        call = inputs.read(env, i["meta"]["input_mapping"])
         recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
     except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}

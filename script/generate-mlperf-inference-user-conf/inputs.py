@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.inputs import Inputs
 from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.officialnames import official_name
@@ -17,18 +18,14 @@ from .planning import Overrides
 
 ALL = "all"
 OWN_TARGETS = {
-    Scenario.SINGLE_STREAM: ("CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY", "CM_MLPERF_LOADGEN_TARGET_LATENCY"),
-    Scenario.MULTI_STREAM: ("CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY", "CM_MLPERF_LOADGEN_TARGET_LATENCY"),
-    Scenario.OFFLINE: ("CM_MLPERF_LOADGEN_OFFLINE_TARGET_QPS", "CM_MLPERF_LOADGEN_TARGET_QPS"),
-    Scenario.SERVER: ("CM_MLPERF_LOADGEN_SERVER_TARGET_QPS", "CM_MLPERF_LOADGEN_TARGET_QPS"),
-    Scenario.INTERACTIVE: ("CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS", "CM_MLPERF_LOADGEN_TARGET_QPS"),
+    Scenario.SINGLE_STREAM: ("singlestream_target_latency", "target_latency"),
+    Scenario.MULTI_STREAM: ("multistream_target_latency", "target_latency"),
+    Scenario.OFFLINE: ("offline_target_qps", "target_qps"),
+    Scenario.SERVER: ("server_target_qps", "target_qps"),
+    Scenario.INTERACTIVE: ("interactive_target_qps", "target_qps"),
 }
-"""The env keys of the target that a scenario has: its own first, then the shared one."""
-COUNTS = {
-    "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
-    "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
-    "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
-}
+"""The inputs with the target that a scenario has: its own first, then the shared one."""
+COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")
 
 
 class BadCall(Exception):
@@ -45,44 +42,27 @@ class Call:
     overrides: Mapping[Scenario, Overrides]
 
 
-def read(env: Mapping[str, Any]) -> Call:
-    """The call in env. Raises BadCall with every problem."""
-    problems: list[str] = []
-
-    def text(key: str) -> str:
-        return str(env.get(key) or "").strip()
-
-    def number(key: str) -> float | None:
-        if not text(key):
-            return None
-        try:
-            value = float(text(key))
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value <= 0:
-            problems.append(f"{key}: found {text(key)!r}; allowed: a number above 0")
-        return value
-
-    if not text("CM_MLPERF_MODEL"):
+def read(env: Mapping[str, Any], keys: Mapping[str, str]) -> Call:
+    """The call in env. keys: the env key of each input. Raises BadCall with every problem."""
+    inputs = Inputs(env, Path(), keys)
+    if not inputs.text("model"):
         raise BadCall("give the benchmark with --model")
-    model = _official(text("CM_MLPERF_MODEL"))
-    if round_problem := _round_problem(model, text("CM_VERSION")):
-        problems.append(round_problem)
+    model = _official(inputs.text("model"))
+    if round_problem := _round_problem(model, str(env.get("CM_VERSION") or "")):
+        inputs.problems.append(round_problem)
     try:
-        execution_mode = parse_execution_mode(text("CM_MLPERF_RUN_STYLE"))
-        mode = text("CM_MLPERF_LOADGEN_MODE")
-        modes = parse_modes(mode)
-        scenarios = _scenarios(text("CM_MLPERF_LOADGEN_SCENARIO"), model)
+        execution_mode = parse_execution_mode(inputs.text("execution_mode"))
+        modes = parse_modes(inputs.text("mode"))
+        scenarios = _scenarios(inputs.text("scenario"), model)
     except UnknownName as error:
         raise BadCall(str(error)) from error
-    counts = {name: number(key) for name, key in COUNTS.items()}
-    whole = {name: None if value is None else int(value) for name, value in counts.items() if value == value}
+    counts = {name: inputs.whole_number(name) for name in COUNTS}
     overrides = {}
     for scenario in scenarios:
-        given = [value for key in OWN_TARGETS[scenario] if (value := number(key)) is not None]
-        overrides[scenario] = Overrides(target=given[0] if given else None, **whole)
-    if problems:
-        raise BadCall("; ".join(dict.fromkeys(problems)))
+        given = [value for name in OWN_TARGETS[scenario] if (value := inputs.positive_number(name)) is not None]
+        overrides[scenario] = Overrides(target=given[0] if given else None, **counts)
+    if inputs.problems:
+        raise BadCall("; ".join(dict.fromkeys(inputs.problems)))
     return Call(model=model, execution_mode=execution_mode, modes=modes, overrides=overrides)
 
 

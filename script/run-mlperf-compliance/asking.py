@@ -13,13 +13,13 @@ from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
+from mlperf_results.inputs import Inputs
 from mlperf_results.names import UnknownName, with_problems
 from mlperf_results.recipecalls import threads_in_all
 from mlperf_results.rounds import ROUNDS, rounds_of
 
 ALL = "all"
 DIVISIONS = (*CHECKED_DIVISIONS, "open")
-TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "": False, "no": False, "false": False, "off": False}
 TESTS_UP_TO_V20 = ("TEST04-A", "TEST04-B")
 SOURCES = ("real", "synthetic", "tiny")
 
@@ -67,46 +67,35 @@ class MeasuredRun:
         return f"{self.request['model']} {self.request['scenario']}"
 
 
-def parse_call(env: Mapping[str, Any], folder: Path) -> Call:
-    """Return the call; a relative results folder starts at `folder`. Raises CallError with every problem."""
-    problems = []
+def parse_call(env: Mapping[str, Any], keys: Mapping[str, str], folder: Path) -> Call:
+    """Return the call; a relative results folder starts at `folder`. keys: the env key of each input.
 
-    def text(key: str) -> str:
-        return str(env.get(key) or "").strip()
-
-    def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-        if value not in allowed:
-            problems.append(f"--{name}: found {value!r}; allowed: {', '.join(filter(None, allowed))}")
-        return value
-
-    words = [word.strip().upper() for word in text("CM_MLPERF_COMPLIANCE_TESTS").split(",") if word.strip()]
+    Raises CallError with every problem.
+    """
+    inputs = Inputs(env, folder, keys)
+    words = [word.upper() for word in inputs.words("test")]
     tests = None if not words or ALL.upper() in words else tuple(dict.fromkeys(words))
     for test in tests or ():
         if test in TESTS_UP_TO_V20:
-            problems.append(
-                f"--test: {test} belongs to rounds up to v2.0 and is not made here; TEST04 is its form since v2.1 "
-                "(one run, compared with the performance run)"
+            inputs.wrong(
+                "test",
+                f"{test} belongs to rounds up to v2.0 and is not made here; TEST04 is its form since v2.1 "
+                "(one run, compared with the performance run)",
             )
-        else:
-            one_of("test", test, (*TESTS, ALL))
-    rerun = text("CM_RERUN").lower()
-    one_of("rerun", rerun, tuple(TRUTHS))
-    source = text("CM_MLPERF_SOURCE")
-    if source:
-        one_of("source", source, SOURCES)
-    results = text("CM_MLPERF_RESULTS_DIR")
-    if not results:
-        problems.append("--results_dir: nothing given; the folder of runs that are finished")
+        elif test not in TESTS:
+            inputs.wrong("test", f"found {test!r}; allowed: {', '.join((*TESTS, ALL))}")
+    if not inputs.text("results_dir"):
+        inputs.wrong("results_dir", "nothing given; the folder of runs that are finished")
     call = Call(
-        folder=folder / Path(results).expanduser(),
+        folder=inputs.path("results_dir") or folder,
         tests=tests,
-        round_name=one_of("version", text("CM_MLPERF_SUBMISSION_VERSION"), (*ROUNDS, "")),
-        division=one_of("division", text("CM_MLPERF_SUBMISSION_DIVISION").lower(), DIVISIONS),
-        source=source or None,
-        is_rerun=TRUTHS.get(rerun, False),
+        round_name=inputs.one_of("version", ROUNDS, kind="round") if inputs.text("version") else "",
+        division=inputs.one_of("division", DIVISIONS),
+        source=inputs.one_of("source", SOURCES) if inputs.text("source") else None,
+        is_rerun=inputs.truth("rerun"),
     )
-    if problems:
-        raise CallError(problems)
+    if inputs.problems:
+        raise CallError(inputs.problems)
     return call
 
 

@@ -23,7 +23,7 @@ def failure(error: Exception, hint: str = HINT) -> dict:
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
     """What a user sees first, and the tests in order. Raises asking.CallError."""
     env = i["env"]
-    call = asking.parse_call(env, users_folder(env))
+    call = asking.parse_call(env, i["meta"]["input_mapping"], users_folder(env))
     runs = finding.find_runs(call.folder)
     steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
     return making.describe(call, runs, steps), steps

@@ -32,9 +32,9 @@ def edition_of(given: Inputs) -> Edition:
 
 def tree_from_recorded(given: Inputs, folder: Path, target: Path) -> Path:
     """Writes the tree of recorded runs below `target`; gives the submission's folder. Raises ValueError, OSError."""
-    offline = Offline(given.one_of("offline", tuple(one.value for one in Offline), "elected"))
-    division = given.one_of("division", DIVISIONS, "RDI")
-    changed = {key: given.whole(key, None) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
+    offline = Offline(given.choice("offline", tuple(one.value for one in Offline), "elected"))
+    division = given.choice("division", DIVISIONS, "RDI")
+    changed = {key: given.count(key) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
     given.check()
     points = with_offline(recorded_points(folder, _counter(given)), offline)
     facts = facts_of(points, edition_of(given), division, offline)

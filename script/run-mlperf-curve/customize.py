@@ -70,7 +70,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     if given.text("action", "measure") in ("check", "view") or given.text("from_recorded"):
         return {"return": 0, "runs": []}
     try:
-        read_request(given.texts, given.here)
+        read_request(given.env, given.here)
     except FAILURES as error:
         return failure(error)
     return {"return": 0, "runs": []}
@@ -88,7 +88,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return {"return": 0}
         if given.text("from_recorded"):
             return from_recorded(i, given)
-        request = read_request(given.texts, given.here)
+        request = read_request(given.env, given.here)
         if action == "plan":
             return show_plan(i, request)
         return measure(i, given, request)
@@ -156,7 +156,7 @@ def find_client(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
 
 def conduct_of(given: Inputs) -> Conduct:
     """What is made again. Raises RequestError."""
-    rerun = tuple(filter(None, (word.strip() for word in given.text("rerun").split(","))))
+    rerun = tuple(given.words("rerun"))
     if wrong := [word for word in rerun if word not in RERUN_VALUES]:
         raise RequestError(f"--rerun must be of {', '.join(RERUN_VALUES)}, got {', '.join(wrong)}")
     text = given.text("retries", "1")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machine_facts.findings import is_yes
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames, default_run_config
-from mlperf_results.backends import default_backend, simulated
+from mlperf_results.backends import default_backend
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.inputs import Inputs
 from mlperf_results.names import (
     ExecutionMode,
     Mode,
@@ -22,7 +22,6 @@ from mlperf_results.names import (
     UnknownName,
     parse_execution_mode,
     parse_modes,
-    unknown_text,
     with_problems,
 )
 from mlperf_results.names import parse_scenario as scenario_named
@@ -52,6 +51,8 @@ SUBMISSION_INPUTS = (
     "allow_synthetic", "hw_notes_extra", "submission_dir", "submitter", "sw_notes_extra", "system_facts",
 )  # fmt: skip
 """Inputs that go to the recipe of the submission tree as they are."""
+SWITCHES = ("clean", "find_performance", "readme", "rerun", "skip_submission_generation")
+"""Inputs that are off where nothing is said."""
 DEVICE_NAMES = {"gpu": "cuda"}
 
 
@@ -105,47 +106,19 @@ class Request:
         return self.results_folder / ("find_results" if self.is_finding else f"{self.execution_mode.value}_results")
 
 
-class _Reader:
-    def __init__(self, env: Mapping[str, Any], mapping: Mapping[str, str]) -> None:
-        self._env, self._mapping = env, mapping
-        self.problems: list[str] = []
+class _Reader(Inputs):
+    """The inputs of a call. chosen: what variations set, by env keys. remarks: lines that the user is told first."""
+
+    def __init__(self, env: Mapping[str, Any], here: Path, keys: Mapping[str, str]) -> None:
+        super().__init__(env, here, keys)
+        self.chosen = Inputs(env, here)
         self.remarks: list[str] = []
-
-    def key(self, key: str) -> str:
-        value = self._env.get(key)
-        return "" if value is None else str(value).strip()
-
-    def text(self, name: str) -> str:
-        return self.key(self._mapping[name])
-
-    def truth(self, key: str, *, otherwise: bool = False) -> bool:
-        text = self.key(key)
-        return is_yes(text) if text else otherwise
-
-    def one_of(self, name: str, allowed: tuple[str, ...], aliases: Mapping[str, str]) -> str:
-        """A known name, or what another name stands for; in upper or lower case."""
-        text = self.text(name).lower()
-        text = aliases.get(text, text)
-        if text not in allowed:
-            self.problems.append(f"--{name}: {unknown_text(name, self.text(name), allowed)}")
-        return text
-
-    def simulated(self, backend: str, device: str) -> tuple[str, str]:
-        """The backend and the device that run: with `--simulate` a stand-in on the processor."""
-        try:
-            return simulated(self.text("simulate"), backend, device)
-        except ValueError as error:
-            self.problems.append(f"--simulate: {error}")
-            return backend, device
-
-    def given(self, names: tuple[str, ...]) -> dict[str, str]:
-        return {name: self.text(name) for name in names if self.text(name)}
 
 
 def _backend(reader: _Reader, model: str, names: AppNames) -> str:
     """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
     if reader.text("backend"):
-        return reader.one_of("backend", names.backends, {})
+        return reader.one_of("backend", names.backends)
     return default_backend(model, asks_server=bool(reader.text(URL)))
 
 
@@ -153,29 +126,29 @@ def read(
     env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str], known: Known, folder: Path
 ) -> Request:
     """The checked call; relative folders start at ``folder``. Raises RequestError with every problem."""
-    reader = _Reader(env, mapping)
+    reader = _Reader(env, folder, mapping)
     names = known.names
     model = reader.one_of("model", names.models, names.aliases)
     device = reader.one_of("device", names.devices, DEVICE_NAMES)
-    backend, device = reader.simulated(_backend(reader, model, names), device)
+    backend, device = reader.simulated("simulate", _backend(reader, model, names), device)
     precision = reader.one_of("precision", names.precisions, PRECISION_ALIASES)
-    source = reader.one_of("source", names.sources, {})
+    source = reader.one_of("source", names.sources)
     _implementation(reader)
     round_name = _round(reader, model)
     category = _category(reader, model, round_name)
     division = _division(reader)
-    execution_mode = _execution_mode(reader)
+    execution_mode = reader.parsed("execution_mode", parse_execution_mode, ExecutionMode.TEST)
     modes = _modes(reader)
-    is_finding = reader.truth("CM_MLPERF_FIND_PERFORMANCE_MODE")
-    makes_submission = reader.truth("CM_MLPERF_SUBMISSION_RUN")
-    if is_finding and modes != (Mode.PERFORMANCE,):
+    is_on = {name: reader.truth(name) for name in SWITCHES}
+    is_checked = reader.truth("run_checker", otherwise=True)
+    makes_submission = reader.chosen.truth("CM_MLPERF_SUBMISSION_RUN")
+    compliance = _has_compliance(reader, division, otherwise=makes_submission)
+    if is_on["find_performance"] and modes != (Mode.PERFORMANCE,):
         reader.problems.append("find-performance makes performance runs only; leave --mode and other variations out")
     scenarios = _scenarios(reader, model, round_name, category, needs_all=makes_submission and division != "open")
     if reader.problems:
         raise RequestError(reader.problems)
     loadgen = _loadgen(reader, round_name, known.rounds)
-    skips_tree = reader.truth("CM_MLPERF_SKIP_SUBMISSION_GENERATION")
-    compliance = _has_compliance(reader, division, otherwise=makes_submission)
     return Request(
         model=model,
         backend=backend,
@@ -188,7 +161,7 @@ def read(
         scenarios=scenarios,
         modes=modes,
         execution_mode=execution_mode,
-        results_folder=folder / Path(reader.text("results_dir") or ".").expanduser(),
+        results_folder=reader.path("results_dir") or folder,
         options=reader.given(RUN_INPUTS),
         targets=reader.given(TARGET_INPUTS),
         submission={
@@ -198,13 +171,13 @@ def read(
         remarks=tuple(reader.remarks),
         hw_name=reader.text("hw_name"),
         run_config=reader.text("run_config") or default_run_config(source, precision),
-        is_finding=is_finding,
-        is_rerun=reader.truth("CM_RERUN") or reader.truth("CM_MLPERF_CLEAN_ALL"),
-        is_clean=reader.truth("CM_MLPERF_CLEAN_ALL"),
-        has_readmes=reader.truth("CM_MLPERF_README"),
+        is_finding=is_on["find_performance"],
+        is_rerun=is_on["rerun"] or is_on["clean"],
+        is_clean=is_on["clean"],
+        has_readmes=is_on["readme"],
         has_compliance=compliance,
-        makes_submission=makes_submission and not skips_tree,
-        is_checked=reader.truth("CM_RUN_SUBMISSION_CHECKER", otherwise=True),
+        makes_submission=makes_submission and not is_on["skip_submission_generation"],
+        is_checked=is_checked,
         loadgen_variation=loadgen,
     )
 
@@ -212,7 +185,7 @@ def read(
 def _implementation(reader: _Reader) -> None:
     name = reader.text("implementation")
     if name not in IMPLEMENTATIONS:
-        reader.problems.append(f"--implementation: found {name!r}; known: {', '.join(IMPLEMENTATIONS)}")
+        reader.wrong("implementation", f"found {name!r}; known: {', '.join(IMPLEMENTATIONS)}")
     elif name != "crowdperf":
         reader.remarks.append(
             f"--implementation={name}: what runs is crowdperf's own harness, and results say crowdperf"
@@ -220,7 +193,7 @@ def _implementation(reader: _Reader) -> None:
 
 
 def _has_compliance(reader: _Reader, division: str, *, otherwise: bool) -> bool:
-    wanted = reader.truth("CM_MLPERF_LOADGEN_COMPLIANCE", otherwise=otherwise and division != "open")
+    wanted = reader.truth("compliance", otherwise=otherwise and division != "open")
     if wanted and division == "open":
         reader.remarks.append(
             "--compliance has no effect: the open division has no compliance tests (--division=closed)"
@@ -231,33 +204,25 @@ def _has_compliance(reader: _Reader, division: str, *, otherwise: bool) -> bool:
 def _division(reader: _Reader) -> str:
     division = reader.text("division") or "open"
     if division not in DIVISIONS:
-        reader.problems.append(f"--division: found {division!r}; allowed: {', '.join(DIVISIONS)}")
-    elif reader.key("CM_MLPERF_SUBMISSION_GENERATION_STYLE") == "short" and division != "open":
-        reader.problems.append(f"--division: found {division!r}; _short is for the open division, take _full")
+        reader.not_allowed("division", ", ".join(DIVISIONS))
+    elif reader.chosen.text("CM_MLPERF_SUBMISSION_GENERATION_STYLE") == "short" and division != "open":
+        reader.wrong("division", f"found {division!r}; _short is for the open division, take _full")
     return division
 
 
-def _execution_mode(reader: _Reader) -> ExecutionMode:
-    try:
-        return parse_execution_mode(reader.text("execution_mode"))
-    except UnknownName as error:
-        reader.problems.append(f"--execution_mode: {error}")
-        return ExecutionMode.TEST
-
-
 def _modes(reader: _Reader) -> tuple[Mode, ...]:
-    everything = reader.truth("CM_MLPERF_LOADGEN_ALL_MODES")
-    text = reader.text("mode") or reader.key("CM_MLPERF_RUN_MODES")
+    everything = reader.chosen.truth("CM_MLPERF_LOADGEN_ALL_MODES")
+    text = reader.text("mode") or reader.chosen.text("CM_MLPERF_RUN_MODES")
     try:
         return parse_modes("all" if everything else text)
     except UnknownName as error:
-        reader.problems.append(f"--mode: {error}")
+        reader.wrong("mode", str(error))
         return tuple(Mode)
 
 
 def _round(reader: _Reader, model: str) -> str:
     """The round whose rules hold: the one of the variation, else the newest that has the benchmark."""
-    text = reader.key("CM_MLPERF_INFERENCE_VERSION").removesuffix("-dev")
+    text = reader.chosen.text("CM_MLPERF_INFERENCE_VERSION").removesuffix("-dev")
     allowed = rounds_of(model) if model in BENCHMARKS else ROUNDS
     name = f"v{text}" if text else allowed[-1]
     if name not in allowed:
@@ -268,7 +233,7 @@ def _round(reader: _Reader, model: str) -> str:
 
 def _loadgen(reader: _Reader, round_name: str, rounds: LoadGenRounds) -> str:
     """The variation of get-mlperf-loadgen for the round asked for; empty for the usual one."""
-    if not reader.key("CM_MLPERF_INFERENCE_VERSION") or round_name == rounds.usual:
+    if not reader.chosen.text("CM_MLPERF_INFERENCE_VERSION") or round_name == rounds.usual:
         return ""
     if round_name in rounds.there:
         return f"_{round_name}"
@@ -283,7 +248,7 @@ def _category(reader: _Reader, model: str, round_name: str) -> str:
     text = reader.text("category").replace(" ", "")
     text = "datacenter,edge" if text in ("edge,datacenter", "datacenter-edge", "edge-datacenter") else text
     if text and text not in CATEGORIES:
-        reader.problems.append(f"--category: found {text!r}; allowed: {', '.join(CATEGORIES)}")
+        reader.not_allowed("category", ", ".join(CATEGORIES))
     if text or model not in BENCHMARKS:
         return text if text in CATEGORIES else "edge"
     return "edge" if rules_in(model, round_name).edge else "datacenter"
@@ -301,22 +266,22 @@ def _scenarios(reader: _Reader, model: str, round_name: str, category: str, *, n
     allowed = valid_scenarios(model, round_name, category)
     names = [scenario.value for scenario in allowed]
     if not allowed:
-        reader.problems.append(f"--category: {model} has no scenario in category {category} in round {round_name}")
+        reader.wrong("category", f"{model} has no scenario in category {category} in round {round_name}")
         return ()
     known = "" if model in BENCHMARKS else f" ({model} is not an MLPerf benchmark: every scenario can be run)"
     text = reader.text("scenario")
-    if reader.truth("CM_MLPERF_LOADGEN_ALL_SCENARIOS") or text.lower() == "all" or needs_all:
+    if reader.chosen.truth("CM_MLPERF_LOADGEN_ALL_SCENARIOS") or text.lower() == "all" or needs_all:
         if text and text.lower() != "all":
             reader.remarks.append(f"--scenario={text} has no effect: all scenarios are made")
         reader.remarks.append(f"Valid Scenarios for {model} in {category} category are :{names}{known}")
         return allowed
     try:
-        wanted = {scenario_named(word) for word in (text or "Offline").split(",") if word.strip()}
+        wanted = {scenario_named(word) for word in reader.words("scenario") or ("Offline",)}
     except UnknownName as error:
-        reader.problems.append(f"--scenario: {error}, all")
+        reader.wrong("scenario", f"{error}, all")
         return ()
     missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
     if missing:
         what = f"{model} has no {', '.join(missing)} in category {category} in round {round_name}"
-        reader.problems.append(f"--scenario: {what}; it has {', '.join(names)}")
+        reader.wrong("scenario", f"{what}; it has {', '.join(names)}")
     return tuple(scenario for scenario in Scenario if scenario in wanted)

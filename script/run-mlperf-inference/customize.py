@@ -49,11 +49,12 @@ def failure(error: Exception, hint: str = HINT) -> dict:
     return {"return": 1, "error": f"{error}\n{hint}"}
 
 
-def read_config(env: dict) -> matrix.Config:
+def read_config(i) -> matrix.Config:
     """What the call asks for. Raises matrix.ConfigError."""
+    env = i["env"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
-    return matrix.parse_config(env, known, users_folder(env))
+    return matrix.parse_config(env, i["meta"]["input_mapping"], known, users_folder(env))
 
 
 def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:
@@ -79,7 +80,7 @@ def surroundings(i, config: matrix.Config) -> sessionfile.Surroundings:
 def plan(i):
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
-        config = read_config(i["env"])
+        config = read_config(i)
         specs = matrix.matrix(config)
         settings, paths = former_folder(config, i["input"])
         if paths is not None:
@@ -94,7 +95,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: does the whole call. Error when a run fails, a result is INVALID or an accuracy misses its target."""
     try:
-        config = read_config(i["env"])
+        config = read_config(i)
         if "machine" in config.options:
             raise matrix.ConfigError(["--machine: a recorded machine can be planned for, with cm plan script"])
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it

@@ -30,42 +30,23 @@ TARGETS = {
 }
 """Of each scenario: the target it has, the input that sets it for this scenario alone, and the one for several."""
 
-TARGET_KEYS = {
-    "target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS",
-    "target_latency": "CM_MLPERF_LOADGEN_TARGET_LATENCY",
-    "offline_target_qps": "CM_MLPERF_LOADGEN_OFFLINE_TARGET_QPS",
-    "server_target_qps": "CM_MLPERF_LOADGEN_SERVER_TARGET_QPS",
-    "interactive_target_qps": "CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS",
-    "singlestream_target_latency": "CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY",
-    "multistream_target_latency": "CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY",
-}
+TARGET_INPUTS = (
+    "target_qps", "target_latency", "offline_target_qps", "server_target_qps", "interactive_target_qps",
+    "singlestream_target_latency", "multistream_target_latency",
+)  # fmt: skip
 
-WHOLE_NUMBER_KEYS = {
-    "batch_size": "CM_MLPERF_LOADGEN_MAX_BATCHSIZE",
-    "batch_timeout": "CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US",
-    "instances": "CM_MLPERF_INSTANCES",
-    "threads": "CM_NUM_THREADS",
-    "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
-    "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
-    "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
-}
+WHOLE_NUMBERS = (
+    "batch_size", "batch_timeout", "instances", "threads", "min_duration_ms", "min_query_count",
+    "performance_sample_count",
+)  # fmt: skip
 """Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
 
-SERVER_KEYS = {
-    "batching": "CM_MLPERF_TRITON_BATCHING",
-    "instance_count": "CM_MLPERF_TRITON_INSTANCE_COUNT",
-    "max_batch_size": "CM_MLPERF_TRITON_MAX_BATCH_SIZE",
-    "max_queue_delay_us": "CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US",
-    "preferred_batch_size": "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE",
-    "transport": "CM_MLPERF_TRITON_TRANSPORT",
-}
+SERVER_INPUTS = (
+    "batching", "instance_count", "max_batch_size", "max_queue_delay_us", "preferred_batch_size", "transport",
+)  # fmt: skip
 """Inputs of app-mlperf-inference for backends that ask a server; it checks their values."""
 
-PATH_KEYS = {
-    "dataset_path": "CM_MLPERF_OWN_DATASET_PATH",
-    "model_path": "CM_MLPERF_OWN_MODEL_PATH",
-    "user_conf": "CM_MLPERF_USER_CONF",
-}
+PATHS = ("dataset_path", "model_path", "user_conf")
 """Inputs of app-mlperf-inference that name a file or folder; a relative one starts where the user is."""
 
 
@@ -156,9 +137,9 @@ class RunSpec(Workload):
 
 def _precision(reader: Reader, backend: str, known: AppNames) -> str:
     """The number format that is named, else the backend's usual one."""
-    if not reader.text("CM_MLPERF_MODEL_PRECISION"):
+    if not reader.text("precision"):
         return default_precision(backend)
-    return reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES)
+    return reader.one_of("precision", known.precisions, PRECISION_ALIASES)
 
 
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
@@ -178,46 +159,40 @@ def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
     A problem for each that it never had.
     """
     allowed = scenarios_of(model)
-    wanted = reader.several("CM_MLPERF_LOADGEN_SCENARIO", "scenario", tuple(Scenario), parse_scenario)
-    if ALL in [word.strip().lower() for word in reader.text("CM_MLPERF_LOADGEN_SCENARIO").split(",")]:
+    wanted = reader.several("scenario", tuple(Scenario), parse_scenario)
+    if ALL in map(str.lower, reader.words("scenario")):
         return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
     missing = [scenario.value for scenario in wanted if scenario not in allowed]
     if missing:
         known = ", ".join(scenario.value for scenario in allowed)
-        reader.problems.append(f"--scenario: {model} has no {', '.join(missing)}; it has {known}")
+        reader.wrong("scenario", f"{model} has no {', '.join(missing)}; it has {known}")
     return wanted
 
 
 def _backend(reader: Reader, model: str, known: AppNames) -> str:
     """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
-    if reader.text("CM_MLPERF_BACKEND"):
-        return reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {})
-    return default_backend(model, asks_server=bool(reader.text(TEXT_KEYS[URL])))
+    if reader.text("backend"):
+        return reader.one_of("backend", known.backends)
+    return default_backend(model, asks_server=bool(reader.text(URL)))
 
 
-def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
-    numbers = {name: reader.whole_number(key, name) for name, key in WHOLE_NUMBER_KEYS.items()}
+def _options(reader: Reader, device: str) -> dict[str, str]:
+    numbers = {name: reader.whole_number(name) for name in WHOLE_NUMBERS}
     options = {name: str(value) for name, value in numbers.items() if value is not None}
-    further = {**SERVER_KEYS, **TEXT_KEYS}
-    options.update({name: reader.text(key) for name, key in further.items() if reader.text(key)})
-    gpus = reader.gpus("CM_MLPERF_GPUS", device)
-    if gpus:
-        options["gpus"] = gpus
-    for name, key in PATH_KEYS.items():
-        if text := reader.text(key):
-            options[name] = str(folder / Path(text).expanduser())
-    if machine := reader.text("CM_RECORDED_MACHINE"):
-        options["machine"] = machine
-    return options
+    options |= reader.given((*SERVER_INPUTS, *TEXT_KEYS))
+    if gpus := reader.gpus("gpus", device, "give --device=cuda"):
+        options["gpus"] = ",".join(map(str, gpus))
+    options |= {name: str(path) for name in PATHS if (path := reader.path(name))}
+    return options | reader.given(("machine",))
 
 
 def _modes(reader: Reader, *, is_finding: bool) -> tuple[Mode, ...]:
     """The modes that are asked for; a search makes performance runs only."""
-    modes = reader.modes("CM_MLPERF_LOADGEN_MODE")
+    modes = reader.modes()
     if not is_finding:
         return modes
     if Mode.PERFORMANCE not in modes:
-        reader.problems.append("--find: an accuracy run has no target to look for; leave --mode out")
+        reader.wrong("find", "an accuracy run has no target to look for; leave --mode out")
     return (Mode.PERFORMANCE,)
 
 
@@ -229,7 +204,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         problems.append(why)
     if not BACKENDS[config.backend].is_served:
         problems += [
-            f"--{name}: backend {config.backend} asks no server" for name in SERVER_KEYS if name in config.options
+            f"--{name}: backend {config.backend} asks no server" for name in SERVER_INPUTS if name in config.options
         ]
     wrong = text_of({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
     problems += [f"--{name}: {why}" for name, why in wrong.items()]
@@ -250,33 +225,36 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
-def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Config:
-    """The checked call; a relative results folder starts at `folder`. Raises ConfigError with every problem."""
-    reader = Reader(env)
-    model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
+def parse_config(env: Mapping[str, object], keys: Mapping[str, str], known: AppNames, folder: Path) -> Config:
+    """The checked call; relative paths start at `folder`. keys: the env key of each input.
+
+    Raises ConfigError with every problem.
+    """
+    reader = Reader(env, folder, keys)
+    model = reader.model(known.models, known.aliases)
     backend = _backend(reader, model, known)
     model, backend = reader.with_config_ver(model, backend, known.models)
-    backend, device = reader.simulated(backend, reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {}))
-    given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}
-    is_finding = reader.truth("CM_MLPERF_RUN_FIND", "find")
+    backend, device = reader.simulated("simulate", backend, reader.one_of("device", known.devices))
+    given = {name: reader.positive_number(name) for name in TARGET_INPUTS}
+    is_finding = reader.truth("find")
     config = Config(
         model=model,
         backend=backend,
         device=device,
         precision=_precision(reader, backend, known),
-        source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
+        source=reader.one_of("source", known.sources),
         scenarios=_wanted_scenarios(reader, model),
         modes=_modes(reader, is_finding=is_finding),
-        execution_mode=reader.execution_mode("CM_MLPERF_RUN_STYLE"),
-        results_folder=folder / Path(reader.text("CM_MLPERF_RESULTS_DIR") or "results").expanduser(),
-        options=_options(reader, device, folder),
+        execution_mode=reader.execution_mode(),
+        results_folder=reader.path("results_dir") or folder / "results",
+        options=_options(reader, device),
         targets={name: value for name, value in given.items() if value is not None},
-        resume=reader.resume("CM_MLPERF_RESUME"),
-        run_id=reader.folder_name("CM_MLPERF_RUN_ID", "run_id"),
-        is_rerun=reader.truth("CM_RERUN", "rerun"),
-        target_origin=reader.origins("CM_MLPERF_LOADGEN_TARGET_ORIGIN", "target_origin"),
+        resume=reader.resume(),
+        run_id=reader.folder_name("run_id"),
+        is_rerun=reader.truth("rerun"),
+        target_origin=reader.origins("target_origin"),
         is_finding=is_finding,
-        is_checked=reader.truth("CM_MLPERF_RUN_CHECK", "check", otherwise=True),
+        is_checked=reader.truth("check", otherwise=True),
     )
     problems = reader.problems or _misfits(config, known)
     if problems:

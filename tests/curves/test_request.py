@@ -54,7 +54,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
         ({**SCORED, "extractor": ""}, "--extractor is missing: --eval_method=string_match needs one, such as identity"),
         ({"target_cohort": "2027-01-C0"}, "seed set A is for 2026-10-C1, 2026-11-C0, 2026-11-C1, 2026-12-C0"),
         ({"generation": "[]"}, "--generation must be a JSON object"),
-        ({"dataset_samples": "0"}, "--dataset_samples must be a whole number >= 1"),
+        ({"dataset_samples": "0"}, "--dataset_samples: found '0'; allowed: a whole number from 1"),
         ({"execution_mode": "valid"}, "a submission has 7 to 32 points, got 2"),
     ],
 )

@@ -200,16 +200,6 @@ def test_all_wrong_values_are_named_at_once_with_the_known_ones():
     assert "a number above 0" in text
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "٣", "1e3"])
-def test_whole_numbers_only(text):
-    assert run_request.whole_number(text) is None
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "fast"])
-def test_finite_numbers_above_0_only(text):
-    assert run_request.positive_number(text) is None
-
-
 def test_variations_and_files_of_the_harness_name_the_same_models_and_backends():
     assert {name for record in RECORDS.values() for name in record.names} == set(KNOWN.models)
     assert set(BACKENDS) == set(KNOWN.backends)

@@ -166,8 +166,10 @@ def test_a_run_takes_the_inputs_of_every_entry(tmp_path: Path) -> None:
         if (config.backend, config.device) == ("triton", "cuda"):
             assert config.told[0].startswith("backend triton cannot run on cuda")
             continue
-        env = {**meta["default_env"], **{meta["input_mapping"][name]: text for name, text in config.inputs().items()}}
-        (run,) = matrix.matrix(matrix.parse_config({**env, "CM_MLPERF_LOADGEN_MODE": "performance"}, known, tmp_path))
+        keys = meta["input_mapping"]
+        env = {**meta["default_env"], **{keys[name]: text for name, text in config.inputs().items()}}
+        env["CM_MLPERF_LOADGEN_MODE"] = "performance"
+        (run,) = matrix.matrix(matrix.parse_config(env, keys, known, tmp_path))
         assert (run.model, run.scenario, run.backend) == (config.benchmark, scenario, config.backend)
 
 

@@ -114,7 +114,7 @@ def test_the_file_has_every_scenario_and_is_told(call, tmp_path, capsys):
     ("name", "official"), [("ResNet50", "resnet50"), ("BERT", "bert-99"), ("3D-UNet-99.9", "3d-unet-99.9")]
 )
 def test_a_benchmark_goes_by_the_names_of_the_documents(name, official):
-    assert inputs.read({**META["default_env"], "CM_MLPERF_MODEL": name}).model == official
+    assert inputs.read({**META["default_env"], "CM_MLPERF_MODEL": name}, META["input_mapping"]).model == official
 
 
 def test_a_model_that_mlperf_does_not_know_is_told_to_be_one(call, capsys):
@@ -130,7 +130,11 @@ def test_a_model_that_mlperf_does_not_know_is_told_to_be_one(call, capsys):
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_RUN_STYLE": "slow"}, "unknown execution mode"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_VERSION": "v3.1"}, "by the rules of v6.1, the newest round that has bert"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_TARGET_QPS": "x"}, "a number above 0"),
-        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_MIN_DURATION_MS": "x"}, "a number above 0"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_MIN_DURATION_MS": "x"}, "--min_duration_ms: found 'x'"),
+        (
+            {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT": "0.5"},
+            "allowed: a whole number from 1",
+        ),
     ],
 )
 def test_a_bad_call_is_refused_and_writes_nothing(call, tmp_path, env, words):

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 load_recipe("get-mlperf-results-lib").preprocess(
     {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
@@ -23,6 +23,7 @@ asking = load_module("run-mlperf-compliance", "asking")
 finding = load_module("run-mlperf-compliance", "finding")
 record = load_module("run-mlperf-compliance", "record")
 
+META = recipe_meta("run-mlperf-compliance")
 LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"
 SAMPLES = 20
 
@@ -140,7 +141,7 @@ def call(folder: Path, cm: FakeCM, inputs: dict[str, Any] | None = None, **env: 
             "CM_MLPERF_RESULTS_DIR": str(folder), "CM_MLPERF_COMPLIANCE_TESTS": "all",
             "CM_MLPERF_SUBMISSION_DIVISION": "closed", "CM_MLPERF_SUBMISSION_VERSION": "v6.1", **env,
         },
-        "state": {}, "input": inputs or {}, "automation": SimpleNamespace(cmind=cm),
+        "state": {}, "input": inputs or {}, "automation": SimpleNamespace(cmind=cm), "meta": META,
     }  # fmt: skip
     answer = recipe.preprocess(i)
     return {**answer, "passed": i["env"].get("CM_MLPERF_COMPLIANCE_PASSED"), "state": i["state"]}
@@ -392,7 +393,7 @@ def test_the_plan_lists_the_runs_and_changes_nothing(tmp_path):
         "CM_MLPERF_RESULTS_DIR": str(tmp_path), "CM_MLPERF_SUBMISSION_DIVISION": "closed",
         "CM_MLPERF_SUBMISSION_VERSION": "v6.1",
     }  # fmt: skip
-    answer = recipe.plan({"env": env, "input": {}})
+    answer = recipe.plan({"env": env, "input": {}, "meta": META})
     assert [run["compliance_test"] for run in answer["runs"]] == ["TEST01", "TEST04"]
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -68,7 +68,7 @@ def test_a_server_that_does_not_answer_ends_the_call_before_anything_is_written(
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"c_max": "x"}, "--c_max must be a whole number"),
+        ({"c_max": "x"}, "--c_max: found 'x'; allowed: a whole number"),
         ({"rerun": "good"}, "--rerun must be of failed, invalid, lost, all, got good"),
         ({"retries": "-1"}, "--retries must be a whole number"),
         ({"from_recorded": "absent"}, "no runs of the client"),

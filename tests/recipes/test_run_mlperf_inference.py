@@ -35,7 +35,7 @@ PERFORMANCE_TAGS = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_{},_performa
 
 
 def config(**changes: str) -> Any:
-    return matrix.parse_config({**META["default_env"], **changes}, KNOWN, Path("/user"))
+    return matrix.parse_config({**META["default_env"], **changes}, META["input_mapping"], KNOWN, Path("/user"))
 
 
 def problems(**changes: str) -> tuple[str, ...]:

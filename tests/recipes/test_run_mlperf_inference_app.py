@@ -248,6 +248,8 @@ def test_names_of_the_community_are_understood_and_told():
         (("short",), {"division": "closed"}, "_short is for the open division"),
         (("find-performance", "all-modes"), {}, "find-performance makes performance runs only"),
         ((), {"category": "edge", "model": "dlrm-99"}, "dlrm-99 has no scenario in category edge"),
+        ((), {"clean": "perhaps"}, "--clean: found 'perhaps'; allowed: yes, true, on, 1, no, false, off, 0"),
+        ((), {"readme": "perhaps", "mode": "both"}, "--readme: found 'perhaps'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_can(variations, inputs, words):

@@ -277,7 +277,8 @@ def test_a_fingerprint_sees_names_sizes_and_times(tmp_path):
 def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
     known = app_names(APP_META)
     env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
-    config = matrix.parse_config({**env, "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, known, Path("/"))
+    env["CM_MLPERF_LOADGEN_SCENARIO"] = "Offline"
+    config = matrix.parse_config(env, META["input_mapping"], known, Path("/"))
     spec = matrix.matrix(config)[0]
     tags = basis.dependencies_of(APP_META, spec)
     assert "get,dataset,imagenet,original,_tiny" in tags

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mlperf_results.names import unknown_text, with_problems
-from mlperf_results.numbers import whole_number
+from mlperf_results import inputs
+from mlperf_results.names import with_problems
+from mlperf_results.numbers import WHOLE, whole_number
 from mlperf_results.textdocuments import Json
 from mlperf_results.wholefile import file_sha256
 
@@ -93,45 +94,31 @@ class CurveRequest:
         return {one for one in (*found, offline) if one is not None}
 
 
-class Inputs:
-    """The inputs of a call by name, and what is wrong with them. here: where relative paths begin."""
+class Inputs(inputs.Inputs):
+    """The inputs of a call."""
 
-    def __init__(self, texts: Mapping[str, str], here: Path) -> None:
-        self.texts = texts
-        self.here = here
-        self.problems: list[str] = []
+    def needed(self, name: str) -> str:
+        """A text that must be given."""
+        text = self.text(name)
+        if not text:
+            self.problems.append(f"--{name} is missing")
+        return text
 
-    def text(self, key: str, default: str = "", *, needed: bool = False) -> str:
-        """An input, or the default."""
-        value = self.texts.get(key, "").strip() or default
-        if needed and not value:
-            self.problems.append(f"--{key} is missing")
-        return value
+    def choice(self, name: str, known: tuple[str, ...], otherwise: str) -> str:
+        """One of the names; `otherwise` where there is none, or a wrong one."""
+        found = self.one_of(name, known) if self.text(name) else otherwise
+        return found if found in known else otherwise
 
-    def one_of(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """An input with a closed set of values."""
-        value = self.text(key, default)
-        if value not in choices:
-            self.problems.append(f"--{key}: {unknown_text(key.replace('_', ' '), value, choices)}")
-            return default
-        return value
+    def count(self, name: str, otherwise: int | None = None) -> int:
+        """A whole number from 1; required where there is no other."""
+        if otherwise is None and not self.text(name):
+            self.problems.append(f"--{name} is missing: {WHOLE}")
+        return self.whole_number(name) or otherwise or 1
 
-    def whole(self, key: str, default: int | None) -> int:
-        """A whole number from 1; required where there is no default."""
-        value = self.text(key)
-        if not value and default is not None:
-            return default
-        number = whole_number(value)
-        if number is None:
-            self.problems.append(f"--{key} must be a whole number >= 1, got {value!r}" if value
-                                 else f"--{key} is missing: a whole number >= 1")  # fmt: skip
-            return default or 1
-        return number
-
-    def path(self, key: str) -> Path | None:
-        """An input as an absolute path; None without it."""
-        value = self.text(key)
-        return (self.here / Path(value).expanduser()).resolve() if value else None
+    def path(self, name: str) -> Path | None:
+        """An input as an absolute path without links; None without it."""
+        path = super().path(name)
+        return None if path is None else path.resolve()
 
     def check(self) -> None:
         """Raises RequestError with all that was found wrong."""
@@ -187,7 +174,7 @@ def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, Data
     scoring: dict[str, Json] = {
         "eval_method": eval_method,
         "ground_truth": reader.text("answer_column", "ground_truth"),
-        "num_repeats": reader.whole("accuracy_repeats", 1),
+        "num_repeats": reader.count("accuracy_repeats", 1),
     }
     if extractor := reader.text("extractor"):
         scoring["extractor"] = extractor
@@ -212,7 +199,7 @@ def _samples(reader: Inputs, performance: DatasetSettings) -> int:
         return found
     if not path.is_file() and not reader.text("dataset_samples"):
         return 1
-    return reader.whole("dataset_samples", None)
+    return reader.count("dataset_samples")
 
 
 def _generation(reader: Inputs) -> dict[str, Json]:
@@ -225,18 +212,18 @@ def _generation(reader: Inputs) -> dict[str, Json]:
     if not isinstance(found, dict):
         reader.problems.append(f"--generation must be a JSON object of the client's model_params, got {text[:60]!r}")
         found = {}
-    return {"temperature": 0.0, "max_new_tokens": reader.whole("max_new_tokens", 1024), **found}
+    return {"temperature": 0.0, "max_new_tokens": reader.count("max_new_tokens", 1024), **found}
 
 
 def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
     """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
     faults = len(reader.problems)
-    c_max = reader.whole("c_max", None)
+    c_max = reader.count("c_max")
     if len(reader.problems) > faults:
         return None, ()
     text = reader.text("points", "auto")
     if text == "auto":
-        c_min = reader.whole("c_min", 1)
+        c_min = reader.count("c_min", 1)
         regions = reader.attempt(lambda: regions_of(c_max, c_min))
         return regions, automatic_points(regions) if regions else ()
     numbers = [whole_number(word.strip()) for word in text.split(",")]
@@ -244,7 +231,7 @@ def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
     if len(set(points)) < len(numbers):
         reader.problems.append(f"--points must be auto or different whole numbers like 1,4,12, got {text!r}")
         return None, ()
-    c_min = reader.whole("c_min", points[0])
+    c_min = reader.count("c_min", points[0])
     regions = reader.attempt(lambda: regions_of(c_max, c_min, is_override=c_min != points[0]))
     if regions and points[-1] > regions.margin.end:
         reader.problems.append(f"--points: {points[-1]} is above 1.1 x C_max, which is {regions.margin.end}")
@@ -266,7 +253,7 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
     if key and not _VARIABLE.fullmatch(key):
         reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
                                "shown: it may be the key itself)")  # fmt: skip
-    url, tokenizer = reader.text("url", needed=True), reader.text("tokenizer", needed=True)
+    url, tokenizer = reader.needed("url"), reader.needed("tokenizer")
     folder = reader.path("tokenizer")
     return ClientSettings(
         name=model,
@@ -274,7 +261,7 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
         model=reader.text("served_model", model),
         tokenizer=str(folder) if folder and folder.is_dir() else tokenizer,
         generation=_generation(reader),
-        workers=reader.whole("workers", 1),
+        workers=reader.count("workers", 1),
         scheduler_seed=seeds.scheduler,
         sample_seed=seeds.sample_index,
         performance=datasets[0],
@@ -287,14 +274,14 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     """Return the curve that the inputs ask for; raises RequestError. here: where relative paths begin."""
     reader = Inputs(given, here)
     edition = reader.attempt(lambda: read_edition(reader.path("seed_sets"))) or read_edition()
-    name = reader.text("model", needed=True)
+    name = reader.needed("model")
     model = reader.attempt(lambda: edition.model(name)) if name else None
     if model and model.is_agentic:
         reader.problems.append(f"{name} is an agentic model, which is not measured here: run the client yourself, and "
                                "give its folders with --from_recorded")  # fmt: skip
-    mode = reader.one_of("execution_mode", MODES, "valid")
-    offline = Offline(reader.one_of("offline", tuple(one.value for one in Offline), "elected"))
-    has_accuracy = reader.one_of("accuracy", ACCURACY, "mandatory") == "mandatory"
+    mode = reader.choice("execution_mode", MODES, "valid")
+    offline = Offline(reader.choice("offline", tuple(one.value for one in Offline), "elected"))
+    has_accuracy = reader.choice("accuracy", ACCURACY, "mandatory") == "mandatory"
     regions, points = _points(reader)
     if regions and offline is Offline.ELECTED and points and regions.c_max not in points:
         reader.problems.append(f"--offline=elected needs the point at C_max: add {regions.c_max} to --points")
@@ -310,7 +297,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     curve = reader.text("curve", f"{name or 'some'}-curve")
     if not _NAME.fullmatch(curve):
         reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
-    division = reader.one_of("division", DIVISIONS, "RDI")
+    division = reader.choice("division", DIVISIONS, "RDI")
     if reader.problems or model is None or regions is None or seeds is None or settings is None:
         raise reader.refusal()
     return CurveRequest(
