@@ -8,7 +8,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from mlperf_curves.page import CurvePage, PointRow, csv_text, html_page, step_points, summary_text
+from mlperf_curves.page import CurvePage, PointRow, curve_csv, html_page, step_points, summary_text
 from mlperf_results.stepplot import StepPoint, falls, step_plot, steps_of
 
 HOSTILE = "<script>alert(1)</script>\"onmouseover='=cmd()"
@@ -65,7 +65,7 @@ def test_what_comes_from_files_is_text_everywhere() -> None:
     hostile = replace(ROWS[0], name=HOSTILE, region=HOSTILE, state="failed", reason=HOSTILE, outcome={"tps": HOSTILE})
     html = html_page(page((hostile, *ROWS), HOSTILE))
     assert "<script" not in html and '"onmouseover' not in html
-    cells = list(csv.reader(csv_text((replace(hostile, name="=cmd()"),)).splitlines()))[1]
+    cells = list(csv.reader(curve_csv((replace(hostile, name="=cmd()"),)).splitlines()))[1]
     assert cells[0] == "'=cmd()"
 
 

@@ -96,6 +96,12 @@ def test_an_invalid_run_is_in_the_summary_and_on_the_page_with_its_reason(inside
     assert "has no accuracy run" in text
 
 
+def test_a_name_in_a_tree_is_no_formula_of_a_spreadsheet(inside, call):
+    recorded_run(inside / "r" / "=1+1" / "resnet50" / "Offline" / "performance" / "run_1", "valid-offline")
+    (row,) = rows(call(input="r"))
+    assert (row["system"], row["value"]) == ("'=1+1", "1612210.0")
+
+
 def test_every_number_of_the_page_leads_to_its_file_line_and_digest(inside, call):
     results_folder(inside)
     text = page(call(input="r"))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mlperf_results.csvcells import cell
+from mlperf_results.csvcells import guarded
 from mlperf_sweeps.collecting import (
     Facts,
     Figures,
@@ -97,8 +97,8 @@ def test_csv_has_a_line_for_each_scenario_and_no_formulas() -> None:
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\ta", "\ra"])
 def test_a_cell_is_no_formula(text: str) -> None:
-    assert cell(text) == f"'{text}"
-    assert cell("a=1") == "a=1"
+    assert guarded(text) == f"'{text}"
+    assert guarded("a=1") == "a=1"
 
 
 def test_the_table_names_the_best_point_and_why_others_have_none() -> None:

@@ -1,6 +1,10 @@
-"""Texts as cells of a CSV file that no spreadsheet takes for a formula. Pure."""
+"""CSV files without a cell that a spreadsheet takes for a formula. Pure."""
 
 from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
 
 STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """What begins a formula in spreadsheets (OWASP, CSV Injection); such a cell gets an apostrophe before it."""
@@ -11,6 +15,10 @@ def guarded(text: str) -> str:
     return f"'{text}" if text.startswith(STARTS_OF_FORMULAS) else text
 
 
-def cell(value: object) -> str:
-    """A value as a cell: its text, guarded; empty for None."""
-    return "" if value is None else guarded(str(value))
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """The text of a CSV file. Numbers have every digit; texts are guarded; a cell of None is empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    for row in (columns, *rows):
+        writer.writerow(guarded(value) if isinstance(value, str) else value for value in row)
+    return stream.getvalue()

@@ -5,10 +5,9 @@ The first five columns are those of the results_summary.csv that NVIDIA's submis
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 
+from mlperf_results.csvcells import csv_text
 from mlperf_results.resultrows import Row
 from mlperf_results.runfacts import Evidence, RunFacts
 
@@ -20,16 +19,16 @@ def validity(facts: RunFacts) -> str:
     return {True: "VALID", False: "INVALID", None: "no verdict"}[facts.is_valid]
 
 
-def _where(evidence: Evidence) -> tuple[str, str, str]:
-    return evidence.file, str(evidence.line), evidence.sha256
+def _where(evidence: Evidence) -> tuple[str, int, str]:
+    return evidence.file, evidence.line, evidence.sha256
 
 
-def _lines(row: Row) -> Iterator[tuple[str, ...]]:
+def _lines(row: Row) -> Iterator[tuple[object, ...]]:
     start = (row.system, row.model, row.scenario.value)
     for facts in row.performance:
         if facts.figure is not None:
             figure = facts.figure
-            yield (*start, figure.name, repr(figure.value), figure.unit, validity(facts), row.label,
+            yield (*start, figure.name, figure.value, figure.unit, validity(facts), row.label,
                    *_where(figure.evidence))  # fmt: skip
         else:
             file = (facts.run.relative / "mlperf_log_detail.txt").as_posix()
@@ -37,15 +36,10 @@ def _lines(row: Row) -> Iterator[tuple[str, ...]]:
     for facts in row.accuracy:
         for score in facts.scores:
             verdict = {True: "passed", False: "missed", None: "no target"}[score.is_passed]
-            value = score.line if score.value is None else repr(score.value)
+            value = score.line if score.value is None else score.value
             yield (*start, f"accuracy {score.name}".strip(), value, "", verdict, row.label, *_where(score.evidence))
 
 
 def results_csv(rows: Sequence[Row]) -> str:
     """The text of results_summary.csv."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerows(_lines(row))
-    return stream.getvalue()
+    return csv_text(COLUMNS, (line for row in rows for line in _lines(row)))

@@ -27,7 +27,7 @@ from mlperf_sweeps.sweep import Conduct, Sweep, locked, write_json, write_point
 from mlperf_curves.clientfiles import read_run
 from mlperf_curves.declaration import FORM, form, read_declaration
 from mlperf_curves.events import derive
-from mlperf_curves.page import CurvePage, PointRow, csv_text, html_page, summary_text
+from mlperf_curves.page import CurvePage, PointRow, curve_csv, html_page, summary_text
 from mlperf_curves.point import OUTCOME, RUN
 from mlperf_curves.pointinputs import RECIPE, PointInputs
 from mlperf_curves.readtree import CURVE, TREE
@@ -175,7 +175,7 @@ class CurveRun:
         """Write curve.json, curve.csv, curve.html and summary.txt from what is there. Raises OSError."""
         page = self._page([self._row(point) for point in points], findings)
         write_json(self.folder / CURVE, self._content(page, points))
-        write_whole(self.folder / CSV, csv_text(page.rows))
+        write_whole(self.folder / CSV, curve_csv(page.rows))
         write_whole(self.folder / PAGE, html_page(page))
         write_whole(self.folder / SUMMARY, summary_text(page))
         return page

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.csvcells import cell
+from mlperf_results.csvcells import csv_text
 from mlperf_results.htmlpage import bullets, document, figures, table, text
 from mlperf_results.stepplot import StepPoint, step_plot
 from mlperf_results.terminal import aligned
@@ -113,17 +111,15 @@ def html_page(page: CurvePage) -> str:
     )
 
 
-def csv_text(rows: Sequence[PointRow]) -> str:
+def _csv_row(row: PointRow) -> Iterator[object]:
+    own = {"name": row.name, "concurrency": row.concurrency, "region": row.region, "state": row.state,
+           "label": row.label, "reasons": _reasons(row)}  # fmt: skip
+    return (own.get(key, row.outcome.get(key)) for key in _CSV)
+
+
+def curve_csv(rows: Sequence[PointRow]) -> str:
     """Return curve.csv: a row for each point."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_CSV)
-    for row in rows:
-        own = {"name": row.name, "concurrency": row.concurrency, "region": row.region, "state": row.state,
-               "label": row.label, "reasons": _reasons(row)}  # fmt: skip
-        values = [own.get(key, row.outcome.get(key)) for key in _CSV]
-        writer.writerow(map(cell, values))
-    return stream.getvalue()
+    return csv_text(_CSV, map(_csv_row, rows))
 
 
 def summary_text(page: CurvePage) -> str:

@@ -13,11 +13,11 @@ where nothing is known: no first token, no answer, no tokenizer, or text that on
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
+
+from mlperf_results.csvcells import csv_text
 
 from mlperf_curves.clientfiles import Distribution, Summary
 from mlperf_curves.steady import Timing
@@ -64,11 +64,7 @@ _NEEDED = ("issued_ns", "errors", "echoed")
 
 def csv_of(samples: Sequence[Sample]) -> str:
     """Return samples.csv."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(("" if one is None else one for one in astuple(sample)) for sample in samples)
-    return stream.getvalue()
+    return csv_text(_COLUMNS, map(astuple, samples))
 
 
 def samples_of(text: str) -> tuple[Sample, ...]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from mlperf_results.csvcells import cell
+from mlperf_results.csvcells import csv_text
 from mlperf_results.terminal import aligned
 from mlperf_results.wholefile import read_object
 
@@ -186,11 +184,9 @@ def score_text(figures: Figures | None) -> str:
 def sweep_csv(rows: Sequence[Row]) -> str:
     """The text of sweep.csv: a line for each point, or for each scenario of a point that has several."""
     keys = list(dict.fromkeys(key for row in rows for key in row.point.inputs))
+    lines: list[list[object]] = []
     columns = ["id", "variant", "repeat", *(f"in_{key}" for key in keys), "state", "verdict", "label", "scenario",
                "metric", "value", "unit", "accuracy", "node", "seconds"]  # fmt: skip
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(cell, columns))
     for row in rows:
         point, facts = row.point, row.status
         start = [point.id, point.variant, point.repeat, *(point.inputs.get(key) for key in keys)]
@@ -198,9 +194,8 @@ def sweep_csv(rows: Sequence[Row]) -> str:
         for figures in row.figures or (None,):
             metric = (figures.metric if figures else None) or {}
             own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
-            cells = [*start, *own, score_text(figures), facts.node, facts.duration_s]
-            writer.writerow(map(cell, cells))
-    return stream.getvalue()
+            lines.append([*start, *own, score_text(figures), facts.node, facts.duration_s])
+    return csv_text(columns, lines)
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
