@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS, Benchmark
-from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.names import ExecutionMode, Mode, Scenario, duration_text
 
 MIN_QUERY_COUNT = {
     Scenario.SINGLE_STREAM: (100, "rule"),
@@ -166,11 +166,4 @@ def duration_line(planned: Planned, mode: Mode) -> str:
     what = f"{planned.scenario.value} {mode.value}"
     if mode is Mode.ACCURACY and not is_known:
         return f"{what}: every sample once; how long is not known"
-    return f"{what}: {'about' if is_known else 'at least'} {in_words(seconds)}"
-
-
-def in_words(seconds: float) -> str:
-    """A duration for people."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"{what}: {'about' if is_known else 'at least'} {duration_text(seconds)}"

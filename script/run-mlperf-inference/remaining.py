@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from mlperf_results.names import Mode
+from mlperf_results.names import Mode, duration_text
 
 from .matrix import RunSpec
 
@@ -27,14 +27,6 @@ def _more_s(spec: RunSpec, seconds: float) -> float:
 def least_s(spec: RunSpec) -> float:
     """The least duration of a run; an accuracy run has none."""
     return spec.min_duration_s if spec.mode is Mode.PERFORMANCE else 0.0
-
-
-def duration_text(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:

@@ -77,11 +77,6 @@ def test_a_target_of_yours_paces_a_server_run_and_not_its_accuracy_run():
     assert planning.expected_s(item, Mode.ACCURACY) == (0.0, False)
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(2.4, "2 s"), (600, "10 min"), (9000, "2.5 h")])
-def test_durations_are_told_in_words(seconds, words):
-    assert planning.in_words(seconds) == words
-
-
 @pytest.fixture
 def call(tmp_path, hook_input):
     def run(recorded: dict[str, Any] | None = None, **env: str) -> tuple[dict, dict, dict]:

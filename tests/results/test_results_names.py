@@ -7,6 +7,7 @@ from mlperf_results.names import (
     Mode,
     Scenario,
     UnknownName,
+    duration_text,
     parse_execution_mode,
     parse_mode,
     parse_modes,
@@ -120,3 +121,11 @@ def test_other_modes_are_refused_with_what_to_give(text, said):
 def test_a_single_problem_stands_in_the_first_line_which_may_be_all_that_is_shown() -> None:
     assert with_problems("cannot run", ["--model: no"]) == "cannot run: --model: no"
     assert with_problems("cannot run", ["--a: no", "--b: no"]) == "cannot run:\n  --a: no\n  --b: no"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (2.4, "2 s"), (99.4, "99 s"), (600, "10 min"), (3590, "1 h 0 min"), (9000, "2 h 30 min")],
+)
+def test_durations_are_told_in_words(seconds, words):
+    assert duration_text(seconds) == words

@@ -40,6 +40,14 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def duration_text(seconds: float) -> str:
+    """Return a duration as people say it: "8 s", "41 min", "1 h 8 min"."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 class Scenario(enum.Enum):
     """One of LoadGen's four ways to issue queries, or Server with the limits of a conversation (Interactive, language
     models only); the value is the spelling of LoadGen and of result folders."""

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mlperf_results.csvcells import csv_text
+from mlperf_results.names import duration_text
 from mlperf_results.terminal import aligned
 from mlperf_results.wholefile import read_object
 
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.planning import PlannedPoint, duration_text
+from mlperf_sweeps.planning import PlannedPoint
 from mlperf_sweeps.states import PointStatus, status
 
 FORMAT = 1

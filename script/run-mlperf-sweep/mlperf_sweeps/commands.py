@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import counted, printable_lines
+from mlperf_results.names import counted, duration_text, printable_lines
 from mlperf_results.userpaths import users_folder
 
 from mlperf_sweeps.collecting import Facts, Row, summary_text, sweep_json
 from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.folder import State
-from mlperf_sweeps.planning import duration_text
 from mlperf_sweeps.report import NoSweep, Report, read_report, remaining_s
 from mlperf_sweeps.slurm import states_without_queue
 from mlperf_sweeps.sweep import exit_code

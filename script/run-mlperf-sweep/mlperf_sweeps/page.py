@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from mlperf_results.htmlpage import Html, document, figures, folded, table, text
+from mlperf_results.names import duration_text
 from mlperf_results.plot import MARKERS, Spread, spread_plot
 
 from mlperf_sweeps.collecting import Facts, Figures, Row, best_of, score_text, totals, varied_text
 from mlperf_sweeps.folder import State
-from mlperf_sweeps.planning import duration_text
 
 MOST_PLOTS = 40
 MOST_SERIES = len(MARKERS)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
-from mlperf_results.names import ExecutionMode
+from mlperf_results.names import ExecutionMode, duration_text
 
 from mlperf_sweeps.expand import Point
 from mlperf_sweeps.folder import PointFile, PointFolder
@@ -221,13 +221,6 @@ def plan_json(plan: Plan, states: Mapping[str, str] | None = None) -> dict[str, 
         "problems": list(plan.problems),
         "points": [{**asdict(point), **state(point), "limit_min": limit_min(point.planned_s)} for point in plan.points],
     }
-
-
-def duration_text(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def plan_text(plan: Plan, states: Mapping[str, str]) -> str:
