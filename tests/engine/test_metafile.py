@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
+from recipe_engine.disk.repos import recipe_digest, recipe_files, recipe_stamp
 from recipe_engine.rules.conditions import decide
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency
@@ -85,6 +86,22 @@ def test_mappings_are_merged_lists_appended_and_the_names_are_its_own(tmp_path: 
     found = read_meta(folder)
     assert found.values == {"uid": "c" * 16, "tags": ["a", "b"], "env": {"X": "1", "Y": "2"}, "cache": False}
     assert found.files == (folder / "_cm.json", base / "_cm.json")
+
+
+@pytest.mark.parametrize("wanted", ["old", "script::old"])
+@pytest.mark.parametrize("file", ["_cm.json", "_cm.yaml"])
+def test_a_recipe_is_another_one_when_what_it_inherits_is(tmp_path: Path, wanted: str, file: str) -> None:
+    oldest = write(tmp_path, "oldest", _cm__json=BASE)
+    write(tmp_path, "old", _cm__yaml="alias: old\n_base: oldest\n")
+    own = {"uid": "c" * 16, "_base": wanted}
+    folder = write(
+        tmp_path, "new", **{file.replace(".", "__"): own if file == "_cm.json" else f"uid: c\n_base: {wanted}\n"}
+    )
+    before = recipe_digest(folder), recipe_stamp(folder)
+    assert set(recipe_files(folder)) == {"../old/_cm.yaml", "../oldest/_cm.json", file}
+    (oldest / "_cm.json").write_text(json.dumps({**BASE, "env": {"X": "other"}}))
+    assert recipe_digest(folder) != before[0]
+    assert recipe_stamp(folder) != before[1]
 
 
 def test_a_base_in_the_own_repository_goes_before_one_in_another(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..rules.env import ValueRule
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
-from ..rules.model import IGNORED_FOLDERS, Recipe
+from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE, Recipe
 from ..rules.query import IndexEntry, RecipeIndex
 from ..rules.schema import parse_recipe
 from .files import not_waiting, read_index, write_index
@@ -404,6 +405,8 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
+META_NAMES = ("_cm.yaml", "_cm.json", SUCCESSOR_FILE)
+_BASE = re.compile(rb"""(?:^|[{,])\s*"?_base"?\s*:\s*["']?(?:[\w-]+::)?([\w.-]+)""", re.MULTILINE)
 MAKER_PACKAGES = ("rules", "disk")
 """The packages of the engine whose modules decide what a row says."""
 
@@ -424,7 +427,8 @@ def _maker() -> str:
 
 
 def recipe_digest(folder: Path) -> str:
-    """The SHA-256 over names and contents of a recipe's files, documentation and compiled files left out."""
+    """The SHA-256 over names and contents of a recipe's files and of the metadata that it inherits; documentation and
+    compiled files are left out."""
     import hashlib  # here, because an entry made by the recipe as it is now never needs it
 
     digest = hashlib.sha256()
@@ -452,10 +456,31 @@ def recipe_stamp(folder: Path) -> str:
 
 
 def _digest_files(folder: str) -> Iterator[str]:
+    """A recipe's own files, and the metadata files that it inherits from other recipes of its repository."""
+    for path in _own_files(folder):
+        yield path
+        if os.path.basename(path) in META_NAMES and os.path.dirname(path) == folder:
+            yield from _inherited_files(path)
+
+
+def _own_files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as items:
         for item in items:
             if item.is_dir(follow_symlinks=False):
                 if item.name not in IGNORED_FOLDERS and not item.name.startswith("."):
-                    yield from _digest_files(item.path)
+                    yield from _own_files(item.path)
             elif item.is_file() and not item.name.endswith((".md", ".pyc")) and not item.name.startswith("tmp-"):
                 yield item.path
+
+
+def _inherited_files(meta_file: str, most: int = 10) -> Iterator[str]:
+    """The metadata files of the recipe that ``_base`` names by its folder, and of those that this one inherits from."""
+    with open(meta_file, "rb") as file:
+        text = file.read()
+    found = _BASE.search(text) if b"_base" in text else None
+    if found is None or not most:
+        return
+    base = os.path.join(os.path.dirname(os.path.dirname(meta_file)), os.fsdecode(found[1]))
+    for path in filter(os.path.isfile, (os.path.join(base, name) for name in META_NAMES)):
+        yield path
+        yield from _inherited_files(path, most - 1)
