@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import run_action
+from recipe_engine.disk.metadata import read_meta
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.env import ValueRule
@@ -98,9 +98,7 @@ def write_recipe(
 @functools.cache
 def recipe_metas() -> tuple[dict[str, Any], ...]:
     """The metadata of every recipe of this checkout, by the names of their folders; not to be changed."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    paths = sorted(CHECKOUT.glob("script/*/_cm.yaml"))
-    return tuple(yaml.load(path.read_text(encoding="utf-8"), Loader=loader) for path in paths)
+    return tuple(read_meta(path.parent).values for path in sorted(CHECKOUT.glob("script/*/_cm.yaml")))
 
 
 def unpack(archive: Path, folder: Path) -> None:

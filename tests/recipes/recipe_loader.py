@@ -10,8 +10,6 @@ import types
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "script"
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
@@ -43,11 +41,10 @@ def load_module(alias: str, module: str) -> types.ModuleType:
 
 
 def recipe_meta(alias: str) -> dict[str, Any]:
-    """The recipe's `_cm.yaml`."""
-    text = (RECIPES / alias / "_cm.yaml").read_text(encoding="utf-8")
-    loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    assert isinstance(loaded, dict)
-    return loaded
+    """The recipe's `_cm.yaml`, with what it takes over from its base."""
+    from recipe_engine.disk.metadata import read_meta  # here, because child processes of tests have no engine
+
+    return read_meta(RECIPES / alias).values
 
 
 def exported(alias: str, env: dict[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,14 @@ def test_the_alias_of_a_recipe_is_one_of_its_tags() -> None:
     assert [meta["alias"] for meta in recipe_metas() if meta["alias"] not in meta["tags"]] == []
 
 
+@pytest.mark.parametrize(("alias", "heir"), [("published-detector", "retinanet"), ("published-model", "whisper")])
+def test_a_recipe_that_only_holds_metadata_names_one_that_runs(home: TemporaryHome, alias: str, heir: str) -> None:
+    done = home.cm("run", "script", alias, "--quiet", "--out=json")
+    assert (done.code, f"{alias} only holds what" in done.answer["error"]) == (1, True)
+    assert done.answer["error"].splitlines()[0].endswith(f"--tags=get,ml-model,{heir}")
+    assert alias in recipe_meta(f"get-ml-model-{heir}")["tags"]
+
+
 def labels_of(step: dict[str, Any]) -> Iterator[str]:
     """The labels of the steps of a plan that would run or be taken from the cache."""
     if step["action"] != "skip":

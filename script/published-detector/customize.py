@@ -1,0 +1,9 @@
+"""Hooks of published-detector, which only holds metadata: nothing to run."""
+
+
+def plan(i):
+    error = "published-detector only holds what the recipes of object detectors share; run one of them, for example "
+    return {"return": 1, "error": error + "with --tags=get,ml-model,retinanet"}
+
+
+preprocess = plan

@@ -1,0 +1,9 @@
+"""Hooks of published-model, which only holds metadata: nothing to run."""
+
+
+def plan(i):
+    error = "published-model only holds what some recipes of published models share; run one of them, for example "
+    return {"return": 1, "error": error + "with --tags=get,ml-model,whisper"}
+
+
+preprocess = plan
