@@ -14,6 +14,7 @@ from mlperf_gate import runmarks
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import TextFile
 from mlperf_gate.listing import read_listing
+from mlperf_gate.rules_system import says_changed
 from mlperf_gate.runmarks import RunRegister, place_of, task_of
 from mlperf_results.scorelines import parse_sample_counts, parse_statements
 from mlperf_results.verdictlines import missing_lines, printed_counts, printed_scores
@@ -46,6 +47,25 @@ def test_the_place_of_a_log_tells_whose_run_it_is(path: str, kind: str | None, t
 ])  # fmt: skip
 def test_a_task_has_models_of_several_levels_of_accuracy(model: str, task: str):
     assert task_of(model) == task
+
+
+@pytest.mark.parametrize(
+    ("text", "is_changed"),
+    [
+        ("structured pruning of the attention", True),
+        ("2:4 sparsity", True),
+        ("no, QAT of the last layer only", True),
+        ("no retraining but for LoRA adapters", True),
+        ("magnitude pruning; not retrained", True),
+        ("no pruning, sparsity or distillation", False),
+        ("none (no fine-tuning)", False),
+        ("No. Neither retrained nor fine-tuned", False),
+        ("int8, calibrated without quantization-aware training", False),
+        ("sparsity: none", False),
+    ],
+)
+def test_weights_are_changed_where_a_clause_says_so_and_does_not_deny_it(text: str, is_changed: bool):
+    assert says_changed(text) == is_changed
 
 
 def test_the_register_reads_what_tells_a_run_from_others(trees):  # noqa: F811

@@ -39,7 +39,7 @@ _QUANTISED = re.compile(
 others are spellings of the same."""
 
 _CHANGED = re.compile(
-    r"(?<!no )(?<!not )(?<!non-)(?<!without )\b(?:sparsi(?:ty|fied)|distil\w*|fine-?tun\w*|re-?train\w*|qat|lora"
+    r"\b(?:sparsi(?:ty|fied)|distil\w*|fine-?tun\w*|re-?train\w*|qat|lora"
     r"|quanti[sz]ation[ -]aware|(?:weights?|heads?|channels?|structured|magnitude)[ -]prun\w*"
     r"|prun\w* (?:\d|weights?|heads?|channels?|layers?))",
     re.IGNORECASE,
@@ -47,11 +47,19 @@ _CHANGED = re.compile(
 """What must not be done to closed weights. No closed result of round v5.1 has such a word. (Sparse embeddings, and
 graphs without nodes that nobody reads, are something else.)"""
 
+_CLAUSE = re.compile(r"^\s*(?:no|none|n/?a|false)\s*,|[.;(]|\b(?:but|except)\b", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b", re.IGNORECASE)
+
 _NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
 
 OWN_KEY = "crowdperf"
 OWN_WORDS = ("With crowdperf (a CM repository)",)
 """What README.md of a scenario says where generate-submission wrote it (`submission/texts.py`)."""
+
+
+def says_changed(text: str) -> bool:
+    """Return whether a clause says that weights were changed, and does not deny it."""
+    return any(_CHANGED.search(clause) and not _DENIAL.search(clause) for clause in _CLAUSE.split(text))
 
 
 def _lower(value: Json) -> str | None:
@@ -231,7 +239,7 @@ def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
       step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
     value = scenario.measurements.fields.get("retraining")
-    if isinstance(value, str) and value.strip() and (not _NO.match(value.strip()) or _CHANGED.search(value)):
+    if isinstance(value, str) and value.strip() and (not _NO.match(value.strip()) or says_changed(value)):
         yield _at(scenario.measurements, "retraining", '"no"')
 
 
@@ -240,7 +248,7 @@ def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
 def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
     for name in ("weight_data_types", "weight_transformations"):
         value = scenario.measurements.fields.get(name)
-        if isinstance(value, str) and _CHANGED.search(value):
+        if isinstance(value, str) and says_changed(value):
             yield _at(scenario.measurements, name, "the reference's weights, at most quantised")
 
 
