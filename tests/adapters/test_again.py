@@ -123,7 +123,7 @@ def test_a_shell_repeats_the_command_of_a_failure_two_steps_below(deep: Temporar
 
 def test_with_v_the_line_of_the_failed_step_is_there_too(deep: TemporaryHome) -> None:
     done = deep.cm("run", "script", "run all", "--adr.data.from=/no", "-v")
-    assert "  again: cm run script 'run all' --adr.data.from=/no --v\n" in done.stderr
+    assert "  again: cm run script 'run all' --adr.data.from=/no -v\n" in done.stderr
     assert "  step alone: cm run script --tags=get,data --from=/no" in done.stderr
 
 
