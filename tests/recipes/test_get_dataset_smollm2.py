@@ -79,7 +79,6 @@ def reused(done: Finished) -> bool:
     return f"{ALIAS}: reused from the cache" in done.stderr
 
 
-@pytest.mark.full
 def test_another_length_renews_the_answers_and_the_same_does_not(home: TemporaryHome, checkout: Path) -> None:
     assert not reused(home.run_cm("get,dataset,smollm2"))
     again = home.run_cm("get,dataset,smollm2")

@@ -343,7 +343,6 @@ def test_no_odd_value_ends_a_check_with_anything_but_a_refusal() -> None:
             _refused_or_read(files)
 
 
-@pytest.mark.full
 def test_no_odd_line_of_a_log_ends_a_check_with_anything_but_a_refusal() -> None:
     chance = random.Random(20261123)
     kept = {name: content for name, content in recorded().items() if SERVER in name}

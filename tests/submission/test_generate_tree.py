@@ -474,7 +474,6 @@ def test_truncation_leaves_a_result_of_an_endpoint_alone(tmp_path: Path) -> None
     assert contents(tmp_path / "tree") == before
 
 
-@pytest.mark.full
 def test_a_result_of_an_endpoint_stays_in_the_tree_when_it_is_made_again(real_runs: Path, tmp_path: Path) -> None:
     results = copy_runs(real_runs, tmp_path)
     generate(results, tmp_path / "tree", **CLOSED)

@@ -88,7 +88,6 @@ def fetched(url: str, address: str) -> tuple[int, bytes]:
         connection.close()
 
 
-@pytest.mark.full
 def test_a_collector_greets_answers_and_ends(tmp_path: Path) -> None:
     with running(tmp_path / "results.sqlite") as started:
         assert started.greeting[0].startswith("Results: http://127.0.0.1:")
