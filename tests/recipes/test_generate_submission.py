@@ -82,7 +82,7 @@ def test_everything_that_is_wrong_is_named_at_once_and_no_tree_is_made(home, rea
     )
     assert done.code != 0
     error = done.answer["error"]
-    assert "asked for is v5.1, but the logs hold the seeds of v6.1" in error
+    assert "--version is v5.1, but the logs have the seeds of v6.1" in error
     assert "made by a program" in error
     assert "\n    cooling: how it is cooled" in error
     assert not (home.work / "tree").exists()

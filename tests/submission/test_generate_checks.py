@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from generate_support import SCENARIOS, copy_runs, edit_json, env_of, run_folder, unpack_light_runs
+from mlperf_results.names import Mode
 from mlperf_results.wholefile import read_object
-from submission import making
+from submission import checks, making
 from submission.request import read_request
 
 
@@ -155,7 +157,7 @@ def test_an_empty_folder_is_refused_with_the_command_that_makes_runs(tmp_path: P
 def test_another_round_than_that_of_the_seeds_is_refused_with_both_names(real_runs: Path, tmp_path: Path) -> None:
     found = problems(real_runs, tmp_path / "tree", CM_VERSION="v6.0")
     assert len(found) == 1
-    assert "asked for is v6.0, but the logs hold the seeds of v6.1" in found[0]
+    assert "--version is v6.0, but the logs have the seeds of v6.1" in found[0]
 
 
 def test_closed_demands_all_scenarios_of_its_category(real_runs: Path, tmp_path: Path) -> None:
@@ -172,7 +174,16 @@ def test_closed_demands_the_accuracy_that_open_does_not(real_runs: Path, tmp_pat
     edit_json(run_folder(results, "Offline", "accuracy") / "accuracy.json", metrics=[metric])
     assert problems(results, tmp_path / "tree") == []
     found = problems(results, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION="closed")
-    assert any("has acc 50; wanted is 75.6954" in text for text in found)
+    assert any("has acc 50; must be at least 75.6954" in text for text in found)
+
+
+def test_a_score_above_its_upper_limit_is_told_the_range():
+    limited = SimpleNamespace(metric="GEN_LEN", target=100.0, upper_limit=120.0)
+    run = SimpleNamespace(
+        mode=Mode.ACCURACY, test="", name="run", result={}, accuracy={"metrics": [{"name": "GEN_LEN", "value": 130.0}]}
+    )
+    (found,) = checks._scores([run], SimpleNamespace(targets=(limited,)))
+    assert found.text == "closed: run has GEN_LEN 130; must be 100 to 120"
 
 
 def test_closed_demands_compliance_tests_for_each_scenario(real_runs: Path, tmp_path: Path) -> None:

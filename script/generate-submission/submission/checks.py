@@ -57,7 +57,7 @@ def round_of(runs: Iterable[FoundRun], wanted: str | None) -> tuple[str | None, 
         return None, (Problem(f"the logs hold the seeds of several rounds or of none ({told})", _SEEDS_HINT),)
     wrong = {name: names for name, names in found.items() if name != wanted}
     return wanted, tuple(
-        Problem(f"asked for is {wanted}, but the logs hold the seeds of {name}: {', '.join(names)}", _SEEDS_HINT)
+        Problem(f"--version is {wanted}, but the logs have the seeds of {name}: {', '.join(names)}", _SEEDS_HINT)
         for name, names in sorted(wrong.items())
     )
 
@@ -117,7 +117,7 @@ def _model(model: str, name: Named | None, request: Request, round_name: str) ->
             yield Problem(told, "give --division=open")
     elif model in request.model_maps:
         told = f"--model_maps={model}:{request.model_maps[model]}: that is not a benchmark of {round_name}"
-        yield Problem(told, "wanted is an official name, such as resnet or bert-99")
+        yield Problem(told, "map it to an official name, such as resnet or bert-99")
     elif model in BENCHMARKS:
         told = f"{model} is not a benchmark of {round_name}; it was in {', '.join(rounds_of(model))}"
         yield Problem(told, "give another --version with the LoadGen of that round")
@@ -308,6 +308,9 @@ def _scores(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:
             if value is None:
                 yield Problem(f"closed: {run.name} has no metric {target.metric}", "score it: process,mlperf,accuracy")
             elif value < target.target or (target.upper_limit is not None and value > target.upper_limit):
-                told = f"closed: {run.name} has {target.metric} {value:g}; wanted is {target.target:g}"
+                allowed = f"at least {target.target:g}"
+                if target.upper_limit is not None:
+                    allowed = f"{target.target:g} to {target.upper_limit:g}"
+                text = f"closed: {run.name} has {target.metric} {value:g}; must be {allowed}"
                 is_made = any((run.result.get("is_synthetic") or {}).values())
-                yield Problem(told, "--division=open, or a more exact model (--precision=fp32)", is_later=is_made)
+                yield Problem(text, "--division=open, or a more exact model (--precision=fp32)", is_later=is_made)

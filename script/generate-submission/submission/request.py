@@ -220,7 +220,7 @@ def _model_maps(text: str, problems: list[str]) -> dict[str, str]:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         own, separator, official = (piece.strip() for piece in part.partition(":"))
         if not separator or not own or not official:
-            problems.append(f"--model_maps={part!r}: wanted is own-name:official-name, as in digits:resnet")
+            problems.append(f"--model_maps={part!r}: must be own-name:official-name, as in digits:resnet")
         else:
             maps[own] = official
     return maps
