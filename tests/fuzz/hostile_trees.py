@@ -154,10 +154,10 @@ TREES: dict[str, Callable[[Path, int], None]] = {
     "TEST01 verified at length": lambda root, size: copies_of_scenarios(
         root, size, "TEST01/verify_accuracy.txt", filled(b"num_perf_log_entries = 7\n", MEGABYTE), "closed"),
     "summaries within the limit": lambda root, size: copies_of_scenarios(
-        root, min(size, 100), "performance/run_1/mlperf_log_summary.txt",
+        root, min(size, 30), "performance/run_1/mlperf_log_summary.txt",
         filled(b"Samples per second : 1\n", MEGABYTE // 17)),
     "user.conf within the limit": lambda root, size: copies_of_scenarios(
-        root, min(size, 30), "user.conf", filled(b"*.Offline.target_qps = 7\n", MEGABYTE // 65)),
+        root, min(size, 8), "user.conf", filled(b"*.Offline.target_qps = 7\n", MEGABYTE // 65)),
     "measurements in many words": lambda root, size: copies_of_scenarios(
         root, size, "measurements.json", words_of_weights(MEGABYTE), "closed"),
     "detail logs of dates": lambda root, size: copies_of_scenarios(
