@@ -159,7 +159,7 @@ TREES: dict[str, Callable[[Path, int], None]] = {
     "user.conf within the limit": lambda root, size: copies_of_scenarios(
         root, min(size, 8), "user.conf", filled(b"*.Offline.target_qps = 7\n", MEGABYTE // 65)),
     "measurements in many words": lambda root, size: copies_of_scenarios(
-        root, size, "measurements.json", words_of_weights(MEGABYTE), "closed"),
+        root, min(size, 60), "measurements.json", words_of_weights(MEGABYTE // 9), "closed"),
     "detail logs of dates": lambda root, size: copies_of_scenarios(
         root, size, LOG, detail_log(15 * MEGABYTE, DATE)),
     "detail logs of numbers": lambda root, size: copies_of_scenarios(root, size, LOG, numbers(15 * MEGABYTE)),

@@ -28,7 +28,7 @@ _LIMITS_BYTES = {
     "verify_performance.txt": _MEGABYTE,
     "verify_output_len.txt": _MEGABYTE,
     "user.conf": _MEGABYTE // 64,
-    "measurements.json": _MEGABYTE,
+    "measurements.json": _MEGABYTE // 8,
     "model_mapping.json": _MEGABYTE,
     "config.yaml": _MEGABYTE // 4,
     "config.yml": _MEGABYTE // 4,
