@@ -37,7 +37,7 @@ _COUNTED = re.compile(r'"token_count"\s*:\s*(\d{1,9})')
 _MEAN = re.compile(r"^Mean output tokens: (\d{1,15}(?:\.\d{1,20})?)$", re.M)
 
 _COUNTS = 5
-_AS_LONG, _COUNTED_AS_LONG, _OTHER_MEAN = 1.04, 1.1, 3.0
+_AS_LONG, _COUNTED_AS_LONG, _OTHER_MEAN = 1.06, 1.1, 3.0
 """Mean lengths of answers in accuracy and performance runs differ by at most 2.3 % in 344 results of round v5.1. What a
 test counts may leave out a token of each. The mean over tokens differs from the mean over answers by 4 %."""
 
