@@ -16,8 +16,8 @@ from harness.backends.onnxruntime.backend import open_backend as open_onnxruntim
 from harness.tensors import Infer, Tensors
 
 SECONDS_PER_SAMPLE = 0.008
-"""Our choice: a moment of other work on the machine is far less than a tenth of it, which is what compliance tests
-allow, and 50,000 samples still take only 7 minutes."""
+"""Our choice: while a processor is free now and then, other work on the machine moves a latency by far less than a
+tenth of it, which is what compliance tests allow, and 50,000 samples still take only 7 minutes."""
 
 
 class PacedBackend:
