@@ -104,6 +104,12 @@ def test_a_recipe_is_another_one_when_what_it_inherits_is(tmp_path: Path, wanted
     assert recipe_stamp(folder) != before[1]
 
 
+def test_a_base_that_is_called_by_its_folder_is_found_without_reading_other_recipes(tmp_path: Path) -> None:
+    write(tmp_path, "broken", _cm__yaml="a: [")
+    write(tmp_path, "old", _cm__json=BASE)
+    assert read_meta(write(tmp_path, "new", _cm__yaml="uid: c\n_base: script::old\n")).values["uid"] == "c"
+
+
 def test_a_base_in_the_own_repository_goes_before_one_in_another(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     write(there, "old", _cm__json={"env": {"FROM": "there"}})

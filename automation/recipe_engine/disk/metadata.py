@@ -60,15 +60,18 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
     if depth >= MAX_BASES:
         raise MetaError(f"{where}: more than {MAX_BASES} recipes inherit from each other")
     own_root = folder.parent.parent
-    asked = list(_folders_of(str(wanted), [own_root, *(root for root in roots if root != own_root)]))
-    base_folder = next((place for place in asked if meta_files(place) and place != folder), None)
-    if base_folder is None:
+    asked: list[Path] = []
+    for place in _folders_of(str(wanted), [own_root, *(root for root in roots if root != own_root)]):
+        asked.append(place)
+        if meta_files(place) and place != folder:
+            break
+    else:
         raise MissingBase(
             f"{where}: there is no '{wanted}' in the registered repositories",
             hint="write it as AUTOMATION::ALIAS, for example script::detect-os",
             files=(*files, *(place / other for place in asked for other in (*CM_NAMES, SUCCESSOR_FILE))),
         )
-    base = read_meta(base_folder, roots, depth + 1)
+    base = read_meta(asked[-1], roots, depth + 1)
     inherited = {key: value for key, value in base.values.items() if key not in ("uid", "alias")}
     return MetaFile(merge_state(inherited, values), name, (*files, *base.files))
 
