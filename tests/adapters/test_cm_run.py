@@ -72,6 +72,18 @@ def test_json_output_is_one_object_whatever_the_recipe_prints(home: TemporaryHom
     told(done.stderr, "from run.sh", "get-x: done", *(f"printed {how}" for how in printed))
 
 
+def test_what_json_cannot_hold_is_a_text_in_it(home: TemporaryHome) -> None:
+    values = "'odd': [float('nan'), float('inf'), -float('inf'), 1.5], 'path': __import__('pathlib').Path('/a')"
+    home.recipe(
+        "get-x",
+        {"new_state_keys": ["odd", "path"]},
+        customize=f"def preprocess(i):\n    i['state'].update({{{values}}})\n    return {{'return': 0}}\n",
+    )
+    done = home.cm("run", "script", "--tags=get,x", "--out=json")
+    answer = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert answer["new_state"] == {"odd": ["NaN", "Infinity", "-Infinity", 1.5], "path": "/a"}
+
+
 def test_json_output_is_one_object_when_the_run_fails(home: TemporaryHome) -> None:
     home.recipe("get-x", customize=NOISY, run_sh="echo from run.sh; echo to stderr >&2; exit 3")
     done = home.cm("run", "script", "get x", "--out=json")

@@ -106,11 +106,12 @@ def _updated(given: Any, merge: Callable[[Values, Values], dict[str, Any]], new:
 
 
 def printable(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer whose values JSON can hold: cmind would drop a whole env because of one value that it cannot."""
+    """The answer, in which each value that JSON cannot hold is a text: cmind would drop a whole env because of one such
+    value, and print ``NaN``, which JSON does not have."""
     try:
-        json.dumps(answer)
+        json.dumps(answer, allow_nan=False)
     except (TypeError, ValueError):
-        answer = json.loads(json.dumps(answer, default=str, skipkeys=True))
+        answer = json.loads(json.dumps(answer, default=str, skipkeys=True), parse_constant=str)
     return answer
 
 
