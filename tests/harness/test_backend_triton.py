@@ -3,6 +3,7 @@ it, and what the settings of run.json become."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -10,12 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness_support import RESULTS, SOURCES, need, request
 
-np = need("numpy")
+(np,) = need("numpy")
 sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness import keeper, keptserver  # noqa: E402
@@ -381,3 +384,106 @@ def test_run_json_may_hold_the_settings_of_a_server() -> None:
     config = parse_run_config(text, "run.json", KNOWN)
     assert config.serving == asked(batching="server", max_queue_delay_us=0)
     assert parse_run_config(json.dumps(request(backend="triton")), "run.json", KNOWN).serving is None
+
+
+class LaggingServer:
+    """Triton's statistics, in which the last request stands only after the `lag`th reading that follows it.
+
+    Triton's Python backend adds a request to its statistics after it has answered."""
+
+    def __init__(self, lag: int) -> None:
+        self.lag, self.answered, self.counted, self.readings = lag, 0, 0, 0
+        self.files = server.ServerFiles(
+            version="0", program=FAKE, backends=FAKE, environment={}, served_by="a stand-in", versions={}
+        )
+
+    def answer(self, samples: int) -> None:
+        self.counted, self.answered, self.readings = self.answered, self.answered + samples, 0
+
+    def statistics(self, model: str) -> dict[str, object]:
+        self.readings += 1
+        if self.readings > self.lag:
+            self.counted = self.answered
+        return {"inference_count": self.counted, "execution_count": 1}
+
+
+class LaggingCaller:
+    """A connection to it."""
+
+    def __init__(self, target: Any) -> None:
+        self._server = target.server
+
+    def ask(self, inputs: dict) -> dict:
+        self._server.answer(len(inputs["image"]))
+        return {"logits": np.zeros((len(inputs["image"]), 10), np.float32)}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def triton_backend(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module backend.py; tritonclient, which it needs to connect, is a stand-in here."""
+    for name, members in (
+        ("grpc", ()),
+        ("tritonclient", ()),
+        ("tritonclient.grpc", ("service_pb2", "service_pb2_grpc")),
+    ):
+        module = types.ModuleType(name)
+        for member in members:
+            setattr(module, member, None)
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in ("client", "backend"):
+        monkeypatch.delitem(sys.modules, f"harness.backends.triton.{name}", raising=False)
+    module = importlib.import_module("harness.backends.triton.backend")
+    monkeypatch.setitem(module.CALLERS, "grpc", LaggingCaller)
+    yield module
+    for name in ("client", "backend"):
+        del sys.modules[f"harness.backends.triton.{name}"]
+
+
+def lagging_backend(module: Any, lag: int) -> tuple[LaggingServer, Any]:
+    stand_in = LaggingServer(lag)
+    network = NetworkSpec(name="model", inputs=(IMAGE,), outputs=(LOGITS,))
+    target = module.Target(server=stand_in, model="m", network=network, largest_batch=8)
+    plan = resolve_serving(asked(), Scenario.OFFLINE, Layout(1, 1), 1, 8)
+    served = module.Served(server=stand_in, target=target, serving=plan.serving, instances=1)
+    return stand_in, module.TritonBackend(served)
+
+
+def pictures(count: int) -> dict:
+    return {"image": np.zeros((count, 1, 8, 8), np.float32)}
+
+
+@pytest.mark.parametrize("lag", [0, 1, 3])
+def test_a_server_that_counts_a_moment_after_its_answer_is_waited_for(triton_backend: Any, lag: int) -> None:
+    _, backend = lagging_backend(triton_backend, lag)
+    infer = backend.instance(0)
+    infer(pictures(8))  # warm-up
+    backend.start_count()
+    infer(pictures(8))
+    infer(pictures(4))
+    found = backend.served(12)
+    assert (found["inference_count"], found["warm_up_inference_count"]) == (12, 8)
+
+
+def test_what_a_server_never_counts_fails_after_a_limit_and_what_it_counts_too_much_at_once(
+    triton_backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "COUNT_LIMIT_S", 0.05)
+    stand_in, backend = lagging_backend(triton_backend, lag=10**9)
+    infer = backend.instance(0)
+    infer(pictures(8))
+    with pytest.raises(HarnessError, match="Triton counts 0 inferences; the harness sent 8"):
+        backend.start_count()
+    stand_in.lag = 0
+    backend.start_count()
+    stand_in.lag = 10**9
+    infer(pictures(8))
+    with pytest.raises(HarnessError, match="the harness sent 8, and Triton counts 0 inferences"):
+        backend.served(8)
+    stand_in.lag = 0
+    stand_in.answer(3)  # somebody else's
+    with pytest.raises(HarnessError, match="the harness sent 8, and Triton counts 11 inferences"):
+        backend.served(8)
+    assert stand_in.readings == 1

@@ -22,6 +22,8 @@ from harness.backends.triton.server import (
     START_PER_PROCESS_S,
     Start,
     TritonServer,
+    count_of,
+    counted_statistics,
     deadline_s,
     read_server_files,
     slowdown_now,
@@ -81,18 +83,27 @@ class TritonBackend:
         return {"tritonserver": files.version, **{f"server {name}": value for name, value in files.versions.items()}}
 
     def start_count(self) -> None:
-        """Begin to count: what was asked so far was the warm-up."""
+        """Begin to count: what was asked so far was the warm-up. Raises HarnessError where Triton never counts that."""
+        warm_up = sum(sent[1] for sent in self._sent)
+        self._before = counted_statistics(self._statistics, warm_up)
+        if (inferred := count_of(self._before, "inference_count")) < warm_up:
+            raise HarnessError(
+                f"Triton counts {inferred} inferences; the harness sent {warm_up} samples to warm it up",
+                "another server answered, or answers were made up: run it again",
+            )
         for sent in self._sent:
             sent[:] = [0, 0, 0]
-        self._before = self._server.statistics(self._target.model)
+
+    def _statistics(self) -> Mapping[str, Any]:
+        return self._server.statistics(self._target.model)
 
     def served(self, samples: int) -> Mapping[str, Json]:
         """Return Triton's figures since `start_count`, with `samples` as LoadGen got them.
 
         Raises HarnessError where Triton did not compute what was answered.
         """
-        after = self._server.statistics(self._target.model)
         requests, sent, waited_ns = (sum(one[place] for one in self._sent) for place in range(3))
+        after = counted_statistics(self._statistics, count_of(self._before, "inference_count") + sent)
         inferred, executed = (
             count_of(after, name) - count_of(self._before, name) for name in ("inference_count", "execution_count")
         )
@@ -130,11 +141,6 @@ class TritonBackend:
             caller.close()
         self._callers.clear()
         self._server.stop()
-
-
-def count_of(statistics: Mapping[str, Any], name: str) -> int:
-    """Return a count of Triton's statistics; HTTP leaves out a number that is 0."""
-    return int(statistics.get(name, 0))
 
 
 def duration_ns(statistics: Mapping[str, Any], name: str) -> int:

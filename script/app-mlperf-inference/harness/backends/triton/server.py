@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,10 @@ _NO_GPU = "CudaDriverHelper"
 """Triton logs an error that names it on every machine without a GPU."""
 _MAKE_AGAIN = "make it again: cm run script --tags=get,triton,server --renew"
 
+
+COUNT_LIMIT_S, COUNT_STEP_S = 1.0, 0.002
+"""How long a server may take to count a request that it has answered, and how long to wait between two looks. Server
+2.51.0 was 3.1 ms late at most, in 10 of 3,000 requests to a model of its Python backend (2026-11-27)."""
 
 START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
 LARGEST_SLOWDOWN = 4.0
@@ -197,6 +201,22 @@ class TritonServer(KeptServer):
             problem = error
         told = "" if self.is_alive else f"; the server has ended: {reason(self.log_text())}"
         raise HarnessError(f"tritonserver did not give its statistics: {problem}{told}", f"its log: {self.log}")
+
+
+def count_of(statistics: Mapping[str, Any], name: str) -> int:
+    """Return a count of Triton's statistics; HTTP leaves out a number that is 0."""
+    return int(statistics.get(name, 0))
+
+
+def counted_statistics(read: Callable[[], Mapping[str, Any]], inferences: int) -> Mapping[str, Any]:
+    """Return the statistics that `read` gives once they hold `inferences` or more; the last ones after COUNT_LIMIT_S.
+
+    Triton's Python backend adds a request to its statistics after it has answered it.
+    """
+    end_s = time.monotonic() + COUNT_LIMIT_S
+    while count_of(found := read(), "inference_count") < inferences and time.monotonic() < end_s:
+        time.sleep(COUNT_STEP_S)
+    return found
 
 
 def start_server(start: Start) -> TritonServer:
