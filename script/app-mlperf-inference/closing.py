@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import accuracy_tags
-from mlperf_results.disturbance import VERDICT, disturbances
+from mlperf_results.disturbance import VERDICT, disturbances, server_lines
 from mlperf_results.figures import reasons_text
 from mlperf_results.names import Mode
 
@@ -26,7 +26,7 @@ def closing_lines(result: Mapping[str, Any], session: Path, folder: Path) -> lis
     """What is printed at the end; `session` is the folder of the call, `folder` that of the run in it."""
     input_word = shlex.quote(str(session))
     lines = ["", figure_line(result), result["label"], *(f"{found}: {VERDICT}" for found in disturbances(result))]
-    lines += ["", f"Results: {folder}"]
+    lines += [*server_lines([("the run", result)]), "", f"Results: {folder}"]
     if result["run"]["mode"]["value"] == Mode.ACCURACY.value:
         query = accuracy_tags(result["run"]["model"]["value"])
         lines.append(f"Score:   cm run script --tags={query} --result_dir={shlex.quote(str(folder))}")

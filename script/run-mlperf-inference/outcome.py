@@ -12,7 +12,7 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.disturbance import disturbance_lines, disturbances
+from mlperf_results.disturbance import disturbance_lines, disturbances, server_lines
 from mlperf_results.figures import chosen_rate_text, has_chosen_rate, reasons_text
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
@@ -180,7 +180,7 @@ def results_record(
         "format": FORMAT,
         "run_id": run_id,
         "label": label_of(runs),
-        "notes": [*notes_on(config, runs), *notes],
+        "notes": [*notes_on(config, runs), *server_lines(measured), *notes],
         "is_synthetic": synthetic_parts(runs),
         **config.as_texts(),
         "verdict": "VALID" if is_passed else "INVALID",

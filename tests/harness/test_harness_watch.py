@@ -27,7 +27,7 @@ import pytest
 harness_support.need("numpy")
 
 from harness import metadata_json  # noqa: E402
-from harness.watch import machine, measuring, monitor, pressure, progress  # noqa: E402
+from harness.watch import machine, measuring, monitor, pressure, processes, progress  # noqa: E402
 from harness.watch import owner as owner_of  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
@@ -291,6 +291,11 @@ def test_others_are_what_all_programs_used_less_this_process():
     assert pressure.pressure(before, late_ticks, seconds=5.0)["others_percent"] == 0.0
 
 
+def family_ticks(proc: Path, pid: int) -> int:
+    rows = processes.process_rows(proc)
+    return processes.used_ticks(rows, processes.family(rows, {pid}))
+
+
 def test_what_this_process_started_is_not_others_work(tmp_path):
     rows = {  # pid: name, parent, user, system, and the two of children that were waited for
         7: ("harness", 1, 100, 20, 3, 4), 8: ("keeper) S (x", 7, 1, 1, 0, 0), 9: ("server", 8, 900, 50, 5, 5),
@@ -302,10 +307,10 @@ def test_what_this_process_started_is_not_others_work(tmp_path):
         (tmp_path / str(pid) / "stat").write_text(
             f"{pid} ({name}) S {parent} 1 1 0 -1 4194560 1 0 0 0 {words} 20 0 1 0\n"
         )
-    assert pressure.family_ticks(tmp_path, 7) == 127 + 2 + 960
+    assert family_ticks(tmp_path, 7) == 127 + 2 + 960
     (tmp_path / "9" / "stat").write_text("")  # it has just ended
-    assert pressure.family_ticks(tmp_path, 7) == 127 + 2
-    assert pressure.family_ticks(tmp_path, 12) == 0
+    assert family_ticks(tmp_path, 7) == 127 + 2
+    assert family_ticks(tmp_path, 12) == 0
 
 
 def test_a_busy_child_counts_as_this_process():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mlperf_results.disturbance import disturbance_lines, disturbances
+from mlperf_results.disturbance import disturbance_lines, disturbances, server_lines
 
 RECORDED = {
     "busy": [(99.6, 109.6, 2.003), (99.8, 85.6, 2.0), (99.9, 96.2, 7.12), (93.2, 21.0, 2.001)],
@@ -55,6 +55,8 @@ def test_a_recorded_run_on_a_quiet_machine_is_not(row):
         (result(45.0, 90.0, 10.0, heat_throttled_percent=0.9, quota_throttled_percent=0.0, swapped_bytes=None), ""),
         (result(99.0, 90.0, 10.0, others_percent=0.4), ""),  # the processors of a container, of a larger machine
         (result(45.0, 90.0, 10.0, others_percent=31.0), "other programs used 31 % of the processor"),
+        (result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=71.0), ""),  # it is what is measured
+        (result(99.0, 90.0, 10.0, others_percent=74.0, server_percent=None), ""),  # nobody knows: server_lines
         ({**result(99.0, 90.0, 10.0), "metric": None}, ""),  # an accuracy run
         ({**result(99.0, 90.0, 10.0), "machine": None}, ""),  # nothing says how many processors
         ({**result(99.0, 90.0, 10.0), "load": None}, ""),
@@ -73,3 +75,15 @@ def test_each_cause_has_one_line_with_the_runs_that_it_disturbed():
         "3.0 GB of memory were swapped during Offline: do not compare these figures",
     )
     assert disturbance_lines([("Offline", result(50.0, 98.0, 2.0))]) == ()
+
+
+def test_the_work_of_the_measured_server_is_said_and_is_no_disturbance():
+    one = result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=71.2)
+    two = result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=6.04)
+    unknown = result(99.0, 90.0, 10.0, others_percent=74.0, server_percent=None)
+    assert server_lines([("Offline", one), ("Server", two), ("SingleStream", result(99.0, 90.0, 10.0))]) == (
+        "the server on this machine used 71 % of the processor during Offline, 6.0 % during Server",
+    )
+    (line,) = server_lines([("Offline", unknown)])
+    assert line.startswith("the server on this machine belongs to another user, so it is unknown how much")
+    assert server_lines([("Offline", {"load": None}), ("Server", {})]) == ()

@@ -31,6 +31,7 @@ from harness.modelfacts import ModelFacts
 from harness.result import write_json
 from harness.settings import Settings
 from harness.sut import Issue
+from harness.watch.localserver import place_of
 from harness.watch.machine import free_memory_bytes, machine_facts
 from harness.watch.monitor import Monitor
 from harness.watch.progress import Counts, Expectation, progress
@@ -193,7 +194,9 @@ class LoadGenRun:
         config = self.config
         if config.mode is Mode.ACCURACY:
             work.counts.expected = work.library.count
-        monitor = Monitor(with_gpus=config.device == "cuda")
+        endpoint = config.text.endpoint if config.text is not None else None
+        server = None if endpoint is None else place_of(endpoint.url)
+        monitor = Monitor(with_gpus=config.device == "cuda", server=server)
         with monitor, progress(_expectation(config, self.settings, work.library.count), work.counts):
             run_test(test, Calls(issue, work.counts.flush), samples_of(work), RunPaths(config.output_dir))
         return monitor

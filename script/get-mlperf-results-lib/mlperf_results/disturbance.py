@@ -78,7 +78,29 @@ def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) 
         return []
     stolen = _number(load, "stolen_percent") or 0.0
     virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= LEAST_STOLEN_PERCENT else ""
+    if "server_percent" in load and load["server_percent"] is None:
+        return []  # what the measured server used is in it, and nobody knows how much: `server_lines` says so
     return [Disturbance("other programs used {} of the processor", f"{_percent(percent)}{virtual}")]
+
+
+def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Return what a measured server on the same machine used of it: "the server on this machine used 71 % of the
+    processor during Offline". It is part of the system under test, and no disturbance. `results`: as
+    `disturbance_lines` takes them."""
+    loads = [(name, load) for name, result in results if isinstance(load := result.get("load"), Mapping)]
+    used = [(name, said) for name, load in loads if (said := _number(load, "server_percent")) is not None]
+    unknown = [name for name, load in loads if "server_percent" in load and load["server_percent"] is None]
+    lines = []
+    if used:
+        amounts = ", ".join(f"{_percent(said)}{'' if place else ' of the processor'} during {name}"
+                            for place, (name, said) in enumerate(used))  # fmt: skip
+        lines.append(f"the server on this machine used {amounts}")
+    if unknown:
+        lines.append(
+            f"the server on this machine belongs to another user, so it is unknown how much of the processor it used "
+            f"during {', '.join(unknown)}, and how much other programs did: run as its user, or as root, to know"
+        )
+    return tuple(lines)
 
 
 def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:

@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from mlperf_results.logs import Json
 
+from harness.watch.localserver import ServerPlace
 from harness.watch.machine import GpuFacts, memory_value_bytes, read_text
 from harness.watch.nvml import GpuLoad, Nvml
 from harness.watch.pressure import Counters, machine_ticks, pressure
@@ -171,15 +172,17 @@ class LoadRecord:
 class Monitor:
     """Samples from the start to the end of a `with` block; `record()` then tells what was seen.
 
-    `with_gpus`: also ask NVIDIA's driver. Where there is none, that part stays empty.
+    `with_gpus`: also ask NVIDIA's driver. Where there is none, that part stays empty. `server`: where the measured
+    server listens, if it is on this machine: its work is not other programs' work.
     """
 
-    def __init__(self, *, with_gpus: bool, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, *, with_gpus: bool, interval_s: float = INTERVAL_S, server: ServerPlace | None = None) -> None:
         self._nvml = Nvml() if with_gpus else None
         self._interval_s = interval_s
         self._samples = Samples()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="monitor")
+        self._server = server
         self._before, self._started_s = Counters(), 0.0
         self._pressure: Mapping[str, Json] = {}
 
@@ -189,7 +192,7 @@ class Monitor:
         return () if self._nvml is None else self._nvml.gpus
 
     def __enter__(self) -> Monitor:
-        self._before, self._started_s = read_pressure(), time.monotonic()
+        self._before, self._started_s = read_pressure(server=self._server), time.monotonic()
         self._thread.start()
         return self
 
@@ -198,7 +201,8 @@ class Monitor:
     ) -> None:
         self._done.set()
         self._thread.join()
-        self._pressure = pressure(self._before, read_pressure(), time.monotonic() - self._started_s)
+        now = read_pressure(server=self._server)
+        self._pressure = pressure(self._before, now, time.monotonic() - self._started_s)
         if self._nvml is not None:
             self._nvml.close()
 

@@ -13,23 +13,24 @@ from pathlib import Path
 
 from mlperf_results.logs import Json
 
+from harness.watch.localserver import ServerPlace, server_processes
 from harness.watch.machine import read_text
+from harness.watch.processes import family, process_rows, used_ticks
 
 _STEAL_PLACE, _LAST_PLACE = 7, 8
 """In the first line of /proc/stat after its name (proc_stat(5)); the two further words are part of others."""
-
-_PARENT_PLACE, _UTIME_PLACE, _CUSTIME_PLACE = 1, 11, 14
-"""After the program's name in /proc/PID/stat; user and system time, and those of its children, stand side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """At one moment, since the system started. ticks of all processors; process_s: processor time of this process
-    and of what it has started, a server for example;
+    and of what it has started, a server for example; server_s: that of a server of this machine that somebody else
+    started and this run measures, 0 for none, None where its processes cannot be read;
     milliseconds of the hottest processor; periods of the processor quota of this process's cgroup, and those in which
     it was used up."""
 
     process_s: float = 0.0
+    server_s: float | None = 0.0
     busy_ticks: int | None = None
     stolen_ticks: int | None = None
     all_ticks: int | None = None
@@ -46,24 +47,6 @@ def machine_ticks(stat: str) -> tuple[int | None, int | None]:
         return None, None
     ticks = [int(word) for word in words[1:9]]  # what follows (guest) is part of user and nice already
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
-
-
-def _stat_fields(path: Path) -> list[str]:
-    """Return what follows the program's name in /proc/PID/stat, which may hold blanks and brackets."""
-    return read_text(path).rpartition(")")[2].split()
-
-
-def family_ticks(proc: Path, pid: int) -> int:
-    """Return the clock ticks of a process and its living descendants, with those of the children they have waited for:
-    none is lost or counted twice when one ends. Places: proc_stat(5)."""
-    found = {int(path.parent.name): _stat_fields(path) for path in proc.glob("[0-9]*/stat")}
-    rows = {number: fields for number, fields in found.items() if len(fields) > _CUSTIME_PLACE}
-    family, size = {pid}, 0
-    while size != len(family):
-        size = len(family)
-        family |= {number for number, fields in rows.items() if int(fields[_PARENT_PLACE]) in family}
-    times = slice(_UTIME_PLACE, _CUSTIME_PLACE + 1)
-    return sum(int(word) for number in family & rows.keys() for word in rows[number][times])
 
 
 def numbers_in(text: str) -> dict[str, int]:
@@ -107,11 +90,28 @@ def _largest(paths: Sequence[Path]) -> int | None:
     return max(numbers, default=None)
 
 
-def read_counters(root: Path = Path("/")) -> Counters:
-    """Return the counters now. Heat: `*_throttle_total_time_ms` of Intel processors (Linux 5.6 and later)."""
+def _ticks_per_s() -> int:
+    return os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def _seconds_used(proc: Path, server: ServerPlace | None) -> tuple[float, float | None]:
+    """Return the processor time of this process with what it has started, and that of a server of this machine (None
+    where its processes cannot be read)."""
+    rows = process_rows(proc)
+    own = family(rows, {os.getpid()})
+    own_s = used_ticks(rows, own) / _ticks_per_s()
+    if server is None:
+        return own_s, 0.0
+    found = server_processes(proc, server, rows, own)
+    return own_s, None if found is None else used_ticks(rows, found) / _ticks_per_s()
+
+
+def read_counters(root: Path = Path("/"), server: ServerPlace | None = None) -> Counters:
+    """Return the counters now. server: where the measured server listens, if it is on this machine. Heat:
+    `*_throttle_total_time_ms` of Intel processors (Linux 5.6 and later)."""
     proc = root / "proc"
     stat, times = read_text(proc / "stat"), os.times()
-    own_s = family_ticks(proc, os.getpid()) / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.0
+    own_s, server_s = _seconds_used(proc, server)
     busy, total = machine_ticks(stat)
     ticks = stat.partition("\n")[0].split()[1 : _LAST_PLACE + 1]
     pages = numbers_in(read_text(proc / "vmstat"))
@@ -120,6 +120,7 @@ def read_counters(root: Path = Path("/")) -> Counters:
     hot = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms")
     return Counters(
         process_s=max(own_s, times.user + times.system),
+        server_s=server_s,
         busy_ticks=busy,
         stolen_ticks=int(ticks[_STEAL_PLACE]) if total is not None and len(ticks) > _STEAL_PLACE else None,
         all_ticks=total,
@@ -140,17 +141,27 @@ def _percent(part: float | None, whole: float | None) -> float | None:
     return round(100.0 * part / whole, 1) if whole > 0 else 0.0
 
 
+def _server(before: Counters, now: Counters, total: int | None) -> dict[str, Json]:
+    """Return what is said of a server of this machine; nothing where none was measured, or it used no time."""
+    if before.server_s is None or now.server_s is None:
+        return {"server_percent": None}
+    used_s = max(0.0, now.server_s - before.server_s)
+    return {"server_percent": _percent(used_s * _ticks_per_s(), total)} if used_s and total else {}
+
+
 def pressure(before: Counters, now: Counters, seconds: float) -> dict[str, Json]:
     """Return the part for result.json's `load`: percents of the time between two moments `seconds` apart, and the bytes
-    that were written to swap or read from it."""
+    that were written to swap or read from it. server_percent: of a measured server on this machine; null where its
+    processes cannot be read, so that others_percent holds them."""
     page_bytes = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
     pages = _difference(before.swapped_pages, now.swapped_pages)
     stolen, total = _difference(before.stolen_ticks, now.stolen_ticks), _difference(before.all_ticks, now.all_ticks)
     throttled = _difference(before.throttled_periods, now.throttled_periods)
     busy = _difference(before.busy_ticks, now.busy_ticks)
-    own_ticks = (now.process_s - before.process_s) * (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
+    ours_s = now.process_s - before.process_s + max(0.0, (now.server_s or 0.0) - (before.server_s or 0.0))
     return {
-        "others_percent": None if busy is None else _percent(max(0.0, busy - own_ticks), total),
+        "others_percent": None if busy is None else _percent(max(0.0, busy - ours_s * _ticks_per_s()), total),
+        **_server(before, now, total),
         "stolen_percent": _percent(stolen, total),
         "swapped_bytes": None if pages is None else pages * page_bytes,
         "heat_throttled_percent": _percent(_difference(before.hot_ms, now.hot_ms), seconds * 1000.0),
