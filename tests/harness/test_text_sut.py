@@ -63,14 +63,16 @@ class FakeEngine:
             self.then(self, request)
 
 
-def sut_of(then: Callable[[FakeEngine, Request], None], *, has_first: bool = True) -> SimpleNamespace:
+def sut_of(
+    then: Callable[[FakeEngine, Request], None], *, has_first: bool = True, ends: tuple[int, ...] = ()
+) -> SimpleNamespace:
     loadgen, engine = FakeLoadGen(), FakeEngine(then)
     raw = SimpleNamespace(count=COUNT, load=list)
     library = PromptLibrary(raw, lambda rows: [Prompt(tokens=np.arange(row + 1, dtype=np.int32)) for row in rows])
     library.load(range(COUNT))
     work = TextWork(
         engine=engine, library=library, response_of=lambda one: one.tokens, sink=loadgen.sink, has_first=has_first,
-        failures=Failures(grace_s=60.0),
+        failures=Failures(grace_s=60.0), ends=ends,
     )  # fmt: skip
     sut = TextSut(work)
     engine.start(sut)
@@ -197,6 +199,65 @@ def test_an_engine_that_falls_silent_ends_the_run() -> None:
                 break
             time.sleep(0.01)
     assert "reported nothing for 0.05 s while 1 request waited" in str(made.work.failures.first)
+    made.work.failures.settle()
+
+
+def test_a_query_whose_issue_fails_in_the_middle_leaves_no_sample_without_an_answer() -> None:
+    made = sut_of(streams)
+    made.work.library.load([0, 1])
+    made.sut.issue([100, 101, 102], [0, 1, 3])  # 3 is not in memory
+    assert sorted(identifier for call, identifier, *_ in made.told if call == "done") == [100, 101, 102]
+    assert not made.engine.requests and isinstance(made.work.failures.first, KeyError)
+    made.work.failures.settle()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ends", "counted"),
+    [
+        ((5, 6, 2, *[2] * 112), (2,), (5, 6, 2)),  # an answer padded with its end token
+        ((5, 9, 7, 2), (2, 9), (5, 9)),  # the first of several end tokens
+        ((5, 6, 2), (2,), (5, 6, 2)),
+        ((5, 6, 2, 2), (), (5, 6, 2, 2)),  # the end is ignored
+    ],
+)
+def test_tokens_behind_the_end_token_do_not_count_whatever_the_engine(
+    tokens: tuple[int, ...], ends: tuple[int, ...], counted: tuple[int, ...]
+) -> None:
+    made = sut_of(lambda engine, request: engine.listener.done(request.number, answer(*tokens)), ends=ends)
+    made.sut.issue([1], [0])
+    assert made.told[-1] == ("done", 1, list(counted), len(counted))
+    record, behind = made.work.tally.record(), len(tokens) - len(counted)
+    assert (record["tokens_out"], record["tokens_behind_end"]) == (len(counted), behind)
+    assert record["padded_answers"] == (behind > 0)
+    made.work.failures.settle()
+
+
+def test_the_first_tokens_end_with_the_end_token_too() -> None:
+    def at_once(engine: FakeEngine, request: Request) -> None:
+        engine.listener.first(request.number, np.array([5, 2, 2, 2], np.int32))
+        engine.listener.done(request.number, answer(5, 2, 2, 2))
+
+    made = sut_of(at_once, ends=(2,))
+    made.sut.issue([1], [0])
+    assert made.told == [("first", 1, [5, 2], -1), ("done", 1, [5, 2], 2)]
+    made.work.failures.settle()
+
+
+def test_an_answer_counts_no_more_tokens_than_its_engine_says() -> None:
+    said = Answer(tokens=np.array([5, 6, 7, 8], np.int32), finish=Finish.STOP, counted=3)
+    made = sut_of(lambda engine, request: engine.listener.done(request.number, said))
+    made.sut.issue([1], [0])
+    assert made.told[-1] == ("done", 1, [5, 6, 7, 8], 3) and made.work.tally.tokens_out == 3
+    made.work.failures.settle()
+
+
+def test_failed_requests_are_counted_by_kind() -> None:
+    def fail(engine: FakeEngine, request: Request) -> None:
+        engine.listener.failed(request.number, "no", *(["status 500"] if request.number % 3 else []))
+
+    made = sut_of(fail)
+    made.sut.issue(list(range(7)), list(range(7)))
+    assert made.work.tally.record()["failure_kinds"] == {"other": 3, "status 500": 4}
     made.work.failures.settle()
 
 

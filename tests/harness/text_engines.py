@@ -54,6 +54,7 @@ class Told:
         self.events: list[tuple[str, int]] = []
         self.answers: dict[int, object] = {}
         self.whys: dict[int, str] = {}
+        self.kinds: dict[int, str] = {}
         self.errors: list[BaseException] = []
         self._changed = threading.Condition()
 
@@ -65,8 +66,9 @@ class Told:
         self.answers[number] = answer
         self._note("done", number)
 
-    def failed(self, number, why):
+    def failed(self, number, why, kind="other"):
         self.whys[number] = why
+        self.kinds[number] = kind
         self._note("failed", number)
 
     def broken(self, error):

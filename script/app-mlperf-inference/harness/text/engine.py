@@ -25,6 +25,9 @@ from harness.text.request import TextRequest
 Tokens: TypeAlias = "npt.NDArray[np.int32]"
 """Token ids, int32[n], n from 0."""
 
+OTHER_FAILURE, LATE_FAILURE = "other", "timeout"
+"""Kinds of failed requests that any engine has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prompt:
@@ -41,10 +44,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
-    """One prompt to answer. number: the harness's own, unique in a run."""
+    """One prompt to answer. number: the harness's own, unique in a run. issued_s: when LoadGen issued it, in seconds of
+    time.monotonic(): the limit of a request counts from then. None where everything is issued at once (Offline, the
+    warm-up): the limit then counts from the start of work, since most of the requests wait by design."""
 
     number: int
     prompt: Prompt
+    issued_s: float | None = None
 
 
 class Finish(enum.Enum):
@@ -58,12 +64,13 @@ class Finish(enum.Enum):
 class Answer:
     """A finished answer. tokens: the new ones only; with the end token where the engine gives it. text: what the engine
     or server said, None where it gives tokens only. skipped: pieces of a stream that could not be read: such a run is
-    INVALID."""
+    INVALID. counted: how many of the tokens count, where that is fewer than came (a server says that it made fewer)."""
 
     tokens: Tokens
     finish: Finish
     text: str | None = None
     skipped: int = 0
+    counted: int | None = None
 
 
 class Listener(Protocol):
@@ -77,8 +84,9 @@ class Listener(Protocol):
     def done(self, number: int, answer: Answer) -> None:
         """A request is answered."""
 
-    def failed(self, number: int, why: str) -> None:
-        """A request got no answer; `why` says so in words that a user can act on. The run goes on, and is INVALID."""
+    def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
+        """A request got no answer; `why` says so in words that a user can act on, `kind` in one or two by which failures
+        are counted ("status 500", "timeout"). The run goes on, and is INVALID."""
 
     def broken(self, error: BaseException) -> None:
         """The engine cannot go on: the run ends with this error."""

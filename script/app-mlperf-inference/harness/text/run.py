@@ -46,6 +46,7 @@ from harness.text.parts import sample_folder
 from harness.text.request import TextRequest
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
+from harness.text.tokenizer import end_tokens
 from harness.text.warmup import Plan, warm_up
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ class TextParts:
             return True
         accuracy = self.rules.accuracy_sample_count if self.config.mode is Mode.ACCURACY else None
         return self.dataset.count == (accuracy or self.rules.dataset_count)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The token ids that end an answer: the model's, and the benchmark's own; none where answers go on behind
+        them."""
+        if self.sampling.is_end_ignored:
+            return ()
+        return tuple(sorted({*end_tokens(self.facts.folder), *self.sampling.stop}))
 
     @property
     def request(self) -> TextRequest:
@@ -194,8 +203,9 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
     with contextlib.closing(engine):
         has_first = parts.generation.has_token_latencies and config.scenario is not Scenario.OFFLINE
         work = TextWork(
-            engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=has_first
-        )
+            engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=has_first,
+            ends=parts.ends, is_paced=config.scenario is not Scenario.OFFLINE,
+        )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,
             budget_s=_WARM_UP_S[config.execution_mode],
@@ -242,6 +252,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "problems": list(_problems(prepared)),
         "tally": prepared.work.tally.record(),
         "sampling": asdict(parts.sampling),
+        "end_tokens": list(parts.ends),
         "engine": dict(prepared.work.engine.record()),
     }
 

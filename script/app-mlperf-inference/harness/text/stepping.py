@@ -19,7 +19,7 @@ from mlperf_results.logs import Json
 
 from harness.cores import at_cores
 from harness.errors import HarnessError
-from harness.text.engine import Answer, EngineRequest, Finish, Listener, Prompt, Request, Tokens
+from harness.text.engine import LATE_FAILURE, Answer, EngineRequest, Finish, Listener, Prompt, Request, Tokens
 from harness.watch.machine import free_memory_bytes
 
 _CLOSE_S = 9.0
@@ -214,10 +214,12 @@ class StepEngine:
         if why:
             self._told.failed(request.number, why)
         else:
-            self._working[request.number] = _InFlight(time.monotonic())
+            self._working[request.number] = _InFlight(request.issued_s or time.monotonic())
 
     def _tell(self, progress: Progress) -> None:
-        number, flight = progress.number, self._working[progress.number]
+        number, flight = progress.number, self._working.get(progress.number)
+        if flight is None:  # it was dropped
+            return
         if progress.tokens and not flight.tokens:
             self._told.first(number, np.array(progress.tokens, dtype=np.int32))
         flight.tokens += progress.tokens
@@ -230,7 +232,17 @@ class StepEngine:
             self._told.done(number, answer)
 
     def _drop_late(self, latest_s: float) -> None:
+        """Fail what is older than the limit: requests that are worked on, and those that wait for a place."""
+        limit = f"{self._timeout_s:g} s"
         for number in [number for number, flight in self._working.items() if flight.since_s < latest_s]:
             del self._working[number]
             self._steps.drop(number)
-            self._told.failed(number, f"no complete answer within {self._timeout_s:g} s: a longer --request_timeout_s")
+            why = f"no complete answer within {limit}: a longer --request_timeout_s"
+            self._told.failed(number, why, LATE_FAILURE)
+        late = []
+        with self._condition:  # they wait in the order of their issue
+            while self._waiting and (self._waiting[0].issued_s or latest_s) < latest_s:
+                late.append(self._waiting.popleft())
+        for request in late:
+            why = f"waited longer than {limit} for one of the {self._places} places: a lower rate of requests"
+            self._told.failed(request.number, why, LATE_FAILURE)

@@ -7,6 +7,9 @@ gets the first token of each sample exactly once before its end, else SingleStre
 engine did not tell is told here, just before the end, and the run is INVALID. It takes over what each thread logged by
 itself, so the first token and the end of a request must come from one thread. A request without an answer is completed
 with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
+
+The first end token ends an answer, whatever the engine: tokens behind it (padding, or a server that goes on) are neither
+counted nor logged, and the tally says how many there were.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -26,8 +29,8 @@ from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.responses import ResponseSink
 from harness.tensors import Array
-from harness.text.engine import Answer, Prompt, Request, TextEngine, Tokens
-from harness.text.tally import Tally
+from harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
+from harness.text.tally import Tally, length_of
 from harness.watch.progress import Counts
 
 _LOOK_S = 1.0
@@ -73,13 +76,16 @@ class PromptLibrary:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWork:
     """What answers in a test. response_of: an answer to the array that LoadGen logs. has_first: whether LoadGen gets
-    first tokens."""
+    first tokens. ends: token ids that end an answer; empty where answers go on behind them. is_paced: LoadGen issues
+    requests over time (all scenarios but Offline), so that the limit of a request counts from its issue."""
 
     engine: TextEngine
     library: PromptLibrary
     response_of: Callable[[Answer], Array]
     sink: ResponseSink
     has_first: bool
+    ends: Collection[int] = ()
+    is_paced: bool = False
     failures: Failures = field(default_factory=Failures)
     counts: Counts = field(default_factory=Counts)
     tally: Tally = field(default_factory=Tally)
@@ -102,6 +108,21 @@ def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[i
     return sum(given), len(found) - len(given)
 
 
+def up_to_end(tokens: Tokens, ends: Collection[int]) -> Tokens:
+    """Return the tokens up to and with the first one of `ends`: all of them where none is there."""
+    places = [int(found[0]) for end in ends if len(found := np.flatnonzero(tokens == end))]
+    return tokens[: min(places) + 1] if places else tokens
+
+
+def _ended(answer: Answer, ends: Collection[int]) -> Answer:
+    """Return the answer without what came behind its end; it stopped there."""
+    tokens = up_to_end(answer.tokens, ends)
+    if len(tokens) == len(answer.tokens):
+        return answer
+    counted = None if answer.counted is None else min(answer.counted, len(tokens))
+    return replace(answer, tokens=tokens, counted=counted, finish=Finish.STOP)
+
+
 class TextSut:
     """LoadGen's SUT and the engine's listener."""
 
@@ -117,16 +138,19 @@ class TextSut:
         work = self._work
         prompts = work.library.prompts
         work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
-        requests = []
+        now_s = time.monotonic()
         try:
-            tokens, without = _tokens_of(prompts, indices)
-            for identifier, index in zip(identifiers, indices, strict=True):
-                number = next(self._numbers)
-                self._flights[number] = _Flight(identifier)
-                requests.append(Request(number=number, prompt=prompts[index]))
-            work.tally.issue(len(requests), tokens, without)
+            # Every sample first has its flight, so that whatever goes wrong below leaves none without an answer.
+            numbers = {next(self._numbers): identifier for identifier in identifiers}
+            self._flights.update({number: _Flight(identifier) for number, identifier in numbers.items()})
+            issued_s = now_s if work.is_paced else None
+            requests = [
+                Request(number=number, prompt=prompts[index], issued_s=issued_s)
+                for number, index in zip(numbers, indices, strict=True)
+            ]
+            work.tally.issue(len(requests), *_tokens_of(prompts, indices))
             if not work.failures.is_set:
-                self._told_s = time.monotonic()
+                self._told_s = now_s
                 work.engine.submit(requests)
         except BaseException as error:  # whatever it is must not reach LoadGen
             work.failures.record(error)
@@ -150,27 +174,29 @@ class TextSut:
             work.tally.tell_unasked()
             return
         try:
+            came = len(answer.tokens)
+            answer = _ended(answer, work.ends)
             is_late = not flight.has_first
             if is_late:
                 self._give_first(flight, answer.tokens[:1])
             response = np.ascontiguousarray(work.response_of(answer))
-            work.tally.complete(answer, is_first_late=is_late and work.has_first)
+            work.tally.complete(answer, is_first_late=is_late and work.has_first, behind_end=came - len(answer.tokens))
             address = response.__array_interface__["data"][0]
-            made = work.sink.make_response(flight.identifier, address, response.nbytes, len(answer.tokens))
+            made = work.sink.make_response(flight.identifier, address, response.nbytes, length_of(answer))
             work.sink.complete([made])
             with self._counting:
                 work.counts.slots[0] += 1
         except BaseException as error:  # LoadGen may get no answer; the watchdog ends the run
             work.failures.record(error)
 
-    def failed(self, number: int, why: str) -> None:
+    def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
         """Tell LoadGen that a request has no answer."""
         self._told_s = time.monotonic()
         flight = self._flights.pop(number, None)
         if flight is None:
             self._work.tally.tell_unasked()
             return
-        self._end(flight, why)
+        self._end(flight, why, kind)
 
     def broken(self, error: BaseException) -> None:
         """End the run with `error`: everything that is in flight, and what LoadGen still asks, gets no answer."""
@@ -206,15 +232,15 @@ class TextSut:
         if not work.has_first:
             return
         try:
-            data = np.ascontiguousarray(tokens, dtype=np.int32)
+            data = np.ascontiguousarray(up_to_end(tokens, work.ends), dtype=np.int32)
             address = data.__array_interface__["data"][0]
             work.sink.first([work.sink.make_response(flight.identifier, address, data.nbytes)])
         except BaseException as error:
             work.failures.record(error)
 
-    def _end(self, flight: _Flight, why: str) -> None:
+    def _end(self, flight: _Flight, why: str, kind: str) -> None:
         work = self._work
-        work.tally.fail(why)
+        work.tally.fail(why, kind)
         try:
             if not flight.has_first:
                 self._give_first(flight, np.empty(0, dtype=np.int32))
@@ -228,4 +254,4 @@ class TextSut:
         """Give LoadGen no answer for everything in flight: the run has failed."""
         while self._flights:
             with contextlib.suppress(KeyError):
-                self._end(self._flights.popitem()[1], "the run had failed")
+                self._end(self._flights.popitem()[1], "the run had failed", "not sent")

@@ -15,7 +15,7 @@ from itertools import count
 from mlperf_results.logs import Json
 from mlperf_results.names import counted
 
-from harness.text.engine import Answer
+from harness.text.engine import OTHER_FAILURE, Answer
 
 FEWEST_TOKENS = 2
 """LoadGen 6.0.17 takes an answer of fewer tokens for an error (logging.cc, RecordSampleCompletion): the time per output
@@ -26,6 +26,11 @@ _REASONS = 3
 
 _MOST_BARS = 20
 _PERCENTILES = (50, 90, 99)
+
+
+def length_of(answer: Answer) -> int:
+    """Return how many tokens of an answer count."""
+    return len(answer.tokens) if answer.counted is None else answer.counted
 
 
 def percentile(lengths: Mapping[int, int], part: float) -> int:
@@ -70,8 +75,9 @@ class Tally:
     """The counts of a run; engines may write from several threads.
 
     tokens_in: of prompts that came as tokens; prompts_without: those that did not. finishes: answers by the reason of
-    their end. skipped: pieces of streams that could not be read. late_first: answers whose first token was told only
-    with the last. unasked: what was told of requests that were not in flight (any more).
+    their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
+    requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
+    only with the last. unasked: what was told of requests that were not in flight (any more).
     """
 
     issued: int = 0
@@ -84,8 +90,11 @@ class Tally:
     late_first: int = 0
     short: int = 0
     unasked: int = 0
+    padded: int = 0
+    behind_end: int = 0
     lengths: Counter[int] = field(default_factory=Counter)
     finishes: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -96,9 +105,9 @@ class Tally:
             self.tokens_in += tokens
             self.prompts_without += without
 
-    def complete(self, answer: Answer, *, is_first_late: bool) -> None:
-        """Note an answer."""
-        length = len(answer.tokens)
+    def complete(self, answer: Answer, *, is_first_late: bool, behind_end: int = 0) -> None:
+        """Note an answer, and how many tokens came behind its end."""
+        length = length_of(answer)
         with self._lock:
             self.completed += 1
             self.tokens_out += length
@@ -107,11 +116,14 @@ class Tally:
             self.skipped += answer.skipped
             self.late_first += is_first_late
             self.short += length < FEWEST_TOKENS
+            self.padded += behind_end > 0
+            self.behind_end += behind_end
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, kind: str = OTHER_FAILURE) -> None:
         """Note a request without an answer."""
         with self._lock:
             self.failed += 1
+            self.kinds[kind] += 1
             if why in self.reasons or len(self.reasons) < _REASONS:
                 self.reasons[why] = self.reasons.get(why, 0) + 1
 
@@ -151,6 +163,7 @@ class Tally:
             "completed": self.completed,
             "failed": self.failed,
             "failures": dict(self.reasons),
+            "failure_kinds": dict(sorted(self.kinds.items())),
             "tokens_in": None if self.prompts_without else self.tokens_in,
             "tokens_out": self.tokens_out,
             "lengths": lengths_record(self.lengths),
@@ -158,5 +171,7 @@ class Tally:
             "skipped_pieces": self.skipped,
             "late_first_tokens": self.late_first,
             "short_answers": self.short,
+            "padded_answers": self.padded,
+            "tokens_behind_end": self.behind_end,
             "unasked": self.unasked,
         }

@@ -63,6 +63,35 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
+def end_tokens(folder: Path | None) -> tuple[int, ...]:
+    """Return the token ids that end an answer: `eos_token_id` (a number or a list) of generation_config.json, else of
+    config.json, else the id of `eos_token` of tokenizer_config.json; empty where none of them says so. Raises
+    HarnessError for anything else in their place.
+
+    In this order, since generate() of transformers and vLLM's server take those of generation_config.json.
+    """
+    if folder is None:
+        return ()
+    for path in (folder / "generation_config.json", folder / "config.json"):
+        found = read_object(path).get("eos_token_id")
+        if found is not None:
+            listed = found if isinstance(found, list) else [found]
+            if not all(type(one) is int and one >= 0 for one in listed):
+                raise HarnessError(f"{path}: eos_token_id is {found!r}; allowed: a number, or a list of numbers", _HINT)
+            return tuple(listed)
+    return _named_end(folder)
+
+
+def _named_end(folder: Path) -> tuple[int, ...]:
+    """Return the id of the end token that tokenizer_config.json names, as tokenizer.json has it among its added
+    tokens."""
+    named = read_object(folder / "tokenizer_config.json").get("eos_token")
+    text = named.get("content") if isinstance(named, dict) else named
+    added = read_object(folder / FILE).get("added_tokens") if isinstance(text, str) else None
+    known = [one for one in added or () if isinstance(one, dict) and one.get("content") == text]
+    return tuple(one["id"] for one in known if type(one.get("id")) is int)
+
+
 def open_tokenizer(folder: Path | None, is_cleaned: bool | None = None) -> Tokenizer:
     """Return the tokenizer in `folder`; raises HarnessError where it has none or it cannot be read.
 

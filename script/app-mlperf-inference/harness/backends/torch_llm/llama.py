@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from torch.nn import functional
 
 from harness.errors import HarnessError
+from harness.text.tokenizer import end_tokens
 
 _HINT = "torch_llm runs models of the Llama architecture; take another backend for this model"
 
@@ -75,7 +76,7 @@ def read_config(folder: Path) -> LlamaConfig:
             rope_base=float(rope.get("rope_theta") or values.get("rope_theta") or 10000.0),
             rope_scaling=None if kind == "default" else {name: float(rope[name]) for name in _SCALING},
             is_tied=bool(values.get("tie_word_embeddings", False)),
-            end_tokens=_end_tokens(folder, values),
+            end_tokens=end_tokens(folder),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise HarnessError(f"{folder / 'config.json'} cannot be used: {error!r}", "get the model again") from error
@@ -90,14 +91,6 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise HarnessError(f"cannot read {path}: {error}", "get the model again") from error
     return values if isinstance(values, dict) else {}
-
-
-def _end_tokens(folder: Path, config: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the end tokens: those of generation_config.json where it has them, else config.json's."""
-    path = folder / "generation_config.json"
-    found = (_json(path) if path.is_file() else {}).get("eos_token_id", config.get("eos_token_id"))
-    listed = found if isinstance(found, list) else [] if found is None else [found]
-    return tuple(int(token) for token in listed)
 
 
 def frequencies(config: LlamaConfig) -> torch.Tensor:
