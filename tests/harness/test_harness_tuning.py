@@ -3,6 +3,7 @@
 import contextlib
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need
@@ -12,12 +13,13 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness import tuning  # noqa: E402
 from harness.cores import Core, physical_cores, share_out  # noqa: E402
+from harness.errors import OutOfDeviceMemory  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
 from harness.responses import ResponseSink  # noqa: E402
 from harness.sut import Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
-from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
+from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 
@@ -75,7 +77,8 @@ class Place:
 
 
 def search(scenario: Scenario, layouts: tuple[Layout, ...], **changes) -> Search:
-    given = {"batch_size": 4, "largest_batch_size": 32, "limit_ms": 100.0, "budget_s": 20.0, **changes}
+    given = {"batch_size": 4, "smallest_batch_size": 1, "largest_batch_size": 32, "limit_ms": 100.0, "budget_s": 20.0}
+    given |= changes
     return Search(scenario=scenario, layouts=layouts, **given)
 
 
@@ -133,15 +136,88 @@ def test_a_server_batch_takes_no_more_than_a_quarter_of_the_limit() -> None:
     assert found.warm_up.query_latency_ms == pytest.approx(10.0, rel=0.5)
 
 
-def test_nothing_more_is_tried_when_the_time_is_up() -> None:
+def sizes_tried(found: Found) -> list[tuple[int, int]]:
+    return [(one.instances, one.batch_size) for one in found.candidates]
+
+
+@pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SERVER])
+def test_nothing_more_than_one_doubling_is_tried_when_the_time_is_up(scenario: Scenario) -> None:
     place = Place(lambda layout, batch: 5.0)
-    found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), budget_s=0.0), place.open, place.close)
-    assert (found.layout, found.batch_size, len(found.candidates)) == (TWO, 4, 1)
+    found = find_shape(search(scenario, (TWO, ONE), budget_s=0.0), place.open, place.close)
+    assert (found.layout, found.batch_size) == (TWO, 8)
+    assert sizes_tried(found) == [(2, 4), (2, 8)]
+
+
+def test_the_time_that_opening_takes_is_not_taken_from_the_search(monkeypatch) -> None:
+    """A GPU takes longer to open a network than the whole search may last; it answers any batch in the same time."""
+    late_s = 0.0
+    monkeypatch.setattr(tuning, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late_s))
+
+    def open_slowly(layout: Layout) -> Work:
+        nonlocal late_s
+        late_s += 60.0
+        return place.open(layout)
+
+    place = Place(lambda layout, batch: 10.0)
+    found = find_shape(search(Scenario.OFFLINE, gpu_layouts(1, None)), open_slowly, place.close)
+    assert sizes_tried(found) == [(1, 4), (2, 4), (2, 8), (2, 16), (2, 32)]
+    assert (found.layout, found.batch_size) == (Layout(2, 1), 32)
+
+
+@pytest.mark.parametrize(
+    ("cost", "tried", "batch_size"),
+    [
+        (lambda layout, batch: 10.0, [32, 16], 32),  # a call costs what a sample costs
+        (lambda layout, batch: 0.2 * batch * batch, [32, 16, 8, 4, 2, 1], 1),
+    ],
+)
+def test_a_search_that_begins_at_the_largest_batch_halves(cost, tried: list[int], batch_size: int) -> None:
+    place = Place(cost)
+    found = find_shape(search(Scenario.OFFLINE, (Layout(1, 1),), batch_size=32), place.open, place.close)
+    assert ([one.batch_size for one in found.candidates], found.batch_size) == (tried, batch_size)
+
+
+def test_a_batch_that_does_not_fit_into_the_devices_memory_is_halved() -> None:
+    def cost(layout: Layout, batch: int) -> float:
+        if batch > 8:
+            raise OutOfDeviceMemory("a batch of this size needs more memory than GPU 0 has")
+        return 10.0
+
+    place = Place(cost)
+    found = find_shape(search(Scenario.OFFLINE, gpu_layouts(1, None), batch_size=32), place.open, place.close)
+    assert (found.batch_size, found.work.failures.is_set) == (8, False)
+    assert sizes_tried(found) == [(1, 8), (2, 8), (2, 4)]
+
+
+def test_a_sample_that_does_not_fit_into_the_devices_memory_ends_the_search() -> None:
+    def cost(layout: Layout, batch: int) -> float:
+        raise OutOfDeviceMemory("no memory")
+
+    place = Place(cost)
+    found = find_shape(search(Scenario.OFFLINE, (Layout(1, 1),), batch_size=4), place.open, place.close)
+    assert isinstance(found.work.failures.first, OutOfDeviceMemory)
+    found.work.failures.settle()
+
+
+def test_the_first_call_of_a_batch_size_is_not_measured_where_it_sets_libraries_up() -> None:
+    """cuDNN looks for its fastest convolutions in the first call of each shape."""
+    seen = set()
+
+    def cost(layout: Layout, batch: int) -> float:
+        is_first = batch not in seen
+        seen.add(batch)
+        return 2500.0 if is_first else 10.0
+
+    place = Place(cost)
+    given = {"smallest_batch_size": 4, "largest_batch_size": 4, "is_cold_at_first": True}
+    found = find_shape(search(Scenario.OFFLINE, (Layout(1, 1),), **given), place.open, place.close)
+    assert found.warm_up.samples_per_second > 8.0  # 1.6 with the first call
 
 
 def test_a_given_batch_size_is_kept() -> None:
     place = Place(lambda layout, batch: 5.0)
-    found = find_shape(search(Scenario.OFFLINE, (TWO,), largest_batch_size=4), place.open, place.close)
+    asked = search(Scenario.OFFLINE, (TWO,), smallest_batch_size=4, largest_batch_size=4)
+    found = find_shape(asked, place.open, place.close)
     assert (found.batch_size, len(found.candidates)) == (4, 1)
 
 

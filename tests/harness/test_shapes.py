@@ -12,7 +12,7 @@ from harness_support import need, request, run_harness
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
 from harness.config import KnownNames, RunConfig, parse_run_config  # noqa: E402
-from harness.shapes import FILE, purpose, read_shape, shape_file  # noqa: E402
+from harness.shapes import FILE, FORMAT, purpose, read_shape, shape_file  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
 
 KNOWN = KnownNames(models=("digits",), backends=("null",))
@@ -79,7 +79,7 @@ def test_a_shape_of_something_else_is_not_used(tmp_path: Path, change: dict[str,
     here = replace(config("x/Offline/accuracy"), backend="onnxruntime")
     shape = {"instances": 2, "threads": 1, "is_spinning": False, "batch_size": 5}
     content = {
-        "format": 1,
+        "format": FORMAT,
         "found_utc": "2026-11-22",
         "for": purpose(here, {"model": "ab"}, (0, 1), 15.0),
         "shape": shape,
@@ -94,7 +94,17 @@ def test_a_shape_of_something_else_is_not_used(tmp_path: Path, change: dict[str,
     assert read_shape(path, purpose(here, {"model": "ab"}, (0,), 15.0)) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', '{"format": 1, "for": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', '{"format": FORMAT, "for": {}}'])
 def test_a_damaged_file_is_not_used(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     assert read_shape(tmp_path / FILE, {}) is None
+
+
+def test_a_shape_that_a_search_of_the_first_format_found_is_not_used(tmp_path: Path) -> None:
+    """Its clock counted the opening of the network, so that a GPU was left with the batch that suits a processor."""
+    wanted = purpose(replace(config("x/Offline/accuracy"), device="cuda", gpus=(0,)), {"model": "ab"}, (0, 1), 15.0)
+    shape = {"instances": 1, "threads": 1, "is_spinning": False, "batch_size": 4}
+    content = {"found_utc": "2026-11-22", "for": wanted, "shape": shape}
+    for number, is_used in ((1, False), (FORMAT, True)):
+        (tmp_path / FILE).write_text(json.dumps({**content, "format": number}))
+        assert (read_shape(tmp_path / FILE, wanted) is not None) is is_used

@@ -25,6 +25,10 @@ class HarnessError(Exception):
         return f"{self}\nhint: {self.hint}" if self.hint else str(self)
 
 
+class OutOfDeviceMemory(HarnessError):
+    """A batch that needs more memory than the device has: the search for a batch goes on with a smaller one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in a configuration file: where, what is there, what could be there."""

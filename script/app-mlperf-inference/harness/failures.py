@@ -50,6 +50,12 @@ class Failures:
             self._watchdog.daemon = True
             self._watchdog.start()
 
+    def forget(self) -> None:
+        """Go on as if there had been no error: for a search, which tries what may not work."""
+        with self._lock:
+            self.settle()
+            self._watchdog, self.first, self.is_set = None, None, False
+
     def settle(self) -> None:
         """Stop the watchdog: LoadGen has ended."""
         if self._watchdog is not None:

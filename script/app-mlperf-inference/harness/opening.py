@@ -172,10 +172,15 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
 
 
 def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
-    """Return what is to be found out: what the request and the backend leave open."""
+    """Return what is to be found out: what the request and the backend leave open. On GPUs the search for a batch
+    begins at the largest one: a small one leaves most of a GPU idle."""
     config, rules = parts.config, parts.rules
     fixed = config.batch_size or parts.can.batch_size
     first, largest = rules.batch_size, fixed or rules.largest_batch_size
+    is_known = fixed is not None or first == largest
+    built_for = parts.facts.engine.get("largest_batch")
+    if fixed is None and isinstance(built_for, int):
+        largest = min(largest, built_for)
     if config.serving is not None:
         count = len(physical_cores(available_cores()))
         layouts = served_layouts(config.serving, config.scenario, count, config.instances, config.threads)
@@ -183,18 +188,22 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
         if (request := largest_request(parts.model.networks[0], config.scenario, largest)) > largest:
             first = largest = request  # each layout costs a start of the server: there is little time for more
         largest = fixed or min(largest, config.serving.max_batch_size or largest)
+        is_known = is_known or fixed is not None or first >= largest
     elif config.device == "cpu":
         cores = physical_cores(available_cores())
         layouts = cpu_layouts(config.scenario, cores, config.instances, config.threads)
     else:
         layouts = gpu_layouts(len(config.gpus), config.instances)
+    batch_size = fixed or (largest if config.device == "cuda" else min(first, largest))
     return Search(
         scenario=config.scenario,
         layouts=layouts,
-        batch_size=fixed or min(first, largest),
+        batch_size=batch_size,
+        smallest_batch_size=batch_size if is_known else 1,
         largest_batch_size=largest,
         limit_ms=target_latency_ms or rules.server_target_latency_ms,
         budget_s=_SEARCH_S[config.execution_mode],
+        is_cold_at_first=config.device == "cuda",
     )
 
 

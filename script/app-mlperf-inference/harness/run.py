@@ -102,9 +102,8 @@ def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | No
         return Origin.DEFAULT if not is_searched else Origin.ESTIMATE if kept is None else Origin.KEPT
 
     several = len(search.layouts) > 1
-    batch_searched = search.batch_size != search.largest_batch_size and not search.scenario.is_stream
     return Shape(
-        batch_size=Setting(found.batch_size, origin(config.batch_size, batch_searched)),
+        batch_size=Setting(found.batch_size, origin(config.batch_size, search.has_batch_search)),
         instances=Setting(found.layout.instances, origin(config.instances, several)),
         threads=Setting(found.layout.threads, origin(config.threads, several)),
         is_spinning=found.layout.is_spinning,
@@ -119,7 +118,10 @@ def _find_or_keep(parts: Parts, search: Search, opener: _Opener) -> tuple[Found,
     wanted = purpose(parts.config, parts.digests, available_cores(), search.limit_ms)
     kept = None if path is None else read_shape(path, wanted)
     if kept is not None:
-        only = replace(search, layouts=(kept.layout,), batch_size=kept.batch_size, largest_batch_size=kept.batch_size)
+        size = kept.batch_size
+        only = replace(
+            search, layouts=(kept.layout,), batch_size=size, smallest_batch_size=size, largest_batch_size=size
+        )
         return replace(find_shape(only, opener.open, opener.close), batch_size=kept.batch_size), kept
     found = find_shape(search, opener.open, opener.close)
     if path is not None and parts.config.compliance_test is None and not found.work.failures.is_set:

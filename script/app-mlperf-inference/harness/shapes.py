@@ -1,12 +1,13 @@
 """The shape of a benchmark's runs, found once and kept beside them: `shape.json` in the folder of the scenario.
 
-    <run id>/<model>/<Scenario>/shape.json     {"format": 1, "found_utc": ..., "for": {...}, "shape": {...},
+    <run id>/<model>/<Scenario>/shape.json     {"format": 2, "found_utc": ..., "for": {...}, "shape": {...},
                                                 "candidates": [{"instances": 2, "threads": 1, ..., "figure": 39.1}]}
 
 The first run of a scenario looks for the best shape and writes the file with what it measured. The accuracy run and the
 compliance runs of the same folder then work in that shape, so that they answer with the same batches on the same
 instances. A file that was written for something else (`for`: model, files, backend, precision, cores, length of the
-search, what the request gives) is not used, and is replaced, but not by a compliance run.
+search, what the request gives) is not used, and is replaced, but not by a compliance run. Neither is one of format 1:
+its search counted the opening of the network, which left a GPU with the batch that suits a processor.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.errors import HarnessError
 from harness.mishaps import explained
 from harness.tuning import Found, Layout
 
-FORMAT = 1
+FORMAT = 2
 FILE = "shape.json"
 _RUN, _TEST = re.compile(r"run_[1-9][0-9]*"), re.compile(r"TEST[0-9]{2}")
 

@@ -8,13 +8,15 @@ measured, not assumed.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 from harness.cores import Core
+from harness.errors import OutOfDeviceMemory
 from harness.settings import WarmUp
 from harness.sut import Work, chunked, multi_inline, single_inline, split
 from harness.warmup import Latency, query_latency, samples_per_second, without_loadgen
@@ -39,17 +41,27 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is looked for. batch_size: where the search starts; equal to largest_batch_size: none is looked for.
+    """What is looked for. batch_size: where the search starts; smallest_batch_size equal to largest_batch_size: none
+    is looked for.
 
-    limit_ms: Server's latency limit. budget_s: no further candidate is tried after so long.
+    limit_ms: Server's latency limit. budget_s: no further candidate is tried after so long a time of measuring (opening
+    is not counted: a GPU may take longer for that). is_cold_at_first: the first call of a batch size sets libraries up
+    and is not measured.
     """
 
     scenario: Scenario
     layouts: tuple[Layout, ...]
     batch_size: int
+    smallest_batch_size: int
     largest_batch_size: int
     limit_ms: float
     budget_s: float
+    is_cold_at_first: bool = False
+
+    @property
+    def has_batch_search(self) -> bool:
+        """Whether a batch size is looked for."""
+        return self.smallest_batch_size != self.largest_batch_size and not self.scenario.is_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +124,11 @@ def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What a layout does. goodness: larger is better. latency: of a stream's queries. rate: samples/s elsewhere."""
+    """What a layout does. goodness: larger is better. latency: of a stream's queries. rate: samples/s elsewhere, in
+    batches of `batch_size`."""
 
     goodness: float
+    batch_size: int
     latency: Latency | None = None
     rate: float = 0.0
 
@@ -126,26 +140,30 @@ class _Tuner:
         self._search = search
         self._open = open_work
         self._close = close
-        self._end = time.monotonic() + search.budget_s
+        self._measured_s = 0.0
+        self.batch_size = search.batch_size  # halved where the device has not the memory for it
         self.candidates: list[Candidate] = []
 
     @property
     def has_time(self) -> bool:
-        return time.monotonic() < self._end
+        return self._measured_s < self._search.budget_s
 
     def _note(self, layout: Layout, batch_size: int, figure: float) -> None:
         candidate = Candidate(layout.instances, layout.threads, layout.is_spinning, batch_size, float(f"{figure:.4g}"))
         self.candidates.append(candidate)
 
     def _measure(self, work: Work, layout: Layout) -> _Measured:
-        batch_size = self._search.batch_size
         if self._search.scenario.is_stream:
             latency = self._stream_latency(work)
-            self._note(layout, batch_size, latency.median_ms)
-            return _Measured(1.0 / latency.median_ms, latency=latency)
-        rate = self.rate(work, batch_size)
-        self._note(layout, batch_size, rate)
-        return _Measured(rate, rate=rate)
+            self._note(layout, self.batch_size, latency.median_ms)
+            return _Measured(1.0 / latency.median_ms, self.batch_size, latency=latency)
+        rate = self.rate(work, self.batch_size)
+        while rate is None and self.batch_size > self._search.smallest_batch_size:
+            self.batch_size //= 2
+            work.failures.forget()
+            rate = self.rate(work, self.batch_size)
+        self._note(layout, self.batch_size, rate or 0.0)
+        return _Measured(rate or 0.0, self.batch_size, rate=rate or 0.0)
 
     def _stream_latency(self, work: Work) -> Latency:
         alone = without_loadgen(work)
@@ -154,17 +172,32 @@ class _Tuner:
             shape = multi_inline(alone) if len(work.networks) == 1 else split(alone)
             samples = MULTI_STREAM_SAMPLES_PER_QUERY
         try:
-            return query_latency(shape.issue, samples, work.library.loaded)
+            if self._search.is_cold_at_first:
+                shape.issue(list(range(samples)), _some(work, samples))
+            with self._counted():
+                return query_latency(shape.issue, samples, work.library.loaded)
         finally:
             shape.close()
 
-    def rate(self, work: Work, batch_size: int) -> float:
-        """Return samples per second in batches of `batch_size` on all instances."""
+    def rate(self, work: Work, batch_size: int) -> float | None:
+        """Return samples per second in batches of `batch_size` on all instances; None where the device has not the
+        memory for it."""
         shape = chunked(without_loadgen(work), batch_size)
+        at_once = batch_size * len(work.networks)
         try:
-            return samples_per_second(shape.issue, batch_size * len(work.networks), work.library.loaded)
+            if self._search.is_cold_at_first:
+                shape.issue(list(range(at_once)), _some(work, at_once))
+            with self._counted():
+                rate = samples_per_second(shape.issue, at_once, work.library.loaded)
         finally:
             shape.close()
+        return None if isinstance(work.failures.first, OutOfDeviceMemory) else rate
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self._measured_s += time.monotonic() - start
 
     def best_layout(self) -> tuple[Layout, Work, _Measured]:
         """Return the best layout, opened, and what was measured with it."""
@@ -175,8 +208,13 @@ class _Tuner:
         for layout in layouts[1:]:
             if not self.has_time or best_work.failures.is_set:
                 break
-            work = self._open(layout)
+            try:
+                work = self._open(layout)
+            except OutOfDeviceMemory:
+                break
             measured = self._measure(work, layout)
+            if isinstance(work.failures.first, OutOfDeviceMemory):
+                work.failures.forget()
             if measured.goodness > best_measured.goodness * _GAIN:
                 self._close(best_work)
                 best, best_work, best_measured = layout, work, measured
@@ -184,24 +222,36 @@ class _Tuner:
                 self._close(work)
         return best, best_work, best_measured
 
-    def best_batch(self, work: Work, layout: Layout, known_rate: float) -> tuple[int, float]:
-        """Return the batch size with the highest rate, and the rate: doubling while it gains, else halving."""
-        search = self._search
-        best, best_rate = search.batch_size, known_rate
-        if search.batch_size == search.largest_batch_size:
+    def best_batch(self, work: Work, layout: Layout, known: _Measured) -> tuple[int, float]:
+        """Return the batch size with the highest rate, and the rate: doubling while it gains, else halving. One
+        doubling is tried even where there is no time left."""
+        search, start = self._search, known.batch_size
+        best, best_rate = start, known.rate
+        if not search.has_batch_search:
             return best, best_rate
         for factor in (2.0, 0.5):
-            batch_size = int(best * factor)
-            while 1 <= batch_size <= search.largest_batch_size and self.has_time and not work.failures.is_set:
+            batch_size, is_certain = int(best * factor), factor > 1.0
+            while search.smallest_batch_size <= batch_size <= search.largest_batch_size:
+                if work.failures.is_set or not (self.has_time or is_certain):
+                    break
+                is_certain = False
                 rate = self.rate(work, batch_size)
+                if rate is None:
+                    work.failures.forget()
+                    break
                 self._note(layout, batch_size, rate)
                 if rate <= best_rate * _GAIN:
                     break
                 best, best_rate = batch_size, rate
                 batch_size = int(batch_size * factor)
-            if best != search.batch_size:
+            if best != start:
                 break
         return best, best_rate
+
+
+def _some(work: Work, count: int) -> list[int]:
+    """Return `count` of the loaded samples, some of them several times where they are fewer."""
+    return [work.library.loaded[number % len(work.library.loaded)] for number in range(count)]
 
 
 def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Callable[[Work], None]) -> Found:
@@ -215,7 +265,7 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     if measured.latency is not None:
         warm_up = WarmUp(query_latency_ms=measured.latency.fast_ms, samples_per_second=None)
         return Found(layout, search.batch_size, work, warm_up, tuple(tuner.candidates))
-    batch_size, rate = tuner.best_batch(work, layout, measured.rate)
+    batch_size, rate = tuner.best_batch(work, layout, measured)
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
         return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))

@@ -76,6 +76,7 @@ def samples_per_second(issue: Issue, at_once: int, loaded: Sequence[int]) -> flo
     first_s = total_s = query(slice_samples)
     while first_s < _MEASURED_S / _SLICES:
         slice_samples = max(slice_samples * 2, int(slice_samples * _MEASURED_S / _SLICES / max(first_s, 1e-6)))
+        slice_samples -= slice_samples % at_once  # a smaller batch at the end would be another measurement
         first_s = query(slice_samples)
         total_s += first_s
     best_s = first_s if total_s > _LONGEST_S else query(slice_samples)
