@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 from mlperf_results import privacy, secretshapes
-from mlperf_results.privacy import Kind, Known, Person, find_leaks, find_leaks_in_file, find_leaks_in_folder, known_of
+from mlperf_results.privacy import (
+    Budget,
+    Kind,
+    Known,
+    Person,
+    find_leaks,
+    find_leaks_in_file,
+    find_leaks_in_folder,
+    known_of,
+)
 from mlperf_results.secretshapes import is_secret_name
 from recipe_engine.rules.secrets import holds_secret, is_secret
 
@@ -222,6 +231,47 @@ def test_a_text_of_assignments_without_an_end_is_read_once(unit: str, monkeypatc
     monkeypatch.setattr(secretshapes, "_match_end", counted)
     find_leaks(text, limit=1)
     assert matched[0] <= 2 * len(text)
+
+
+BUSY = {"an assignment": "token= ", "a home folder": "/home/bsmith/ ", "a name": "annab ", "a login": "x://users:"}
+
+
+@pytest.mark.parametrize("unit", BUSY.values(), ids=BUSY)
+@pytest.mark.parametrize("door", ["text", "file", "folder", "masked"])
+def test_a_text_that_keeps_the_search_busy_ends_it_at_every_door(
+    unit: str, door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+    search = privacy._all_spans
+    for name in ("BLOCK_BYTES", "OVERLAP_BYTES"):
+        monkeypatch.setattr(privacy, name, getattr(privacy, name) // 64)
+    monkeypatch.setattr(privacy, "_all_spans", lambda data, known: searched.append(len(data)) or search(data, known))
+    monkeypatch.setattr(privacy, "MOST_PLACES", 5000)
+    monkeypatch.setattr(privacy, "FOLDER_PLACES", 5000)
+    monkeypatch.setattr(privacy, "Budget", lambda most=5000: Budget(most))
+    text = unit * 100_000
+    path = tmp_path / "busy.txt"
+    path.write_text(text)
+    (tmp_path / "later.txt").write_text(text)
+    if door == "masked":
+        assert privacy.masked(text, ANNA) == privacy.MASK
+    else:
+        leaks = {"text": lambda: find_leaks(text, ANNA), "file": lambda: find_leaks_in_file(path, ANNA)}
+        found = leaks[door]() if door in leaks else [one.leak for one in find_leaks_in_folder(tmp_path, ANNA)]
+        assert found[-1].kind is Kind.NOT_SEARCHED
+        assert [leak.kind for leak in found].count(Kind.NOT_SEARCHED) == 1
+    assert sum(searched) < 200_000
+
+
+def test_a_budget_is_for_all_the_texts_that_are_searched_with_it() -> None:
+    budget = Budget(100)
+    assert find_leaks("token= " * 80, budget=budget) == ()
+    (leak,) = find_leaks("token= " * 80, budget=budget)
+    assert str(leak) == (
+        "line 1: text that takes too long to search: more than 100 places that could be secrets;"
+        " not searched from here on"
+    )
+    assert len(find_leaks("fine", budget=budget)) == 1
 
 
 def test_names_that_are_no_utf_8_are_looked_for_and_looked_at() -> None:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mlperf_gate import detaillog, gate, rules_honesty, runmarks
+from mlperf_gate import detaillog, gate, runmarks
 from mlperf_gate.rulebook import Severity
 from mlperf_gate.views import Options
+from mlperf_results import privacy
 from tree_builder import LOG_ROUND, build, copy_of
 
 
@@ -41,8 +42,8 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
     with pytest.MonkeyPatch.context() as patch:
         parse_detail_log = functools.lru_cache(maxsize=200)(detaillog.parse_detail_log)
         patch.setattr(runmarks, "parse_detail_log", parse_detail_log)
-        for name in ("find_leaks", "search_effort"):
-            patch.setattr(rules_honesty, name, functools.lru_cache(maxsize=500)(getattr(rules_honesty, name)))
+        for name in ("_all_spans", "_places"):
+            patch.setattr(privacy, name, functools.lru_cache(maxsize=500)(getattr(privacy, name)))
         yield Trees(tmp_path_factory.mktemp("trees"))
 
 

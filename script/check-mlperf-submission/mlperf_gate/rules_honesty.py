@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
-from mlperf_results.privacy import find_leaks, known_in, masked, search_effort
+from mlperf_results.privacy import FOLDER_PLACES, Budget, find_leaks, known_in, masked
+from mlperf_results.secretshapes import Kind
 
 from mlperf_gate.documents import TextFile, read_bytes
 from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
@@ -45,10 +46,6 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _DECORATION = str.maketrans("", "", "*_`\\")
 _SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
 """Of one file; behind the last one that is counted nothing more is looked for."""
-_MOST_PLACES, _LEAK_PLACES = 3_000_000, 20
-"""At so many places of a submitter's files it is looked twice; a leak costs as much as so many of them. That is about
-20 seconds; the logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
-
 _NOBODYS_HOME = ("/root",)
 """Of containers, and the same everywhere: 40 published accuracy.txt have `Downloading package punkt_tab to /root/...`,
 which an official script prints."""
@@ -144,23 +141,21 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS)
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
-    listing, given, places = owner.tree.listing, owner.tree.options.known, 0
+    listing, given, budget = owner.tree.listing, owner.tree.options.known, Budget(FOLDER_PLACES)
     all_known = dataclasses.replace(given, public=(*given.public, *_NOBODYS_HOME))
     for path in listing.below(owner.folder):
         known = known_in(path, all_known)
         content = read_bytes(listing, path)
-        places += search_effort(content, known) if isinstance(content, bytes) else 0
-        if places > _MOST_PLACES:
-            found = f"more than {_MOST_PLACES} places that could be secrets; not searched from here on"
-            yield Found(path=masked(path, known), found=found, allowed="files that can be searched")
-            return
-        leaks = find_leaks(content, known, _COUNTED_LEAKS) if isinstance(content, bytes) else ()
-        places += _LEAK_PLACES * len(leaks)
+        leaks = find_leaks(content, known, _COUNTED_LEAKS, budget) if isinstance(content, bytes) else ()
         in_name = find_leaks(path, known)[:1]
         for number, leak in enumerate((*in_name, *leaks[:_SHOWN_LEAKS]), start=1):
             is_last = number == len(in_name) + _SHOWN_LEAKS and len(leaks) > _SHOWN_LEAKS
             found = f"{leak.kind.value}: {leak.excerpt}{_more(len(leaks)) if is_last else ''}"
             yield Found(path=masked(path, known), found=found, allowed="nothing private", line=leak.line)
+        if leaks and leaks[-1].kind is Kind.NOT_SEARCHED:
+            if len(leaks) > _SHOWN_LEAKS:
+                yield Found(path=masked(path, known), found=leaks[-1].excerpt, allowed="files that can be searched")
+            return
 
 
 def _more(counted: int) -> str:

@@ -7,6 +7,10 @@ What cannot be told by its shape (a user's name) comes from the caller as `Known
 Searching is by literal anchors first and by pattern only where one stands, so that megabytes of hex digits cost
 milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Not looked into:
 compressed files.
+
+Every search has a `Budget`: a text that was made to keep the search busy ends it with a leak of the kind
+`Kind.NOT_SEARCHED`, so no caller can take it for a clean one. Who searches many files that a stranger sent gives one
+budget for all of them.
 """
 
 from __future__ import annotations
@@ -68,6 +72,26 @@ class Known:
 
 
 NOTHING_KNOWN = Known()
+
+
+MOST_PLACES, FOLDER_PLACES = 1_000_000, 3_000_000
+"""A search looks twice at so many places of one text or file, or of a whole folder. Three million take about
+20 seconds; the logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
+_LEAK_PLACES = 20
+"""A leak costs as much as so many places."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many places may still be looked at twice; one for all texts of a search that must end in time."""
+
+    most: int = MOST_PLACES
+    spent: int = 0
+
+    def spend(self, places: int) -> bool:
+        """Take so many places; whether there were as many left. Once spent, nothing more is searched."""
+        self.spent += places
+        return self.spent <= self.most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,47 +163,64 @@ def _worth_finding(names: Iterable[str], public: frozenset[str]) -> tuple[str, .
     return tuple(name for name in names if len(name) >= SHORTEST_NAME and name.lower() not in public)
 
 
-def find_leaks(text: str | bytes, known: Known = NOTHING_KNOWN, limit: int | None = None) -> tuple[Leak, ...]:
-    """Return what `text` gives away, in its order; with a `limit` no more than so many are looked for."""
-    return _search(io.BytesIO(_as_utf8(text)), known, limit)
+def find_leaks(
+    text: str | bytes, known: Known = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
+) -> tuple[Leak, ...]:
+    """Return what `text` gives away, in its order; with a `limit` no more than so many are looked for.
 
-
-def search_effort(content: bytes, known: Known = NOTHING_KNOWN) -> int:
-    """Return at how many places `find_leaks` has to look twice: its time is so many microseconds, times five or so.
-
-    Ordinary logs have a few dozen in a megabyte; 150,000 are a text that was made to keep the search busy.
+    The last one is of `Kind.NOT_SEARCHED` where the budget (without one: a new one) ended before the text.
     """
-    lowered = content.lower()
-    names = (*known.users, *known.hosts, *known.homes, *known.emails, *known.secrets)
-    return places(lowered) + sum(lowered.count(_as_utf8(name.lower())) for name in names)
+    return _search(io.BytesIO(_as_utf8(text)), known, limit, budget or Budget())
 
 
-def find_leaks_in_file(path: Path, known: Known = NOTHING_KNOWN, limit: int | None = None) -> tuple[Leak, ...]:
-    """Return what a file gives away; it is read in blocks. Raises OSError."""
+def find_leaks_in_file(
+    path: Path, known: Known = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
+) -> tuple[Leak, ...]:
+    """Return what a file gives away, as `find_leaks` does; it is read in blocks. Raises OSError."""
     with path.open("rb") as file:
         is_utf_16 = file.read(2) in UTF_16_MARKS
         file.seek(0)
-        return find_leaks(file.read(), known, limit) if is_utf_16 else _search(file, known, limit)
+        if is_utf_16:
+            return find_leaks(file.read(), known, limit, budget)
+        return _search(file, known, limit, budget or Budget())
 
 
-def _search(file: IO[bytes], known: Known, limit: int | None) -> tuple[Leak, ...]:
+def _search(file: IO[bytes], known: Known, limit: int | None, budget: Budget) -> tuple[Leak, ...]:
     found: list[Leak] = []
     line, begin, rest = 1, 0, b""
     block = file.read(BLOCK_BYTES)
     while True:
         following = file.read(BLOCK_BYTES)
         data = rest + block
+        if not budget.spend(_places(data, known)):
+            return (*found, _not_searched(line, budget))
         end = max(begin, len(data) - OVERLAP_BYTES) if following else len(data)
         spans = _all_spans(data, known)
         chosen = [span for span in spans if begin <= span.start < end]
         left = None if limit is None else limit - len(found)
         found += islice(_leaks(data, spans, chosen, line, begin), left)
         if not following or len(found) == limit:
+            budget.spend(_LEAK_PLACES * len(found))
             return tuple(found)
         read_to = max([end, *(span.end for span in chosen)])
         line += data.count(b"\n", begin, read_to)
         kept_from = max(0, read_to - LEFT_BYTES)
         rest, begin, block = data[kept_from:], read_to - kept_from, following
+
+
+def _places(data: bytes, known: Known) -> int:
+    """At how many places of a block it is looked twice: the search takes so many microseconds, times five or so.
+
+    Ordinary logs have a few dozen in a megabyte; 150,000 are a text that was made to keep the search busy.
+    """
+    lowered = data.lower()
+    names = (*known.users, *known.hosts, *known.homes, *known.emails, *known.secrets)
+    return places(lowered) + sum(lowered.count(_as_utf8(name.lower())) for name in names)
+
+
+def _not_searched(line: int, budget: Budget) -> Leak:
+    excerpt = f"more than {budget.most} places that could be secrets; not searched from here on"
+    return Leak(line=line, kind=Kind.NOT_SEARCHED, excerpt=excerpt)
 
 
 def known_in(path: str, known: Known) -> Known:
@@ -194,20 +235,27 @@ def known_in(path: str, known: Known) -> Known:
 def find_leaks_in_folder(folder: Path, known: Known = NOTHING_KNOWN) -> tuple[FileLeak, ...]:
     """Return what the files below a folder, their names and the targets of links give away, by path. Raises OSError."""
     found: list[FileLeak] = []
+    budget = Budget(FOLDER_PLACES)
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         if path.is_dir() and not path.is_symlink():
             continue
         shown, names = masked(relative.as_posix(), known), known_in(relative.as_posix(), known)
         in_name = [Leak(line=0, kind=leak.kind, excerpt=leak.excerpt) for leak in find_leaks(str(relative), names)]
-        inside = find_leaks(os.readlink(path), known) if path.is_symlink() else find_leaks_in_file(path, names)
+        is_link = path.is_symlink()
+        inside = find_leaks(os.readlink(path), known) if is_link else find_leaks_in_file(path, names, budget=budget)
         found += [FileLeak(path=shown, leak=leak) for leak in (*in_name, *inside)]
+        if inside and inside[-1].kind is Kind.NOT_SEARCHED:
+            break
     return tuple(found)
 
 
 def masked(text: str, known: Known = NOTHING_KNOWN) -> str:
-    """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`)."""
+    """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`);
+    the whole of a text that takes more than a `Budget`."""
     data = text.encode("utf-8", "surrogateescape")
+    if not Budget().spend(_places(data, known)):
+        return MASK
     return _replaced(data, _all_spans(data, known), 0, len(data)).decode("utf-8", "surrogateescape")
 
 
