@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.figures import why_not_judged
 from mlperf_results.layout import RunPaths
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, threads_in_all
 
@@ -130,6 +131,9 @@ def outcome(run: FinishedRun) -> dict[str, Any]:
     for metric in (run.accuracy or {}).get("metrics", ()):
         exact[f"accuracy {metric['name']}"] = metric["value"]
     metric = run.result.get("metric")
-    facts = ("value", "unit", "higher_is_better")
-    within = {metric["name"]: {name: metric[name] for name in facts if name in metric}} if metric else {}
-    return {"exact": exact, "within": within}
+    if not metric:
+        return {"exact": exact, "within": {}}
+    facts = {name: metric[name] for name in ("value", "unit", "higher_is_better") if name in metric}
+    spread = mapping(run.result.get("load")).get("rate_spread_percent")
+    judged = {"spread_percent": spread, "not_judged": list(why_not_judged(run.result))}
+    return {"exact": exact, "within": {metric["name"]: {**facts, **judged}}}

@@ -167,6 +167,11 @@ def speed(value: float, **more: Any) -> dict[str, Any]:
         (1000.0, 1500.0, {}, "1,000  1,500  1.500  different"),
         (100.0, 109.0, {"higher_is_better": True}, "100  109  1.090  within 10 %"),
         (100.0, 100.0, {}, "100  100  1.000  the same"),
+        (100.0, 120.0, {"higher_is_better": True, "spread_percent": 20.0}, "100  120  1.200  within 28.3 %"),
+        (100.0, 130.0, {"higher_is_better": True, "spread_percent": 20.0}, "100  130  1.300  better"),
+        (100.0, 108.0, {"higher_is_better": True, "spread_percent": 0.1}, "100  108  1.080  within 10 %"),
+        (100.0, 150.0, {"higher_is_better": True, "not_judged": ["INVALID"]}, "100  150  1.500  not judged"),
+        (100.0, 100.0, {"not_judged": ["INVALID"]}, "100  100  1.000  the same"),
     ],
 )
 def test_a_figure_says_which_side_is_better(before: float, after: float, more: dict[str, Any], words: str) -> None:
@@ -174,6 +179,27 @@ def test_a_figure_says_which_side_is_better(before: float, after: float, more: d
     text = "\n".join(diff_lines([pair(record(outcome=speed(before, **more)), other)], 10.0))
     assert f"speed, 1/s  {words}" in " ".join(text.split("\n")[1:2])
     assert "errors" not in text, "what is as it should be on both sides is left out"
+
+
+def test_why_a_figure_is_not_judged_is_told_once_for_all_that_have_the_same_reasons() -> None:
+    def result(name: str, value: float, *reasons: str) -> ResultRecord:
+        return record(name=f"net/{name}", outcome=speed(value, higher_is_better=True, not_judged=list(reasons)))
+
+    pairs = [
+        pair(result("Offline", 10.0, "short", "other programs used 70 %"), result("Offline", 20.0, "short")),
+        pair(result("Server", 10.0), result("Server", 30.0, "short")),
+        pair(result("MultiStream", 10.0), result("MultiStream", 30.0, "short")),
+        pair(result("SingleStream", 10.0, "short"), result("SingleStream", 10.0, "short")),
+    ]
+    lines = list(diff_lines(pairs, 10.0))
+    assert [line for line in lines if line.startswith("not judged")] == [
+        "not judged, Offline: short (A and B); other programs used 70 % (A)",
+        "not judged, Server, MultiStream: short (B)",
+    ]
+    alone = list(diff_lines([pair(record(outcome=speed(1.0, not_judged=["short"])), record(outcome=speed(2.0)))], 10.0))
+    assert "not judged, thing/one: short (A)" in alone
+    figure = compare(pairs[0].records[0], pairs[0].records[1]).row(10.0)["figures"][-1]
+    assert (figure["verdict"], figure["spread_percent"]) == ("not judged", None)
 
 
 def test_figures_come_first_and_each_difference_once_for_all_results() -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -223,9 +223,11 @@ def test_a_row_holds_rates_between_two_moments_and_nothing_for_what_is_not_told(
     before = Reading(10.0, 1.0, 100, 1000, 5000, 7000)
     after = Reading(10.5, 1.9, 175, 1100, 6000, 6500)
     row = make_row(10.0, before, after, [GpuLoad(utilization_percent=97, used_bytes=8, power_w=None)])
-    assert row == (0.5, 6000, 180.0, 75.0, 6500, 97, 8, None)
+    assert row == (0.5, 6000, 180.0, 75.0, 6500, None, None, 97, 8, None)
     unknown = Reading(10.5, 1.9, None, None, None, None)
-    assert make_row(10.0, before, unknown, []) == (0.5, None, 180.0, None, None)
+    assert make_row(10.0, before, unknown, []) == (0.5, None, 180.0, None, None, None, None)
+    answered = Reading(10.5, 1.9, None, None, None, None, answered=640, probe_mb_per_s=431.2)
+    assert make_row(10.0, before, answered, [])[-2:] == (640, 431.2)
 
 
 def test_a_long_run_keeps_every_second_row_and_then_every_fourth():
@@ -241,14 +243,46 @@ def test_a_long_run_keeps_every_second_row_and_then_every_fourth():
 
 def test_the_summary_has_means_of_loads_and_peaks_of_memory():
     gpu = GpuFacts(index=0, name="NVIDIA H100", memory_bytes=80)
-    rows = ((0.5, 100, 50.0, None, 9, 90, 40, 300.0), (1.0, 300, 150.0, None, 8, None, 60, None))
+    rows = (
+        (0.5, 100, 50.0, None, 9, None, None, 90, 40, 300.0),
+        (1.0, 300, 150.0, None, 8, None, None, None, 60, None),
+    )
     record = LoadRecord(interval_s=0.5, gpus=(gpu,), rows=rows)
     assert record.content()["columns"][-3:] == ["gpu0_percent", "gpu0_bytes", "gpu0_w"]
     assert record.summary() == {
         "sample_count": 2, "peak_rss_bytes": 300, "mean_process_cpu_percent": 100.0, "mean_machine_cpu_percent": None,
+        "probe_mb_per_s": None, "probe_slowest_percent": None, "rate_spread_percent": None,
         "gpus": [{"index": 0, "name": "NVIDIA H100", "mean_percent": 90.0, "peak_bytes": 60, "mean_w": 300.0}],
     }  # fmt: skip
     assert LoadRecord(interval_s=0.5, gpus=(), rows=()).summary()["peak_rss_bytes"] is None
+
+
+def load_of(answered: Sequence[int], probes: Sequence[float | None]) -> dict[str, object]:
+    """The summary of a run with a row each half second."""
+    rows = tuple(
+        (0.5 * number, 100, 50.0, 60.0, 9, done, probe)
+        for number, (done, probe) in enumerate(zip(answered, probes, strict=True), start=1)
+    )
+    return LoadRecord(interval_s=0.5, gpus=(), rows=rows).summary()
+
+
+def test_how_far_a_rate_scatters_is_told_from_ten_slices_of_the_run():
+    steady = load_of([0, *range(50, 2150, 100), 2100, 2100], [400.0] * 24)
+    assert steady["rate_spread_percent"] == 0.0
+    # 10 slices of 90 or 110 samples: standard deviation 10.54, t(9) = 2.26, 2.26 * 10.54 / sqrt(10) / 100
+    done = list(itertools.accumulate([0, 50, *[90, 110] * 5, 7]))
+    assert load_of(done, [400.0] * len(done))["rate_spread_percent"] == 7.5
+    short = list(itertools.accumulate([0, 50, 90, 110, 90, 7]))
+    assert load_of(short, [400.0] * 6)["rate_spread_percent"] is None, "three slices say nothing"
+    assert load_of([0] * 9, [400.0] * 9)["rate_spread_percent"] is None
+
+
+def test_the_speed_of_a_core_counts_only_while_samples_are_answered():
+    done = list(itertools.accumulate([0, 0, 0, 50, *[100] * 10, 7, 0]))
+    probes = [800.0, 800.0, 800.0, *[400.0] * 5, *[300.0] * 6, 300.0, 900.0]
+    seen = load_of(done, probes)
+    assert (seen["probe_mb_per_s"], seen["probe_slowest_percent"]) == (300.0, 75.0)
+    assert load_of([1, 2, 3, 4, 5, 6], [None] * 6)["probe_slowest_percent"] is None, "a clock that is too coarse"
 
 
 def a_system(root: Path, *, stolen: int, swapped: int, hot_ms: int, throttled: int) -> Path:
@@ -326,7 +360,9 @@ def test_a_system_without_these_counters_says_nothing(tmp_path):
 
 
 def test_a_block_is_watched_in_this_process():
-    with Monitor(with_gpus=True, interval_s=0.02) as watched:
+    counts = Counts()
+    with Monitor(with_gpus=True, counts=counts, interval_s=0.02) as watched:
+        counts.slots[0] = 7
         began_s = time.process_time()
         block = bytearray(30_000_000)
         while time.process_time() < began_s + 0.3:  # of the processor, however much of it others leave
@@ -337,6 +373,9 @@ def test_a_block_is_watched_in_this_process():
     assert all(len(row) == len(content["columns"]) for row in content["rows"])
     assert record.summary()["peak_rss_bytes"] > 30_000_000
     assert {"stolen_percent", "swapped_bytes"} <= set(record.summary())
+    assert record.rows[-1][content["columns"].index("answered")] == 7
+    if hasattr(time, "thread_time") and sys.platform != "win32":
+        assert all(row[content["columns"].index("probe_mb_per_s")] for row in content["rows"])
     rows = [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]
     lengths_s = (end - begin for begin, end in itertools.pairwise([0.0, *(row["time_s"] for row in rows)]))
     seen_s = sum(row["process_cpu_percent"] / 100 * length_s for row, length_s in zip(rows, lengths_s, strict=True))

@@ -68,6 +68,21 @@ def test_what_is_told_begins_where_the_thresholds_say(load, words):
     assert bool(words) is bool(found)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "slowest_percent", "words"),
+    [
+        ("Offline", 68.2, "a core was up to 32 % slower at times (clock, heat, or other virtual machines on its host)"),
+        ("Offline", 90.1, ""),
+        ("Offline", None, ""),  # too short a run to tell
+        ("Server", 68.2, ""),  # the run itself is busy at one moment and idle at the next
+    ],
+)
+def test_a_core_that_became_slower_is_told_where_the_run_cannot_be_the_cause(scenario, slowest_percent, words):
+    seen = result(97.8, 195.9, 600.0, probe_slowest_percent=slowest_percent)
+    found = disturbances({**seen, "run": {"scenario": {"value": scenario}}})
+    assert "".join(map(str, found)) == words
+
+
 def test_each_cause_has_one_line_with_the_runs_that_it_disturbed():
     runs = [("Offline", result(99.8, 85.6, 2.0, swapped_bytes=3_000_000_000)), ("Server", result(93.2, 21.0, 2.0))]
     assert disturbance_lines(runs) == (

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_results.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text
+from mlperf_results.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import read_run_logs
 
@@ -56,3 +56,26 @@ def test_another_rate_is_named_where_it_helps(recording, rate, better, text):
 def test_who_chose_a_rate_is_told_from_its_origin(recording, origin, is_own, is_chosen):
     result = result_of(recording, 2_000.0, origin)
     assert (is_own_rate(result), has_chosen_rate(result)) == (is_own, is_chosen)
+
+
+@pytest.mark.parametrize(
+    ("recording", "origin", "more", "reasons"),
+    [
+        ("valid-offline", "user", {"duration_s": 600.0}, ()),
+        ("valid-offline", "warm-up estimate", {"duration_s": 60.0}, ()),
+        ("valid-offline", "user", {"duration_s": 59.9}, ("less than 60 s were measured",)),
+        ("valid-offline", "user", {"duration_s": None}, ("less than 60 s were measured",)),
+        ("valid-server", "user", {"duration_s": 600.0}, ()),
+        (
+            "valid-server", "warm-up estimate", {"duration_s": 600.0},
+            ("at a low rate chosen by the harness (--find looks for the highest)",),
+        ),
+        ("invalid-offline-too-short", "user", {"duration_s": 600.0}, ("INVALID",)),
+        (
+            "valid-offline", "user", {"duration_s": 600.0, "load": {"others_percent": 70.0}},
+            ("other programs used 70 % of the processor",),
+        ),
+    ],
+)  # fmt: skip
+def test_a_figure_that_says_little_is_not_judged(recording, origin, more, reasons):
+    assert why_not_judged({**result_of(recording, 2_000.0, origin), **more}) == reasons

@@ -63,7 +63,11 @@ class Difference(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One figure of the outcome on both sides; None where a side lacks it."""
+    """One figure of the outcome on both sides; None where a side lacks it.
+
+    ``spread_percent``: how far the two may differ by chance, measured; None where a side does not say. ``not_judged``:
+    why a difference says nothing, of the first and of the second.
+    """
 
     name: str
     kind: Literal["exact", "within"]
@@ -71,6 +75,8 @@ class Figure(NamedTuple):
     after: Any
     unit: str = ""
     higher_is_better: bool | None = None
+    spread_percent: float | None = None
+    not_judged: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def percent(self) -> float | None:
@@ -85,6 +91,21 @@ class Figure(NamedTuple):
         """Whether both sides agree: exactly, or within the tolerance."""
         is_near = self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
         return is_near or bool(self.before == self.after)
+
+    def verdict(self, tolerance_percent: float) -> str:
+        """What the second is beside the first: better or worse only beyond the tolerance and what chance explains."""
+        if self.before == self.after:
+            return "the same"
+        if self.percent is None or self.kind == "exact":
+            return "different"
+        if any(self.not_judged):
+            return "not judged"
+        limit_percent = max(tolerance_percent, self.spread_percent or 0.0)
+        if abs(self.percent) <= limit_percent:
+            return f"within {limit_percent:.3g} %"
+        if self.higher_is_better is None:
+            return "different"
+        return "better" if (self.percent > 0) == self.higher_is_better else "worse"
 
 
 class Comparison(NamedTuple):
@@ -109,7 +130,12 @@ class Comparison(NamedTuple):
     def row(self, tolerance_percent: float) -> dict[str, Any]:
         """The comparison as JSON."""
         figures = [
-            {**figure._asdict(), "percent": figure.percent, "is_same": figure.is_same(tolerance_percent)}
+            {
+                **figure._asdict(),
+                "percent": figure.percent,
+                "is_same": figure.is_same(tolerance_percent),
+                "verdict": figure.verdict(tolerance_percent),
+            }
             for figure in self.figures
         ]
         groups = {name: plain(getattr(self, name)) for name in ("inputs", "settings", "machine")}
@@ -217,9 +243,18 @@ def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
     for name, value, now in _both(before.outcome.exact, after.outcome.exact):
         yield Figure(name, "exact", value, now)
     for name, one, other in _both(before.outcome.within, after.outcome.within):
-        known = one or other or Quantity(0.0)
-        values = (one.value if one else None, other.value if other else None)
-        yield Figure(name, "within", *values, known.unit, known.higher_is_better)
+        first, second = one or Quantity(0.0), other or Quantity(0.0)
+        known, spreads = one or second, (first.spread_percent, second.spread_percent)
+        yield Figure(
+            name,
+            "within",
+            one.value if one else None,
+            other.value if other else None,
+            known.unit,
+            known.higher_is_better,
+            None if None in spreads else sum((spread or 0.0) ** 2 for spread in spreads) ** 0.5,
+            (first.not_judged, second.not_judged),
+        )
 
 
 def _is_number(value: Any) -> bool:

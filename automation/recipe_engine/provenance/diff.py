@@ -131,6 +131,7 @@ def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: b
         yield "identical: inputs, settings, machine and figures"
         return
     yield from figure_lines(pairs, tolerance_percent, is_verbose=is_verbose)
+    yield from _not_judged_lines(pairs)
     yield ""
     important, others = sorted_out(pairs)
     if is_verbose:
@@ -156,6 +157,23 @@ def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose:
     return table(rows, 1000 if is_verbose else listing_width(), rights=(2, 3, 4), flexible=1)
 
 
+def _not_judged_lines(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Why differences are not called better or worse: a line for all results that have the same reasons, each with the
+    sides that it holds for."""
+    common = _common_folder([pair.comparison.name for pair in pairs])
+    names: dict[str, list[str]] = {}
+    for pair in pairs:
+        for figure in pair.comparison.figures:
+            sides: dict[str, list[str]] = {}
+            for letter, reasons in zip("AB", figure.not_judged, strict=True):
+                for reason in reasons if figure.before != figure.after else ():
+                    sides.setdefault(reason, []).append(letter)
+            words = "; ".join(f"{reason} ({' and '.join(letters)})" for reason, letters in sides.items())
+            if words:
+                names.setdefault(words, []).append(pair.comparison.name[len(common) :])
+    yield from (f"not judged, {', '.join(found)}: {words}" for words, found in names.items())
+
+
 def _common_folder(names: Sequence[str]) -> str:
     """What several names begin with, up to a slash; empty for one name."""
     if len(names) == 1:
@@ -175,25 +193,13 @@ def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, str, s
     name = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
     ratio = f"{figure.after / figure.before:.3f}" if figure.percent is not None and figure.before else ""
     numbers = _number(figure.before), _number(figure.after)
-    return name, *numbers, ratio, _verdict(figure, tolerance_percent)
+    return name, *numbers, ratio, figure.verdict(tolerance_percent)
 
 
 def _number(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
     return "-" if value is None else value_text(value)
-
-
-def _verdict(figure: Figure, tolerance_percent: float) -> str:
-    if figure.before == figure.after:
-        return "the same"
-    if figure.percent is None or figure.kind == "exact":
-        return "different"
-    if figure.is_same(tolerance_percent):
-        return f"within {tolerance_percent:g} %"
-    if figure.higher_is_better is None:
-        return "different"
-    return "better" if (figure.percent > 0) == figure.higher_is_better else "worse"
 
 
 Found = dict[str, list[tuple[str, Difference]]]

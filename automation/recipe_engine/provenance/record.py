@@ -11,7 +11,9 @@
                    "settings": {"batch_size": {"value": 4, "origin": "warm-up estimate"}},
                    "machine": {...},
                    "outcome": {"exact": {...}, "within": {"samples_per_second": {"value": 8.1, "unit": "1/s",
-                                                                                 "higher_is_better": true}}},
+                                                                                 "higher_is_better": true,
+                                                                                 "spread_percent": 1.2,
+                                                                                 "not_judged": ["INVALID"]}}},
                    "files": {"result.json": "<sha256>"},        the result itself
                    "seals": {"lock": "<sha256>", ...}}          one for each part: an edited one is named
 
@@ -63,11 +65,16 @@ class BadRecord(RequestError):
 
 
 class Quantity(NamedTuple):
-    """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say."""
+    """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say.
+
+    spread_percent: how far it is known to scatter, measured. not_judged: why a difference of it says nothing.
+    """
 
     value: float
     unit: str = ""
     higher_is_better: bool | None = None
+    spread_percent: float | None = None
+    not_judged: tuple[str, ...] = ()
 
 
 class RecordedRequest(NamedTuple):
@@ -170,7 +177,11 @@ def _quantity(row: Mapping[str, Any]) -> Quantity:
     better = row.get("higher_is_better")
     if not (better is None or isinstance(better, bool)):
         raise ValueError
-    return Quantity(float(row["value"]), str(row.get("unit", "")), better)
+    spread, reasons = row.get("spread_percent"), row.get("not_judged", [])
+    if not isinstance(reasons, list):
+        raise ValueError
+    spread_percent = None if spread is None else float(spread)
+    return Quantity(float(row["value"]), str(row.get("unit", "")), better, spread_percent, tuple(map(str, reasons)))
 
 
 def _by_name(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

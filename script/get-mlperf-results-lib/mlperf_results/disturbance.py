@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.names import Scenario
+
 LEAST_OTHERS_PERCENT = 5.0
 """Part of all processors that other programs must have used. Quiet runs of the digits benchmark (2 cores, virtual
 machine, 2026-11-22) had 0 to 1.7 %, runs on the same machine with other work 44 to 83 %; a quiet system scatters by 2 %
@@ -27,6 +29,11 @@ LEAST_SWAPPED_BYTES_PER_S = 1024 * 1024
 
 LEAST_HELD_BACK_PERCENT = 1.0
 """Part of the time in which heat slowed the processor down, or of the periods in which a quota stopped the run."""
+
+LEAST_SLOWER_PERCENT = 10.0
+"""From here on a core that became slower during a run is named: the 10th percentile of the probe's speed beside the
+90th. A virtual machine of 2 cores on a shared host had 29 to 42 % within minutes, with nothing else running
+(2026-11-28)."""
 
 VERDICT = "do not compare these figures"
 
@@ -103,6 +110,14 @@ def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str,
     return tuple(lines)
 
 
+def is_steady_load(result: Mapping[str, Any]) -> bool:
+    """Return whether the run itself loads the cores in the same way all the time, so that a core that becomes slower
+    does so for another reason: Offline. Elsewhere a run's own thread may share a core with the probe, as the other
+    hyper-thread, at one moment and not at the next. `result`: the content of a result.json."""
+    scenario = ((result.get("run") or {}).get("scenario") or {}).get("value")
+    return bool(scenario == Scenario.OFFLINE.value)
+
+
 def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
     """Return what disturbed a run so much that its figure should not be compared; empty for a quiet machine, for an
     accuracy run and where nothing was recorded. `result`: the content of a result.json."""
@@ -113,6 +128,10 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
     swapped = _number(load, "swapped_bytes") or 0.0
     if swapped >= LEAST_SWAPPED_BYTES_PER_S * seconds:
         found.append(Disturbance("{} of memory were swapped", _size(swapped)))
+    slower = 100.0 - (_number(load, "probe_slowest_percent") or 100.0)
+    if slower >= LEAST_SLOWER_PERCENT and is_steady_load(result):
+        words = "a core was up to {} slower at times (clock, heat, or other virtual machines on its host)"
+        found.append(Disturbance(words, _percent(slower)))
     for key, words in (
         ("heat_throttled_percent", "heat slowed the processor down for {} of the time"),
         ("quota_throttled_percent", "a processor quota (cgroup) stopped the run in {} of its periods"),

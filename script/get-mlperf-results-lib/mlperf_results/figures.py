@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mlperf_results.disturbance import disturbances
 from mlperf_results.logs import LATE_REASON, SHORT_REASON
 from mlperf_results.names import Scenario
 
@@ -21,6 +22,10 @@ somewhat below what it answered would still be too high."""
 LONGER_PART = 1.5
 """Times the rate of an Offline run that was too short, for the next one: LoadGen makes as many samples as such a rate
 needs for the least duration, and the machine may answer faster in another minute."""
+
+LEAST_JUDGED_S = 60.0
+"""The shortest run whose figure is called better or worse than another. This project's choice: on a virtual machine of
+2 cores, with nothing else running, the speed of ten windows of 2 s differed by 24 %, of 40 s by 13 % (2026-11-28)."""
 
 _SAYS_LESS = (
     "Reduce target QPS", "TTFT constrain not met", "TPOT constrain not met", "early stopping not satisfied",
@@ -71,6 +76,20 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
     if result.get("text"):  # engines have no search
         return f"at a low rate chosen by the harness (--{_scenario(result).lower()}_target_qps gives another)"
     return "at a low rate chosen by the harness (--find looks for the highest)"
+
+
+def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return why the figure of a run says nothing about whether another one is better or worse; empty where it does.
+
+    result: the content of result.json.
+    """
+    duration_s = float(result.get("duration_s") or 0.0)
+    reasons = [] if result["valid"] else ["INVALID"]
+    if duration_s < LEAST_JUDGED_S:
+        reasons.append(f"less than {LEAST_JUDGED_S:.0f} s were measured")
+    if has_chosen_rate(result):
+        reasons.append(chosen_rate_text(result))
+    return (*reasons, *(str(found) for found in disturbances(result)))
 
 
 def better_rate(result: Mapping[str, Any]) -> float | None:
