@@ -43,7 +43,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         engines = list(state.get("container_engines") or [])
         # The checkout is on this machine, also where the plan is for a recorded one.
         checkout = facts.source(i.get("machine") or Machine(), str(CHECKOUT))
-        known = facts.look(machine, engines, checkout, "PLAN" if asked.is_plan else os.urandom(4).hex())
+        folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+        known = facts.look(machine, engines, checkout, folder, "PLAN" if asked.is_plan else os.urandom(4).hex())
         made = planning.make(asked, known)
         _note(i, made)
         if asked.save:

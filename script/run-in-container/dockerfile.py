@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from .bases import Base
 from .image import CM_CACHE, CM_HOME, TOOLS, USER_SCRIPT, Copy, From, Instruction, Label, Run, Setting
+from .request import WORK
 from .words import RequestError
 
 HEADER = "# Made by crowdperf's recipe run-in-container; values are JSON texts, nothing is expanded."
@@ -71,7 +72,7 @@ def definition(instructions: Iterable[Instruction]) -> str:
         if isinstance(one, From):
             base = base or Base(one.reference).without_tag
             if one.stage == "user":
-                post.append(f"chmod -R a+rwX {CM_HOME} {CM_CACHE}")
+                post.append(f"chmod -R a+rwX {CM_HOME} {CM_CACHE} {WORK}")
         elif isinstance(one, Copy):
             files.append(f"    {one.source} {one.target}")
         elif isinstance(one, Setting) and one.name != "HOME":

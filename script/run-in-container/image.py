@@ -10,9 +10,13 @@ from typing import NamedTuple
 
 from .request import WORK, Request, Step
 
+SOURCES = "/opt/crowdperf"
+"""Where this repository is in the image: outside /work, where the workspace is mounted."""
 CM_HOME = "/cm"
 CM_CACHE = "/cm-cache"
 TOOLS = "/opt/cm"
+SUBMITTER = "container"
+"""Name of the submitter in the image's own workspace; SUBMITTER=NAME overrides it."""
 REQUIREMENTS = "requirements.txt"
 PACKAGES_SCRIPT = (
     "set -eu; if command -v apt-get >/dev/null; then "
@@ -28,13 +32,18 @@ PACKAGES_SCRIPT = (
 """Programs, not names of distributions: a derived distribution has the tool of its parent. ``$@``: the packages."""
 FOLDERS_SCRIPT = (
     f"set -eu; mkdir -p {WORK}; [ -e /workspace ] || ln -s {WORK} /workspace; mkdir -p {CM_HOME} {CM_CACHE}; "
-    f"echo '[\"{WORK}\"]' > {CM_HOME}/repos.json"
+    f"echo '[\"{SOURCES}\"]' > {CM_HOME}/repos.json"
 )
+WORKSPACE_SCRIPT = (
+    f"set -eu; cm run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} --quiet; "
+    f"cp /opt/workspace/closed/{SUBMITTER}/Makefile {WORK}/"
+)
+"""Gives /work a Makefile for containers without a mounted workspace."""
 USER_SCRIPT = (
     'set -eu; for f in passwd group; do touch /etc/$f; { grep -v -e "^$1:" -e "^[^:]*:[^:]*:$2:" /etc/$f || true; } '
     '> /etc/$f.new; cat /etc/$f.new > /etc/$f; rm /etc/$f.new; done; echo "$1:x:$3:" >> /etc/group; '
     'echo "$1:x:$2:$3::/home/$1:/bin/sh" >> /etc/passwd; '
-    f'mkdir -p "/home/$1"; chown -R "$2:$3" "/home/$1" {CM_HOME} {CM_CACHE}'
+    f'mkdir -p "/home/$1"; chown -R "$2:$3" "/home/$1" {CM_HOME} {CM_CACHE} {WORK}'
 )
 """``$1`` name, ``$2`` uid, ``$3`` gid; by hand, because images lack useradd or have it under another name."""
 SECRET_SCRIPT = (
@@ -112,10 +121,12 @@ def instructions(request: Request, account: Account, source: Source, *, is_baked
     build: list[Instruction] = [From(request.base.reference, "build")]
     commit = request.repo_commit or source.commit
     if request.has_cm or request.packages:
-        names = ("ca-certificates", "git") if request.has_cm else ()
+        names = ("ca-certificates", "git", "make") if request.has_cm else ()
         build.append(Run(("/bin/sh", "-c", PACKAGES_SCRIPT, "packages", *names, *request.packages)))
     build += _cm(request) if request.has_cm else []
     build.append(Run(("/bin/sh", "-c", FOLDERS_SCRIPT)))
+    if request.has_cm:
+        build.append(Run(("/bin/sh", "-c", WORKSPACE_SCRIPT)))
     build += [Setting(name, value) for name, value in request.image_env]
     if request.has_cm and commit:  # at the end: with another commit the layers before it stay as they are
         build.append(Label("org.opencontainers.image.revision", commit))
@@ -137,24 +148,25 @@ def layer(step: Step, secrets: tuple[str, ...], cached_folder: str, owner: Accou
 
 
 def _cm(request: Request) -> list[Instruction]:
-    """CM, its packages in a folder of their own, and this repository at /work."""
+    """CM, its packages in their own folder, and this repository in SOURCES."""
     pip = (f"{TOOLS}/bin/python", "-m", "pip", "install", "--disable-pip-version-check", "-r")
     into_venv: list[Instruction] = [
         Run(("python3", "-m", "venv", TOOLS)),
         Setting("PATH", f"{TOOLS}/bin", is_path=True),
         Setting("CM_REPOS", CM_HOME),
         Setting("CROWDPERF_CACHE", CM_CACHE),
+        Setting("CROWDPERF_MAKE_CM", "cm"),  # the Makefile of a workspace names the cm of the host
     ]
     if request.repo_url:
         return [
             *into_venv,
-            Run(("git", "clone", "--no-checkout", request.repo_url, WORK)),
-            Run(("git", "-C", WORK, "checkout", "--detach", request.repo_commit)),
-            Run((*pip, f"{WORK}/{REQUIREMENTS}"), "/root/.cache/pip"),
+            Run(("git", "clone", "--no-checkout", request.repo_url, SOURCES)),
+            Run(("git", "-C", SOURCES, "checkout", "--detach", request.repo_commit)),
+            Run((*pip, f"{SOURCES}/{REQUIREMENTS}"), "/root/.cache/pip"),
         ]
     return [
         *into_venv,
         Copy(REQUIREMENTS, f"{TOOLS}/{REQUIREMENTS}"),  # before the sources: they change more often than this
         Run((*pip, f"{TOOLS}/{REQUIREMENTS}"), "/root/.cache/pip"),
-        Copy(".", WORK),
+        Copy(".", SOURCES),
     ]

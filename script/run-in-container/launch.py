@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .image import CM_CACHE
 from .request import WORK, Request
 
 KEEP_ALIVE = ("/bin/sh", "-c", 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done')
@@ -19,10 +18,12 @@ IMAGE = "mlperf-inference"
 
 
 class Mount(NamedTuple):
-    """A folder of the host, and where it is in the container."""
+    """A folder of the host, and where it is in the container. ``is_made``: made on the host when it is missing."""
 
     source: str
     target: str
+    is_made: bool = False
+    is_read_only: bool = False
 
 
 class Gpus(NamedTuple):
@@ -57,13 +58,19 @@ class Container(NamedTuple):
     neuron: tuple[str, ...] = ()
 
 
-def mounts(request: Request, work: str, cache: str, home: str) -> tuple[Mount, ...]:
-    """What a request mounts: the tree at /work, scratch at its own path, the cache, the home at /mnt/..."""
+def mounts(request: Request, work: str, cache: str, host_cache: str, home: str) -> tuple[Mount, ...]:
+    """What a request mounts: the workspace at /work, scratch and both caches at their own paths, the home at /mnt/...
+
+    Links in the workspace and the scratch space lead into these caches: with the same paths on both sides they hold on
+    both. The host's cache is for reading, because its entries are made for the host's Python and libraries.
+    """
     found = [Mount(work, WORK)] if work else []
     if request.places.scratch:
         found.append(Mount(request.places.scratch, request.places.scratch))
+    if host_cache and cache and host_cache != cache:
+        found.append(Mount(host_cache, host_cache, is_made=True, is_read_only=True))
     if cache:
-        found.append(Mount(cache, CM_CACHE))
+        found.append(Mount(cache, cache, is_made=True))
     if request.places.has_home and home:
         found.append(Mount(home, f"/mnt{home}"))
     return tuple(found)
@@ -135,12 +142,14 @@ def _runner(container: Container) -> str:
 
 def _options(container: Container) -> tuple[str, ...]:
     if container.engine == "apptainer":
-        binds = (f"--bind={mount.source}:{mount.target}" for mount in container.mounts)
+        binds = (f"--bind={one.source}:{one.target}{':ro' * one.is_read_only}" for one in container.mounts)
         gpu = ("--nv",) if container.gpus.devices else ()
         return ("--writable-tmpfs", *gpu, *binds, *container.more)
     words = [*_gpus(container)]
     words += _neuron(container)
-    words += [f"--mount=type=bind,source={mount.source},target={mount.target}" for mount in container.mounts]
+    for one in container.mounts:
+        read_only = ",readonly" if one.is_read_only else ""
+        words.append(f"--mount=type=bind,source={one.source},target={one.target}{read_only}")
     words += [f"--env={name}={value}" for name, value in container.variables]
     words += [f"--env={name}" for name in container.passed]
     words.append(f"--workdir={WORK}")

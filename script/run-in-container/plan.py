@@ -11,7 +11,7 @@ from .dockerfile import definition, dockerfile
 from .facts import Facts
 from .image import Account, Instruction
 from .launch import Container, Gpus
-from .request import Request
+from .request import WORK, Request
 from .words import RequestError
 
 FILE, CONTEXT = "Dockerfile", "context"
@@ -57,18 +57,19 @@ def make(request: Request, facts: Facts) -> Plan:
             hint="--repo_url=URL --repo_commit=COMMIT, or --with_cm=no",
         )
     gpus = _gpus(request, facts, engine["name"])
-    work = facts.source.folder if request.places.work == "auto" else request.places.work
+    work = facts.workspace if request.places.work == "auto" else request.places.work
     cache = request.places.cache
     if cache == "auto":
         cache = f"{facts.cm_home}/containers/{request.base.short}" if request.has_cm and facts.cm_home else ""
-    scratch = (("MLPERF_SCRATCH_PATH", request.places.scratch),) if request.places.scratch else ()
+    places = (("MLPERF_SCRATCH_PATH", request.places.scratch), ("CROWDPERF_CACHE", cache if request.has_cm else ""))
+    told = tuple((name, folder) for name, folder in places if folder)
     container = Container(
         engine=engine["name"],
         program=engine["program"],
         image=f"{facts.cm_home}/containers/{tag}.sif" if is_apptainer else launch.tags(tag)[1],
         name=request.options.container or f"{launch.IMAGE}-{tag}-{facts.token}",
-        mounts=launch.mounts(request, work, cache, facts.home),
-        variables=(*scratch, *launch.visible(gpus, engine["name"]), *request.container_env),
+        mounts=launch.mounts(request, work, cache, facts.host_cache, facts.home),
+        variables=(*told, *launch.visible(gpus, engine["name"]), *request.container_env),
         passed=request.secrets,
         gpus=gpus,
         shm_size=request.options.shm_size or (NEURON_SHM if facts.neuron and not is_apptainer else ""),
@@ -120,6 +121,10 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
     if request.has_cm and not request.repo_url and facts.source.changed_count:
         notes.append(
             f"{facts.source.changed_count} files of the checkout differ from its commit; the image has the commit"
+        )
+    if request.action != "build" and request.has_cm and not any(one.target == WORK for one in container.mounts):
+        notes.append(
+            f"no workspace is mounted at {WORK}: files written there are lost with the container; --work=FOLDER"
         )
     if facts.is_root and container.engine != "apptainer":
         who = request.options.user_id or str(facts.account.uid)

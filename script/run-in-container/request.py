@@ -33,7 +33,7 @@ Step = tuple[str, ...]
 
 
 class Places(NamedTuple):
-    """Folders of the host for /work, the same path (scratch), the CM cache; empty: not mounted, ``auto``: ours."""
+    """Folders of the host for /work, scratch, the CM cache; empty: not mounted, ``auto``: the default."""
 
     work: str
     scratch: str

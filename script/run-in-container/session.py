@@ -98,7 +98,7 @@ def save(plan: Plan) -> None:
 
 def _check_mounts(plan: Plan) -> None:
     for mount in plan.container.mounts:
-        if mount.target != launch.CM_CACHE and not os.path.isdir(mount.source):
+        if not mount.is_made and not os.path.isdir(mount.source):
             raise RequestError(
                 f"{mount.source} is to be mounted at {mount.target}, and is not a folder of this machine",
                 hint="make it first: engines make one that belongs to root, or refuse",
@@ -106,11 +106,11 @@ def _check_mounts(plan: Plan) -> None:
 
 
 def _make_cache(plan: Plan) -> None:
-    source = next((mount.source for mount in plan.container.mounts if mount.target == launch.CM_CACHE), "")
-    if source and not os.path.isdir(source):
-        Path(source).mkdir(parents=True)
-        if os.getuid() == 0:
-            os.chown(source, plan.account.uid, plan.account.gid)
+    for mount in plan.container.mounts:
+        if mount.is_made and not os.path.isdir(mount.source):
+            Path(mount.source).mkdir(parents=True)
+            if os.getuid() == 0 and not mount.is_read_only:
+                os.chown(mount.source, plan.account.uid, plan.account.gid)
 
 
 def _with_digest(plan: Plan, remake: Callable[[Base], Plan], environment: dict[str, str]) -> Plan:

@@ -61,6 +61,12 @@ class Around:
         """The notes of what the workspace shows."""
         return views.notes(self.folder)
 
+    @property
+    def linked_scratch(self) -> str:
+        """The scratch space that the workspace's links lead into; empty without links."""
+        link = self.folder / views.BUILD_LINKS[0]
+        return str(link.readlink().parent) if link.is_symlink() else ""
+
     def made_by(self, place: str) -> str:
         """The line of the call behind a link of the workspace."""
         return views.made_by(self.folder, self.notes, place)

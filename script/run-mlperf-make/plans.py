@@ -136,6 +136,7 @@ def _once(around: Around) -> Rows:
     values = {
         **request.values,
         "FOLDER": str(request.folder),
+        "SCRATCH": request.values["MLPERF_SCRATCH_PATH"] or around.linked_scratch,
         "DIVISION_FOLDER": "/".join(request.folder.parts[-2:]),
         "PREBUILD": "_attach" if request.is_on("NO_BUILD") else "_prebuild",
         "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",

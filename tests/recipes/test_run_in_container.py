@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped, t4
-from recipe_loader import exported, load_module, load_recipe
+from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 bases = load_module("run-in-container", "bases")
 dockerfile = load_module("run-in-container", "dockerfile")
@@ -23,6 +24,12 @@ facts = load_module("run-in-container", "facts")
 launch = load_module("run-in-container", "launch")
 words = load_module("run-in-container", "words")
 recipe = load_recipe("run-in-container")
+for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
+    load_recipe(library).preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": " "}
+    )
+make_workspace = load_module("run-mlperf-make", "workspace")
+CACHE = "/home/bench/CM/containers/docker.io-library-python-3.11-slim-bookworm"
 
 from machine_facts import images, probe  # noqa: E402
 
@@ -70,7 +77,7 @@ def test_the_plan_of_a_recipe_has_a_pinned_base_and_a_layer_for_each_step(tmp_pa
     assert f"FROM {bases.TABLE['python'].reference} AS build" in lines
     assert f'LABEL org.opencontainers.image.revision="{COMMIT}"' in lines
     assert "USER 1000:1000" in lines
-    sources = lines.index('COPY [".", "/work"]')
+    sources = lines.index('COPY [".", "/opt/crowdperf"]')
     assert all(COMMIT not in line for line in lines[:sources]), "another commit would make all layers again"
     mount = "--mount=type=cache,id=crowdperf-cm-cache-1000,target=/cm-cache,uid=1000,gid=1000"
     assert [line for line in lines if mount in line] == [
@@ -291,6 +298,49 @@ def test_podman_without_cdi_is_told_the_command(tmp_path: Path, hook_input: Any)
     assert "--userns=keep-id" in plan["commands"][2]
 
 
+def workspace(folder: Path) -> str:
+    """A folder with the Makefile of a workspace."""
+    made = make_workspace.make_workspace(folder / "W", "NVIDIA", "closed", "cm")
+    return str(made)
+
+
+@pytest.mark.parametrize("kind", ["docker", "podman", "apptainer"])
+@pytest.mark.parametrize(
+    "inputs",
+    [{}, {"WORK": "/data/W/closed/NVIDIA"}, {"SCRATCH": "/data/S", "HOME": "yes"}, {"REPO_URL": "https://x.example/r"}],
+)
+def test_no_mount_hides_this_repository(tmp_path: Path, hook_input: Any, kind: str, inputs: dict[str, str]) -> None:
+    more = {f"CM_CONTAINER_{name}": value for name, value in inputs.items()}
+    more |= {"CM_CONTAINER_REPO_COMMIT": COMMIT, "CM_TMP_CURRENT_PATH": workspace(tmp_path)}
+    _, _, plan = planned(tmp_path, hook_input, engines=[engine(kind)], CM_CONTAINER_COMMANDS="make info", **more)
+    sources = re.findall(r'\["(/[^"]+)"\]', plan["file"].replace('\\"', '"'))[0]
+    folders = []
+    start = next(line for line in plan["commands"] if "run" in line or "start" in line)
+    for word in start:
+        if word.startswith("--bind="):
+            folders.append(word.split(":")[1])
+        if word.startswith("--mount="):
+            folders.append(re.findall(r"target=([^,]+)", word)[0])
+    assert "/work" in folders
+    hidden = [one for one in folders if f"{sources}/".startswith(f"{one}/") or "/cm/".startswith(f"{one}/")]
+    assert hidden == []
+    assert f'"{sources}"' in plan["file"] or f" {sources}" in plan["file"], "nothing is put there"
+
+
+def test_outside_a_workspace_nothing_is_mounted_and_the_image_has_a_makefile(tmp_path: Path, hook_input: Any) -> None:
+    more = {"CM_CONTAINER_COMMANDS": "make build", "CM_TMP_CURRENT_PATH": str(tmp_path)}
+    _, _, plan = planned(tmp_path, hook_input, **more)
+    assert not [word for word in plan["commands"][2] if "target=/work" in word]
+    assert "closed/container/Makefile /work/" in plan["file"]
+    assert 'ENV CROWDPERF_MAKE_CM="cm"' in plan["file"].splitlines()
+    assert any("--work=FOLDER" in note for note in plan["notes"])
+    assert '"make"]' in plan["file"], "the package with make is missing"
+
+
+def test_the_makefile_of_a_workspace_begins_as_facts_expect() -> None:
+    assert make_workspace.FIRST_LINE.startswith(facts.MAKEFILE_START)
+
+
 def test_mounts_and_options(tmp_path: Path, hook_input: Any) -> None:
     inputs = {
         "CM_CONTAINER_COMMANDS": "id",
@@ -298,16 +348,19 @@ def test_mounts_and_options(tmp_path: Path, hook_input: Any) -> None:
         "CM_CONTAINER_HOME": "yes",
         "CM_CONTAINER_SHM_SIZE": "32g",
         "CM_CONTAINER_RUN_ARGS": "-v '/a b:/c' --network=host",
+        "CM_TMP_CURRENT_PATH": workspace(tmp_path),
     }
     _, _, plan = planned(tmp_path, hook_input, **inputs)
     start = plan["commands"][2]
     for source, target in (
-        (CHECKOUT, "/work"),
+        (workspace(tmp_path), "/work"),
         ("/data/scratch", "/data/scratch"),
-        ("/home/bench/CM/containers/docker.io-library-python-3.11-slim-bookworm", "/cm-cache"),
+        ("/home/bench/CM/local/cache", "/home/bench/CM/local/cache,readonly"),
+        (CACHE, CACHE),
         ("/home/bench", "/mnt/home/bench"),
     ):
         assert f"--mount=type=bind,source={source},target={target}" in start
+    assert f"--env=CROWDPERF_CACHE={CACHE}" in start
     at = start.index("-v")
     assert start[at : at + 4] == ["-v", "/a b:/c", "--network=host", "mlperf-inference:bench"]
     assert "--env=MLPERF_SCRATCH_PATH=/data/scratch" in start
@@ -382,8 +435,8 @@ def test_a_folder_without_git_needs_a_pinned_repository(tmp_path: Path, hook_inp
     assert "--repo_url" in planned(tmp_path, hook_input, machine=machine, **inputs)[0]["error"]
     pulled = {"CM_CONTAINER_REPO_URL": "https://example.org/x.git", "CM_CONTAINER_REPO_COMMIT": COMMIT}
     _, _, plan = planned(tmp_path, hook_input, machine=machine, **inputs, **pulled)
-    assert ["git", "clone", "--no-checkout", "https://example.org/x.git", "/work"] in run_words(plan["file"])
-    assert ["git", "-C", "/work", "checkout", "--detach", COMMIT] in run_words(plan["file"])
+    assert ["git", "clone", "--no-checkout", "https://example.org/x.git", "/opt/crowdperf"] in run_words(plan["file"])
+    assert ["git", "-C", "/opt/crowdperf", "checkout", "--detach", COMMIT] in run_words(plan["file"])
 
 
 def test_the_table_of_base_images_is_pinned_with_sources() -> None:
@@ -655,6 +708,12 @@ def test_a_step_sees_its_secrets_as_variables(tmp_path: Path) -> None:
     assert subprocess.run(line, capture_output=True, text=True, check=True).stdout == "one $(id)|two"
 
 
+def podman_limits() -> str:
+    """Podman's own limits are larger than those of a test that runs in a container itself."""
+    rows = (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))
+    return " ".join(f"--ulimit={name}={min(resource.getrlimit(row)[1], 4096)}" for name, row in rows)
+
+
 @pytest.mark.full
 def test_podman_builds_and_runs_for_real(tmp_path: Path, hook_input: Any, monkeypatch: Any, capfd: Any) -> None:
     """On an image made here of busybox; nothing is fetched."""
@@ -675,7 +734,12 @@ def test_podman_builds_and_runs_for_real(tmp_path: Path, hook_input: Any, monkey
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     base = "localhost/crowdperf-test-base:1"
-    quiet = {"RUN_ARGS": "--network=none", "BUILD_ARGS": "--network=none", "TAG": "crowdperf-test", "WORK": "no"}
+    quiet = {
+        "RUN_ARGS": f"--network=none {podman_limits()}",
+        "BUILD_ARGS": "--network=none",
+        "TAG": "crowdperf-test",
+        "WORK": "no",
+    }
     inputs = {**quiet, "BASE_IMAGE_ASKED": base, "PASSED_NAMES": "HF_TOKEN", "engines": [engine("podman")]}
     try:
         subprocess.run(["podman", "import", "--quiet", str(archive), base], check=True)

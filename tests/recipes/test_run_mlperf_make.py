@@ -313,6 +313,17 @@ def test_a_container_gets_the_variables_as_they_are(tmp_path: Path) -> None:
     assert tags == ["manage,nvidia,mig,_configure", "run,container,mlperf,_prebuild", "manage,nvidia,mig,_teardown"]
 
 
+def test_a_container_gets_the_scratch_space_of_the_links_and_a_recorded_machine(tmp_path: Path) -> None:
+    (call,) = planned(tmp_path, "prebuild").calls
+    assert "scratch" not in call.inputs
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/data").symlink_to("/data/S/data")
+    (call,) = planned(tmp_path, "prebuild").calls
+    assert call.inputs["scratch"] == "/data/S"
+    (call,) = planned(tmp_path, "plan", TARGET="prebuild", MACHINE="inf1-6xlarge", MLPERF_SCRATCH_PATH="/x").calls
+    assert (call.inputs["scratch"], call.inputs["machine"]) == ("/x", "inf1-6xlarge")
+
+
 # --- doing ---
 
 
