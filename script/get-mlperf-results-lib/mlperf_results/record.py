@@ -99,6 +99,8 @@ class Sampling:
 
     temperature 0: the likeliest token. top_p 1 and top_k 0: no cut. seed: where the benchmark gives one. stop: token
     ids that end an answer beside the model's own end token. is_end_ignored: answers always have max_tokens.
+    keeps_special: special tokens are part of the text, since the benchmark's scorer reads them; no part of repr, since
+    it changes no answer as tokens (`Generation.answers_key`).
     """
 
     max_tokens: int
@@ -109,6 +111,7 @@ class Sampling:
     seed: int | None = None
     stop: tuple[int, ...] = ()
     is_end_ignored: bool = False
+    keeps_special: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

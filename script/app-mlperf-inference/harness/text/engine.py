@@ -85,8 +85,8 @@ class Listener(Protocol):
         """A request is answered."""
 
     def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
-        """A request got no answer; `why` says so in words that a user can act on, `kind` in one or two by which failures
-        are counted ("status 500", "timeout"). The run goes on, and is INVALID."""
+        """A request got no answer; `why` says so in words that a user can act on, `kind` in one or two words by which
+        failures are counted ("status 500", "timeout"). The run goes on, and is INVALID."""
 
     def broken(self, error: BaseException) -> None:
         """The engine cannot go on: the run ends with this error."""

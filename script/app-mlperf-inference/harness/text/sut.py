@@ -8,8 +8,8 @@ engine did not tell is told here, just before the end, and the run is INVALID. I
 itself, so the first token and the end of a request must come from one thread. A request without an answer is completed
 with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
 
-The first end token ends an answer, whatever the engine: tokens behind it (padding, or a server that goes on) are neither
-counted nor logged, and the tally says how many there were.
+The first end token ends an answer, whatever the engine: tokens behind it (padding, or a server that goes on) are
+neither counted nor logged, and the tally says how many there were.
 """
 
 from __future__ import annotations

@@ -28,10 +28,12 @@ official script then counts more characters; here the pinned version is followed
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """An opened tokenizer. is_cleaned: decoding removes spaces before punctuation."""
+    """An opened tokenizer. is_cleaned: decoding removes spaces before punctuation. size: ids are below it; that of the
+    model where config.json says more (some models have spare ids)."""
 
     library_tokenizer: Any
     is_cleaned: bool
+    size: int
 
     def encode(self, text: str, *, with_special: bool = True) -> list[int]:
         """Return the tokens of a text, with what the tokenizer puts in front of every text unless told otherwise."""
@@ -116,7 +118,8 @@ def open_tokenizer(folder: Path | None, is_cleaned: bool | None = None) -> Token
     opened.no_padding()
     if is_cleaned is None:
         is_cleaned = bool(read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces", False))
-    return Tokenizer(opened, is_cleaned)
+    more = read_object(folder / "config.json").get("vocab_size")
+    return Tokenizer(opened, is_cleaned, max(opened.get_vocab_size(), more if type(more) is int else 0))
 
 
 def _of_parts(library: Any, vocabulary: Path, merges: Path) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.text.engine import Finish
+from harness.text.engine import LATE_FAILURE, Finish
 
 _LONGEST_SHOWN = 300
 _FEW_PIECES = 16
@@ -19,12 +19,25 @@ _FEW_PIECES = 16
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "eos_token": Finish.STOP}
 
 
+_MOST = 1 << 31
+"""No count of tokens is larger: a number above it is none."""
+
+
 class AnswerError(Exception):
-    """An answer that cannot be used; the text says why, in words for the user."""
+    """An answer that cannot be used; the text says why, in words for the user, and `kind` in a word or two by which
+    failures are counted."""
+
+    kind = "unusable answer"
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind or self.kind
 
 
 class LateAnswer(AnswerError):
     """An answer that did not come, or did not come to its end, in the time that it had."""
+
+    kind = LATE_FAILURE
 
 
 def shortened(text: str) -> str:
@@ -74,7 +87,7 @@ class Usage:
             "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else None,
         }
         for name, value in found.items():
-            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            if type(value) is int and 0 <= value < _MOST:
                 setattr(self, name, value)
 
 
@@ -86,7 +99,7 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
         found = verbose.get("tokens")
     if not found:
         return []
-    if not isinstance(found, list) or not all(type(one) is int and 0 <= one < 2**31 for one in found):
+    if not isinstance(found, list) or not all(type(one) is int and 0 <= one < _MOST for one in found):
         raise ValueError("token ids are not a list of numbers")
     return found
 
@@ -94,7 +107,7 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
 @dataclass(slots=True)
 class Collector:
     """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens.
-    first_text: the first text that was not empty."""
+    identifier: `id` of the answer; has_other_ids: pieces had another one, so that they may be of another answer."""
 
     most_tokens: int
     texts: list[str] = field(default_factory=list)
@@ -106,6 +119,8 @@ class Collector:
     skipped: int = 0
     is_done: bool = False
     has_reasoning: bool = False
+    identifier: str = ""
+    has_other_ids: bool = False
 
     def take(self, event: dict[str, Any]) -> bool:
         """Read one event; return whether it is the first with text or tokens. Raises AnswerError for an error that the
@@ -118,7 +133,7 @@ class Collector:
 
     def _take(self, event: dict[str, Any]) -> bool:
         if event.get("error") or event.get("object") == "error":
-            raise AnswerError(f"the server sent an error in the stream: {error_text(event)}")
+            raise AnswerError(f"the server sent an error in the stream: {error_text(event)}", "error in the stream")
         self.usage.take(event.get("usage"))
         if isinstance(event.get("model"), str) and self.model is None:
             self.model = event["model"]
@@ -127,7 +142,9 @@ class Collector:
             if choices is None and not event.get("usage"):
                 self.skipped += 1
             return False
-        choice = choices[0]
+        choice = next((one for one in choices if one.get("index") in (None, 0)), None)
+        if choice is None:
+            return False  # of a second answer to the prompt, which is not asked for and does not count
         text, ids = self._text(choice), _ids(event, choice)
         if choice.get("finish_reason"):
             self.finish = str(choice["finish_reason"])
@@ -137,9 +154,15 @@ class Collector:
             self.texts.append(text)
         self.ids.extend(ids)
         self.pieces += 1
+        self._note_identifier(event.get("id"))
         if len(self.ids) > self.most_tokens or self.pieces > 2 * self.most_tokens + _FEW_PIECES:
             raise AnswerError(f"the server sent more than the {self.most_tokens} tokens asked for (max_tokens)")
         return self.pieces == 1
+
+    def _note_identifier(self, found: Any) -> None:
+        if isinstance(found, str) and found:
+            self.has_other_ids = self.has_other_ids or bool(self.identifier and found != self.identifier)
+            self.identifier = self.identifier or found
 
     def _text(self, choice: dict[str, Any]) -> str:
         """Return the text of a choice: of a completion, or of a chat with what was said while thinking."""
@@ -163,10 +186,10 @@ class Collector:
     def ending(self, needs_done: bool) -> Finish:
         """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
         if self.finish is None and not self.pieces and not self.usage.completion_tokens:
-            raise AnswerError("the server answered with an empty stream")
+            raise AnswerError("the server answered with an empty stream", "empty answer")
         if self.finish is None or (needs_done and not self.is_done):
             missing = "a finish_reason" if self.finish is None else "data: [DONE]"
-            raise AnswerError(f"the stream ended without {missing}: the answer is cut off")
+            raise AnswerError(f"the stream ended without {missing}: the answer is cut off", "cut stream")
         finish = _FINISHES.get(self.finish)
         if finish is None:
             raise AnswerError(f"the server ended the answer with finish_reason {self.finish!r}; allowed: stop, length")

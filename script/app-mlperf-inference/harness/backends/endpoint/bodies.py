@@ -52,6 +52,9 @@ def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
         found.append(Field("seed", sampling.seed, is_needed=draws))
     if sampling.is_end_ignored:
         found.append(Field("ignore_eos", True, is_needed=True))
+    if sampling.keeps_special:  # vLLM's and SGLang's; the probe sees whether a server that gives text alone keeps them
+        found.append(Field("skip_special_tokens", False))
+        found.append(Field("spaces_between_special_tokens", False))
     if sampling.stop:
         found.append(Field("stop_token_ids", list(sampling.stop), is_needed=True))
     if form == TEXT:

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from mlperf_results.record import Sampling
 
-from harness.backends.endpoint.answers import Collector
+from harness.backends.endpoint.answers import AnswerError, Collector
 from harness.backends.endpoint.bodies import CHAT, TOKENS, Form
+from harness.backends.endpoint.counting import counted, has_special, require_length, require_text
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
 from harness.text.tokenizer import Tokenizer
@@ -87,14 +88,26 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
             "for token ids (return_token_ids)", "the server gives only text, and the model has no tokenizer.json",
             "give the model's folder with its tokenizer, so that tokens can be counted",
         )  # fmt: skip
-    if answer.ids and text and vocabulary is not None:
-        decoded = vocabulary.decode(answer.ids)
-        if decoded.strip() != text.strip() and "\ufffd" not in decoded + text:
-            raise failure(
-                "for tokens and their text",
-                f"the text is {text!r}, but the benchmark's tokenizer decodes the tokens as {decoded!r}",
-                "serve the benchmark's own model folder, with its tokenizer",
-            )  # fmt: skip
+    try:
+        tokens = len(answer.ids)
+        if vocabulary is not None:
+            require_text(answer.ids, "" if answer.has_reasoning else text, vocabulary)
+            tokens = tokens or len(vocabulary.encode(text, with_special=False))
+        require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
+    except AnswerError as error:
+        hint = "serve the benchmark's own model folder, with its tokenizer"
+        raise failure("for tokens and their text", str(error), hint) from None
+
+
+def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:
+    """Raise HarnessError for an answer that has text alone and lost its special tokens, which the benchmark's scorer
+    reads."""
+    if not answer.ids and vocabulary is not None and not has_special(answer.text(), vocabulary):
+        raise failure(
+            "for text with its special tokens (skip_special_tokens false)",
+            f"the server left them out of {answer.text()!r}, and gives no token ids (return_token_ids)",
+            "the benchmark's score needs them: use a server that gives token ids, as vLLM's does",
+        )  # fmt: skip
 
 
 def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list[str]:

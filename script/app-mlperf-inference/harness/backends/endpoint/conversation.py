@@ -9,11 +9,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from harness.backends.endpoint.answers import AnswerError
+from harness.backends.endpoint.answers import AnswerError, LateAnswer
 from harness.backends.endpoint.bodies import BodyMaker
 from harness.backends.endpoint.client import Client
-from harness.backends.endpoint.exchange import Counts, Exchange, Reading
-from harness.backends.endpoint.faults import Refused, words
+from harness.backends.endpoint.exchange import Counts, Exchange
+from harness.backends.endpoint.faults import Refused, kind_of, words
 from harness.backends.endpoint.probe import Probed
 from harness.backends.endpoint.settings import ClientSettings
 from harness.errors import HarnessError
@@ -62,7 +62,7 @@ class Conversations:
         self._client = client
         self._probed = probed
         self._settings = settings
-        self._reading = Reading(vocabulary, probed.has_ids, probed.ends_with_done, probed.answers_as)
+        self._reading = probed.reading(vocabulary)
         self._bodies = BodyMaker(probed.form)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
@@ -112,7 +112,7 @@ class Conversations:
     async def _converse(self, request: Request) -> None:
         """Get one answer and report it, or why there is none."""
         if self._is_given_up:
-            self._fail(request, "not sent: the server was given up")
+            self._fail(request, "not sent: the server was given up", "not sent")
             return
         exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens)
         exchange.on_first = lambda tokens: self._begin(request, tokens)
@@ -122,11 +122,16 @@ class Conversations:
             await exchange.settle()
         except Exception as error:
             if not exchange.is_reported:
-                self._fail(request, exchange.explained(words(error, self._client.address)))
+                self._fail(request, exchange.explained(words(error, self._client.address)), kind_of(error))
 
     async def _try(self, request: Request, exchange: Exchange) -> None:
         """Send until there is an answer that is not "later", within the limit of the request."""
-        deadline_s = time.monotonic() + self._settings.timeout_s
+        deadline_s = (request.issued_s or time.monotonic()) + self._settings.timeout_s
+        if time.monotonic() > deadline_s:
+            raise LateAnswer(
+                f"waited longer than the limit of a request ({self._settings.timeout_s:g} s) for one of the "
+                f"{self._settings.max_in_flight:,} places (max_in_flight): a lower rate of requests"
+            )
         path, body, tries = self._probed.form.path, self._bodies.make(request.prompt), 0
         while True:
             try:
@@ -140,9 +145,11 @@ class Conversations:
                     text = (
                         f"{words(error, self._client.address)}; asked {tries + 1} times within the limit of a request"
                     )
-                    raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)") from None
+                    raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)", kind_of(error)) from None
+                status = str(error.status)
             tries += 1
             self.counts.retried += 1
+            self.counts.retried_by_status[status] = self.counts.retried_by_status.get(status, 0) + 1
             await asyncio.sleep(wait_s)
 
     def _land(self) -> None:
@@ -151,7 +158,7 @@ class Conversations:
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
 
-    def _fail(self, request: Request, why: str) -> None:
+    def _fail(self, request: Request, why: str, kind: str) -> None:
         self._land()
         self.counts.failed += 1
         self._failed_in_a_row += 1
@@ -167,7 +174,7 @@ class Conversations:
                     "look into the server's log; --max_in_flight says how many requests it gets at once",
                 )
             )
-        listener.failed(request.number, why)
+        listener.failed(request.number, why, kind)
 
     def _begin(self, request: Request, tokens: Tokens) -> None:
         if self._listener is not None:

@@ -127,7 +127,7 @@ class EndpointEngine:
             "has_proxy": {"value": address.proxy is not None, "origin": "environment"},
             **self._settings.record(),
             "token_counts": {
-                "value": "token ids of the server" if probed.has_ids else "the benchmark's tokenizer over the text",
+                "value": "token ids of the server" if probed.first.ids else "the benchmark's tokenizer over the text",
                 "origin": "probe",
             },
             "sampling": sampling,

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from mlperf_results.logs import Json
 
 from harness.backends.endpoint.answers import AnswerError, Collector
 from harness.backends.endpoint.client import Call
+from harness.backends.endpoint.counting import counted, require_length, require_text
 from harness.text.engine import Answer, Finish, Tokens
 from harness.text.tokenizer import Tokenizer
 
 _LONG_TEXT = 4000
 """Longer texts (characters) are tokenized in a thread, so that the loop is not held up by more than a millisecond."""
-_SHORT_BY, _SHORT_TOKENS = 0.1, 4
-"""Text that is tokenized again may have fewer tokens than the server made (an end token; words made of other parts):
-by up to a tenth, or four. More are missing. This project's choice."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened since the start. retried: sent again because the server asked to wait; differing: answers whose
-    text has another number of tokens here than the server counted, and by how many in all (differing_tokens);
-    other_starts: answers whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a
-    prefix cache; waited: requests that found max_in_flight reached."""
+    """What happened since the start. retried: sent again because the server asked to wait, by status in
+    retried_by_status; differing: answers whose text has another number of tokens here than the server counted, and by
+    how many in all (differing_tokens); unsaid: answers whose number of tokens the server did not say; other_starts:
+    answers whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a prefix cache;
+    waited: requests that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0
     failed: int = 0
     skipped: int = 0
     retried: int = 0
+    retried_by_status: dict[str, int] = field(default_factory=dict)
     differing: int = 0
     differing_tokens: int = 0
+    unsaid: int = 0
     other_starts: int = 0
     cached_tokens: int = 0
     peak_in_flight: int = 0
@@ -47,11 +48,14 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How answers are read, as the probe found. has_ids: they come with token ids. ends_with_done: streams end with
-    [DONE]. model: the name in answers, None where they have none."""
+    """How answers are read, as the probe found. has_ids: they come with token ids. has_usage: with the number of tokens
+    that the server made. has_one_id: all pieces of an answer have its `id`. ends_with_done: streams end with [DONE].
+    model: the name in answers, None where they have none."""
 
     vocabulary: Tokenizer | None
     has_ids: bool
+    has_usage: bool
+    has_one_id: bool
     ends_with_done: bool
     model: str | None
 
@@ -103,35 +107,44 @@ class Exchange:
         self._finish = collector.ending(reading.ends_with_done)
         if reading.model is not None and collector.model not in (None, reading.model):
             raise AnswerError(f"the server answered as another model, {collector.model!r}, not {reading.model!r}")
+        if reading.has_one_id and collector.has_other_ids:
+            raise AnswerError("pieces of the answer have different ids: two answers may be mixed in one stream")
+        if reading.has_usage and collector.usage.completion_tokens is None:
+            raise AnswerError(
+                "the answer has no usage.completion_tokens, as it had before the test: it may be cut off", "cut stream"
+            )
         text = collector.text()
-        if reading.has_ids or len(text) <= _LONG_TEXT:
-            self._report(self._tokens(text), text)
+        if len(text) <= _LONG_TEXT:
+            self._report(self._checked(text), text)
 
     async def settle(self) -> None:
         """Report the answer where that is still to be done."""
         if not self.is_reported:
             text = self._collector.text()
-            self._report(await asyncio.get_running_loop().run_in_executor(None, self._tokens, text), text)
+            self._report(await asyncio.get_running_loop().run_in_executor(None, self._checked, text), text)
+
+    def _checked(self, text: str) -> Tokens:
+        """Return the tokens of the answer; raises AnswerError for ids that are not its text."""
+        vocabulary = self._reading.vocabulary
+        if self._reading.has_ids and vocabulary is not None:  # what is split from a chat is no longer its tokens' text
+            require_text(self._collector.ids, "" if self._collector.has_reasoning else text, vocabulary)
+        return self._tokens(text)
 
     def _report(self, tokens: Tokens, text: str) -> None:
         assert self._finish is not None
+        collector, counts = self._collector, self._counts
         if not len(tokens):
-            raise AnswerError("the answer has no token")
-        self._compare(tokens)
+            raise AnswerError("the answer has no token", "empty answer")
+        count = counted(collector, len(tokens))
+        require_length(self._finish, count.tokens, collector.most_tokens)
+        counts.cached_tokens += collector.usage.cached_tokens or 0
+        counts.other_starts += self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first)
+        counts.unsaid += count.difference is None
+        counts.differing += bool(count.difference)
+        counts.differing_tokens += abs(count.difference or 0)
         self.is_reported = True
-        self.on_answer(Answer(tokens=tokens, finish=self._finish, text=text, skipped=self._collector.skipped))
-
-    def _compare(self, tokens: Tokens) -> None:
-        """Compare the tokens that came with what the server counted; raises AnswerError where some are missing."""
-        said, count = self._collector.usage.completion_tokens, len(tokens)
-        self._counts.cached_tokens += self._collector.usage.cached_tokens or 0
-        if self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first):
-            self._counts.other_starts += 1
-        if said is None or said == count:
-            return
-        missing = said - count
-        may_miss = 0 if self._reading.has_ids else max(_SHORT_TOKENS, int(_SHORT_BY * said))
-        if missing > may_miss or self._reading.has_ids:
-            raise AnswerError(f"the server says that it made {said} tokens (usage.completion_tokens), but {count} came")
-        self._counts.differing += 1
-        self._counts.differing_tokens += abs(missing)
+        self.on_answer(
+            Answer(
+                tokens=tokens, finish=self._finish, text=text, skipped=collector.skipped, counted=count.tokens
+            )
+        )  # fmt: skip

@@ -11,6 +11,7 @@ from mlperf_results.eventstream import StreamError
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, error_text
+from harness.text.engine import OTHER_FAILURE
 
 
 class Refused(Exception):
@@ -69,6 +70,22 @@ def _tls(error: BaseException, host: str) -> str:
         return f"the certificate of {host} is not trusted: {error.certificate_error}"
     reason = getattr(error, "reason", None) or error
     return f"no TLS connection to {host}: {reason}; a server without TLS needs http://"
+
+
+_CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError, aiohttp.ClientOSError)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return in a word or two what kind of failure an error of one request is, by which failures are counted."""
+    if isinstance(error, Refused):
+        return f"status {error.status}"
+    if isinstance(error, AnswerError):
+        return error.kind
+    if isinstance(error, StreamError | Unfit):
+        return AnswerError.kind
+    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):  # a ClientOSError, too
+        return "no connection"
+    return "cut connection" if isinstance(error, _CUT) else OTHER_FAILURE
 
 
 def words(error: BaseException, address: Address) -> str:

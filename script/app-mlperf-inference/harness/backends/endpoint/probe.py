@@ -20,8 +20,16 @@ from mlperf_results.record import Sampling
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
 from harness.backends.endpoint.bodies import CHAT, PATHS, TEXT, BodyMaker, Field, Form, fields_of, forms_of, named_in
-from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
+from harness.backends.endpoint.checks import (
+    answer_notes,
+    check_answer,
+    check_special,
+    failure,
+    length_notes,
+    repeat_notes,
+)
 from harness.backends.endpoint.client import Call, Client
+from harness.backends.endpoint.exchange import Reading
 from harness.backends.endpoint.faults import Refused, Unfit, words
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
@@ -49,16 +57,26 @@ class Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
     """What a probe found. form: how requests are written, with the fields that were accepted. refused: the
-    others. has_ids: answers come with token ids. ends_with_done: streams end with [DONE]. answers_as: the model's name
-    in answers. server: its name and version where it says so."""
+    others. first: the first answer, which the others must be like. has_one_id: whether all pieces of an answer had its
+    id. server: its name and version where it says so."""
 
     form: Form
     refused: tuple[Field, ...]
-    has_ids: bool
-    ends_with_done: bool
-    answers_as: str | None
+    first: Collector
+    has_one_id: bool
     server: str = ""
     notes: tuple[str, ...] = field(default_factory=tuple)
+
+    def reading(self, vocabulary: Tokenizer | None) -> Reading:
+        """Return how the answers of the run are read."""
+        return Reading(
+            vocabulary=vocabulary,
+            has_ids=bool(self.first.ids),
+            has_usage=self.first.usage.completion_tokens is not None,
+            has_one_id=self.has_one_id,
+            ends_with_done=self.first.is_done,
+            model=self.first.model,
+        )
 
 
 def hint_for(error: BaseException, address: Address, variable: str | None) -> str:
@@ -140,6 +158,8 @@ class Prober:
         model = choose_model(entries, endpoint.model)
         form, first = await self._first_form(model)
         notes = check_answer(first, form, question.prompt, question.vocabulary, self._card(entries, model))
+        if question.sampling.keeps_special:
+            check_special(first, question.vocabulary)
         again = await self._again(form)
         notes += repeat_notes(first, again, question.sampling)
         notes += answer_notes(first, self._most)
@@ -151,9 +171,8 @@ class Prober:
         return Probed(
             form=whole,
             refused=refused,
-            has_ids=bool(first.ids),
-            ends_with_done=first.is_done,
-            answers_as=first.model,
+            first=first,
+            has_one_id=not (first.has_other_ids or again.has_other_ids),
             server=await self._server(entries),
             notes=tuple(notes),
         )

@@ -35,8 +35,8 @@ RECORD = Record(
     response_type="int32",
     recipes=Recipes(dataset="get,dataset,mlperf-text,_gpt-oss-120b", model="get,ml-model,mlperf-text,_gpt-oss-120b"),
     generation=Generation(
-        sampling=Sampling(max_tokens=10_240, temperature=1.0),
-        accuracy_sampling=Sampling(max_tokens=32_768, temperature=1.0),
+        sampling=Sampling(max_tokens=10_240, temperature=1.0, keeps_special=True),
+        accuracy_sampling=Sampling(max_tokens=32_768, temperature=1.0, keeps_special=True),
         longest_prompt=32_768,  # no source gives one; the published prompts are to fit beside an answer
         server=TokenLimits(ttft_ms=3_000.0, tpot_ms=80.0),
         interactive=TokenLimits(ttft_ms=2_000.0, tpot_ms=15.0),
