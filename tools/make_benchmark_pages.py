@@ -284,7 +284,8 @@ def _cells(folder: str, record: Record) -> Iterator[str]:
 def _backend_cells(name: str, record: BackendRecord) -> Iterator[str]:
     yield f"`{name}`"
     yield ", ".join(record.devices)
-    yield ", ".join(record.precisions)
+    only_on_gpus = [f"{precision} (cuda only)" for precision in record.gpu_precisions]
+    yield ", ".join((*record.precisions, *only_on_gpus))
     yield record.model_files or "none"
     yield ", ".join(dict.fromkeys(one.name for one in record.packages)) or "none"
     yield f"a stand-in: {record.stand_in}" if record.stand_in else record.transformation

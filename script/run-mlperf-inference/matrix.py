@@ -200,7 +200,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
     problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
-    if why := misfit(config.backend, config.model, config.device):
+    if why := misfit(config.backend, config.model, config.device, config.precision):
         problems.append(why)
     if not BACKENDS[config.backend].is_served:
         problems += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -154,3 +155,26 @@ def test_the_tensorrt_provider_gets_profiles_precision_and_caches(folder, tmp_pa
     assert options["trt_engine_cache_path"] == str(tmp_path)
     text = backend_request("text", folder / "toy-text.onnx", device="cuda")
     assert "trt_profile_min_shapes" not in onnxruntime_tensorrt.provider_options(text, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("precision", "use_tf32", "override"), [("fp32", "0", "0"), ("fp16", "0", "0"), ("tf32", "1", None)]
+)
+@pytest.mark.parametrize("before", ["1", "0", None])
+def test_fp32_is_no_tf32_on_any_provider(folder, monkeypatch, precision, use_tf32, override, before):
+    """onnxruntime's CUDA provider takes TF32 where nothing is said, TensorRT's takes it without an option."""
+    if before is None:
+        monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
+    else:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", before)
+    opened = []
+    for module in (backend, onnxruntime_tensorrt):
+        monkeypatch.setattr(module, "open_sessions", lambda request, choices: opened.append(choices))
+    request = backend_request(
+        "image", folder / "toy-image.onnx", device="cuda", gpus=(0, 2), precision=precision
+    )  # fmt: skip
+    for module in (backend, onnxruntime_tensorrt):
+        module.open_backend(request)
+        assert os.environ.get("NVIDIA_TF32_OVERRIDE") == override
+    cuda = [options for choices in opened for choice in choices for name, options in choice if name.startswith("CUDA")]
+    assert cuda == [{"device_id": number, "use_tf32": use_tf32} for number in ("0", "2", "0", "2")]

@@ -102,7 +102,8 @@ def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"precision": "int8"}, "has no int8; it has: fp32, fp16, bf16"),
+        ({"precision": "int8"}, "has no int8 on cpu; it has: fp32, fp16, bf16"),
+        ({"precision": "tf32"}, "has no tf32 on cpu; it has: fp32, fp16, bf16"),
         ({"precision": "fp16"}, "no fp16 on the processor"),
         ({"config": {}}, "no config to build the network with"),
         ({"config": {"width": 16}}, "does not fit benchmarks/toy/network.py"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+from types import SimpleNamespace
 
 import harness_support
 import pytest
@@ -64,12 +65,13 @@ def test_bounds_are_read():
 
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16"])
 def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, precision):
     info = model_info
     if precision == "fp16":
         info = quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path / "fp16", precision="fp16"))
-    facts = read_model_facts(None, building.build(task(info, tmp_path / "out")))
+    made_of = {"precision": "tf32"} if precision == "tf32" else {}
+    facts = read_model_facts(None, building.build(task(info, tmp_path / "out", **made_of)))
     assert (facts.framework, facts.precision, facts.is_synthetic) == ("tensorrt", precision, True)
     assert all(file.path.name.endswith(".rtx.engine") and file.path.stat().st_size > 0 for file in facts.files.values())
     content = json.loads((tmp_path / "out" / "model.json").read_text())
@@ -123,3 +125,35 @@ def backend_request_without_toy():
         precision="fp32", device="cuda", gpus=(), instances=1, threads=1, cores=(), is_spinning=False,
         largest_batch=1,
     )  # fmt: skip
+
+
+class FakeConfig:
+    def __init__(self) -> None:
+        self.set, self.cleared = [], []
+        self.set_flag, self.clear_flag = self.set.append, self.cleared.append
+
+
+@pytest.mark.parametrize(("precision", "is_set"), [("fp32", False), ("tf32", True), ("fp16", False), ("int8", False)])
+def test_an_engine_may_multiply_in_tf32_only_where_that_is_its_precision(precision, is_set, tmp_path):
+    config, library = FakeConfig(), SimpleNamespace(BuilderFlag=SimpleNamespace(TF32="TF32"))
+    with_tensorrt._configure(library, config, task(tmp_path, tmp_path), precision)
+    assert (config.set, config.cleared) == ((["TF32"], []) if is_set else ([], ["TF32"]))
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "wanted"),
+    [("10.16.1", {"STRONGLY_TYPED": 1}, 2), ("11.4.0", {"STRONGLY_TYPED": 1}, 2), ("11.9.0", {}, 0)],
+)
+def test_networks_are_strongly_typed_with_and_without_the_flag(version, flags, wanted):
+    library = SimpleNamespace(
+        __name__="tensorrt", __version__=version, NetworkDefinitionCreationFlag=SimpleNamespace(**flags)
+    )
+    assert with_tensorrt._typed(library) == wanted
+
+
+def test_a_tensorrt_that_would_choose_the_precision_itself_is_refused():
+    library = SimpleNamespace(
+        __name__="tensorrt", __version__="8.6.1", NetworkDefinitionCreationFlag=SimpleNamespace(EXPLICIT_BATCH=0)
+    )
+    with pytest.raises(HarnessError, match=r"tensorrt 8\.6\.1 has no strongly typed networks"):
+        with_tensorrt._typed(library)

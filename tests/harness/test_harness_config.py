@@ -47,7 +47,7 @@ def test_a_whole_request_becomes_typed_values() -> None:
         ("batch_size", 0, "a whole number from 1, or null"),
         ("batch_size", 1.5, "a whole number from 1, or null"),
         ("instances", 0, "a whole number from 1, or null"),
-        ("precision", "fp8", "fp32, fp16, bf16, int8, int4"),
+        ("precision", "fp8", "fp32, tf32, fp16, bf16, int8, int4"),
         ("gpus", [], "a list of GPU numbers, none twice, or null"),
         ("gpus", [0, 0], "a list of GPU numbers, none twice, or null"),
         ("gpus", [-1], "a list of GPU numbers, none twice, or null"),

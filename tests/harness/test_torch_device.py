@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need
@@ -16,6 +17,7 @@ need("numpy", "torch")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
+from harness import torch_cuda  # noqa: E402
 from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
@@ -185,3 +187,24 @@ def test_a_shape_that_the_engine_was_not_built_for_is_named() -> None:
     call = tensorrt.Call(FakeEngine(largest=2), SPEC, FakeDevice(), 77)
     with pytest.raises(HarnessError, match=r"not built for x\[3, 3\]"):
         call.infer({"x": rows(3)})
+
+
+@pytest.mark.parametrize(("has_tf32", "wanted"), [(True, "tf32"), (False, "ieee")])
+def test_every_switch_of_torch_for_fp32_is_set(has_tf32: bool, wanted: str) -> None:
+    """cuDNN's convolutions and recurrent networks are "tf32" until somebody says otherwise."""
+    cudnn = torch.backends.cudnn
+    parts = (torch.backends, torch.backends.cuda.matmul, cudnn, cudnn.conv, cudnn.rnn)
+    before = [part.fp32_precision for part in parts]
+    torch_cuda.set_fp32(has_tf32)
+    found = [part.fp32_precision for part in parts]
+    for part, value in zip(parts, before, strict=True):
+        part.fp32_precision = value
+    assert found == [wanted] * len(parts)
+
+
+def test_an_older_torch_has_two_switches(monkeypatch) -> None:
+    matmul, cudnn = SimpleNamespace(allow_tf32=True), SimpleNamespace(allow_tf32=True)
+    backends = SimpleNamespace(cuda=SimpleNamespace(matmul=matmul), cudnn=cudnn)
+    monkeypatch.setattr(torch_cuda, "torch", SimpleNamespace(backends=backends))
+    torch_cuda.set_fp32(has_tf32=False)
+    assert (matmul.allow_tf32, cudnn.allow_tf32) == (False, False)

@@ -163,7 +163,7 @@ def test_a_compliance_test_and_the_search_for_targets_are_asked_for_by_name():
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "a"}, "numbers from 0"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "9" * 5000}, "numbers from 0"),
         ({"CM_NUM_THREADS": "9" * 5000}, "allowed: a whole number from 1, with at most 18 digits"),
-        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8"),
+        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8, tf32"),
         (
             {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"},
             "bert-99 has no MultiStream; it has SingleStream, Offline, Server",

@@ -384,7 +384,7 @@ def test_all_that_is_wrong_with_the_users_settings_is_said_at_once() -> None:
         "server_target_qps: Offline has no such field; Server has",
         "dla_core: the DLA of a Jetson is not used here",
         "power_limit: power is not measured here",
-        "precision: found 'int7'; allowed: fp32, fp16, bf16, int8",
+        "precision: found 'int7'; allowed: fp32, tf32, fp16, bf16, int8",
         "use_graphs: found 'maybe'; allowed: yes, no",
         "offline_expected_qps: given twice",
     ):
@@ -471,7 +471,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
         "F/bert/Offline.yaml:9: systems.T4x1.from: 2 parents; allowed: one",
         "systems.T4x8.from: goes in a circle: T4x8 from T4x20 from T4x8",
         "systems.T4x20.source: unknown source 'nowhere'; known: s",
-        "F/bert/Offline.yaml:20: systems.T4x20.precision: found 'int9'; allowed: fp32, fp16, bf16, int8",
+        "F/bert/Offline.yaml:20: systems.T4x20.precision: found 'int9'; allowed: fp32, tf32, fp16, bf16, int8",
         "systems.A100-SXM4x1.from: cpu has another kind of accelerator (nvidia and cpu)",
         "F/bert/Offline.yaml:25: gpu_batch_size is here twice, first in line 24",
         "systems.A100-SXM4x1: required and missing: precision, offline_expected_qps",

@@ -260,7 +260,7 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         ({"CM_MLPERF_GPUS": "0,0", "CM_MLPERF_DEVICE": "cuda"}, "numbers from 0 with commas between, none twice"),
         ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny do not go together"),
         ({"CM_MLPERF_SOURCE": "fake"}, "unknown source 'fake'; known: real, synthetic, tiny"),
-        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8"),
+        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8, tf32"),
         (
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
             "--batch_timeout: only Server",

@@ -61,6 +61,28 @@ def test_a_key_is_never_shown() -> None:
     assert "hunter2" not in str(problems)
 
 
+@pytest.mark.parametrize(
+    ("backend", "device", "precision", "is_right"),
+    [
+        ("pytorch", "cuda", "tf32", True),
+        ("onnxruntime", "cuda", "tf32", True),
+        ("tensorrt", "cuda", "tf32", True),
+        ("onnxruntime_tensorrt", "cuda", "tf32", True),
+        ("pytorch", "cpu", "tf32", False),
+        ("onnxruntime", "cpu", "tf32", False),
+        ("openvino", "cpu", "tf32", False),
+        ("pytorch", "cpu", "bf16", True),
+        ("pytorch", "cpu", "int8", False),
+    ],
+)
+def test_a_precision_that_a_device_does_not_have_is_refused_with_those_it_has(
+    backend: str, device: str, precision: str, is_right: bool
+) -> None:
+    why = misfit(backend, "resnet50", device, precision)
+    assert (why == "") is is_right
+    assert is_right or f"backend {backend} cannot run {precision} on {device}: it can: fp32, " in why
+
+
 def test_backends_that_answer_prompts_do_not_run_networks() -> None:
     assert default_backend("digits") == "onnxruntime"
     assert misfit("onnxruntime", "digits", "cpu") == ""

@@ -44,7 +44,7 @@ from harness.text.request import Endpoint, TextRequest
 FORMAT = 3
 
 
-PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "int4")
 """Number formats of the weights and of most operators; which of them a backend can run, it says itself."""
 
 

@@ -110,7 +110,10 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
         allowed = "an object with the engine's settings" if can.is_text else "no such key"
         found = "nothing" if config.text is None else "an object"
         raise ConfigError("the run", [Problem("text", found, f"{allowed} (backend {config.backend})")])
-    for key, found, known in (("device", config.device, can.devices), ("precision", config.precision, can.precisions)):
+    for key, found, known in (
+        ("device", config.device, can.devices),
+        ("precision", config.precision, can.precisions_on(config.device)),
+    ):
         if found not in known:
             problem = Problem(key, repr(found), f"{', '.join(known)} (backend {config.backend})")
             raise ConfigError("the run", [problem])
@@ -124,10 +127,10 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
         "pytorch",
         "huggingface",
     )  # torch turns weights into another type as it loads them
-    if is_as_it_lies and facts.precision != config.precision:
+    if is_as_it_lies and facts.precision != can.file_precision(config.precision):
         raise HarnessError(
             f"the model's files are {facts.precision}; the run asks for {config.precision}",
-            f"take the variation _{facts.precision}, or the model in {config.precision}",
+            f"take the variation _{facts.precision}, or the model in {can.file_precision(config.precision)}",
         )
     if facts.framework not in (None, can.framework):
         raise HarnessError(

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from harness.backends.base import BackendRequest
+from harness.backends.base import BackendRequest, choose_tf32
 from harness.errors import HarnessError
 from harness.tensors import Array, Infer, NetworkSpec, TensorSpec
 
-_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _WARM_UP_CALLS = 3
 """Eager calls before a capture, as torch's page on CUDA graphs asks for: libraries set themselves up in them."""
 
@@ -259,6 +259,21 @@ def _buffers(
     return {spec.name: make(getattr(torch, spec.dtype), (count, *spec.fixed_shape)).zero_() for spec in specs}
 
 
+def set_fp32(has_tf32: bool) -> None:
+    """Let torch multiply fp32 numbers on GPUs in TensorFloat-32, or as IEEE has it.
+
+    `fp32_precision` is there since torch 2.9, where `allow_tf32` is deprecated and the two must not be mixed; recurrent
+    networks and convolutions of cuDNN have a switch of their own, which is "tf32" at first (torch 2.13, 2026-11-28).
+    """
+    matmul: Any = torch.backends.cuda.matmul
+    if not hasattr(matmul, "fp32_precision"):
+        matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = has_tf32
+        return
+    cudnn: Any = torch.backends.cudnn
+    for part in (torch.backends, matmul, cudnn, cudnn.conv, cudnn.rnn):
+        part.fp32_precision = "tf32" if has_tf32 else "ieee"
+
+
 def open_on_gpus(request: BackendRequest, module: nn.Module) -> GpuBackend:
     """Return the module on each GPU of the request; raises HarnessError when there is none, or not that one."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -271,8 +286,6 @@ def open_on_gpus(request: BackendRequest, module: nn.Module) -> GpuBackend:
             "cm run script --tags=get,generic-python-lib,_torch_cuda --adr.python.name=mlperf-inference, "
             "or use device cpu",
         )
-    # fp32 stays fp32: TensorFloat-32 has ten bits of mantissa and would be another precision under the same name.
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    set_fp32(choose_tf32(request.precision))
     torch.backends.cudnn.benchmark = True  # shapes are few: the fastest convolution of each is looked for once
     return GpuBackend({gpu: copy.deepcopy(module).to(torch.device("cuda", gpu)) for gpu in gpus}, request)

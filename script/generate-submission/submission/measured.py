@@ -100,6 +100,8 @@ def _transformation(run: FoundRun, precision: str, quantisation: Mapping[str, An
             parts.append("weights to 7 bits, because the processor has no VNNI")
     elif precision in _LOWERED:
         parts.append(f"cast to {precision}")
+    elif precision == "tf32":
+        parts.append("fp32 weights, multiplied in TF32")
     if backend in BACKENDS and BACKENDS[backend].transformation:
         parts.append(BACKENDS[backend].transformation)
     return "; ".join(parts) or "none"

@@ -60,13 +60,16 @@ def default_precision(backend: str) -> str:
     return "fp32" if record is None or "fp32" in record.precisions else record.precisions[0]
 
 
-def misfit(backend: str, benchmark: str, device: str) -> str:
-    """Return why a backend cannot run a benchmark on a device, where its record says so; else an empty text."""
+def misfit(backend: str, benchmark: str, device: str, precision: str = "") -> str:
+    """Return why a backend cannot run a benchmark on a device, and in a precision where one is given, where its record
+    says so; else an empty text."""
     record = BACKENDS.get(backend)
     if record is None:
         return ""
     known = RECORDS.get(model_of(benchmark))
     reasons = {f"on {device}": record.unfit.get(device, "")}
+    if precision and device in record.devices and precision not in record.precisions_on(device):
+        reasons[f"{precision} on {device}"] = f"it can: {', '.join(record.precisions_on(device))}"
     if record.is_served and known is not None:
         reasons[benchmark] = known.unservable
     if known is not None and record.is_text != (known.generation is not None):

@@ -296,7 +296,8 @@ class BackendRecord:
     generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
     engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the
     variations of quantize-ml-model whose files it takes, where it does not take what `_int8` alone makes. devices,
-    precisions: what it can run.
+    precisions: what it can run. gpu_precisions: what it can run on device cuda besides. "tf32" is fp32 weights that are
+    multiplied in TensorFloat-32 (ten bits of mantissa); "fp32" is IEEE on every device.
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
@@ -314,6 +315,7 @@ class BackendRecord:
     framework: str | None
     devices: tuple[str, ...]
     precisions: tuple[str, ...]
+    gpu_precisions: tuple[str, ...] = ()
     model_files: str = ""
     engine: str = ""
     engine_suffix: str = ""
@@ -335,3 +337,11 @@ class BackendRecord:
     image: str = ""
     only_with: str = ""
     server: str = ""
+
+    def precisions_on(self, device: str) -> tuple[str, ...]:
+        """What it can run on a device."""
+        return (*self.precisions, *(self.gpu_precisions if device == "cuda" else ()))
+
+    def file_precision(self, precision: str) -> str:
+        """The precision of the files that a run in `precision` reads: engines are built for tf32, files are not."""
+        return "fp32" if precision == "tf32" and not self.engine else precision

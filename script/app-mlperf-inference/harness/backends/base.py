@@ -7,6 +7,7 @@ steps. What it can run stands in `<name>/record.py` (mlperf_results/record.py).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,8 @@ from harness.tensors import Infer, NetworkSpec
 class BackendRequest:
     """What to open. `path` is None only for a backend whose record names no framework.
 
-    config: model.json's, for backends that build the network themselves. precision: "fp32", "fp16", "bf16", "int8".
+    config: model.json's, for backends that build the network themselves. precision: "fp32", "tf32" (on GPUs),
+    "fp16", "bf16", "int8".
     gpus: device indices, empty for device cpu. instances: how many callers infer at the same time; each has an
     instance of its own. threads: CPU threads of one call. cores: for each instance the cores it may use, or empty.
     is_spinning: whether a waiting CPU thread may keep its core busy (only where nobody else needs the core).
@@ -47,6 +49,17 @@ class BackendRequest:
     engine: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     serving: Serving | None = None
+
+
+def choose_tf32(precision: str) -> bool:
+    """Return whether NVIDIA's libraries may multiply fp32 numbers in TensorFloat-32, which has ten bits of mantissa and
+    is another precision, and tell them (cuBLAS, cuDNN and TensorRT read the variable when they start, and it overrules
+    what a program sets): in "tf32" only, whatever the caller's environment says."""
+    if precision == "tf32":
+        os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
+        return True
+    os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    return False
 
 
 class Backend(Protocol):

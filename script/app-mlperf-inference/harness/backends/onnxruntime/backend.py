@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnxruntime
 
-from harness.backends.base import BackendRequest
+from harness.backends.base import BackendRequest, choose_tf32
 from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
 
@@ -189,7 +189,13 @@ def open_backend(request: BackendRequest) -> OnnxRuntimeBackend:
     provider = _PROVIDER_OF_DEVICE[request.device]
     if request.device == "cpu":
         return open_sessions(request, [((provider, {}),)])
-    return open_sessions(request, [((provider, {"device_id": str(gpu)}),) for gpu in request.gpus or (0,)])
+    return open_sessions(request, [((provider, cuda_options(request, gpu)),) for gpu in request.gpus or (0,)])
+
+
+def cuda_options(request: BackendRequest, gpu: int) -> dict[str, str]:
+    """Return the options of CUDAExecutionProvider, which takes TensorFloat-32 for fp32 where nothing is said (use_tf32,
+    cuda_execution_provider_info.h of onnxruntime, read 2026-11-28)."""
+    return {"device_id": str(gpu), "use_tf32": "1" if choose_tf32(request.precision) else "0"}
 
 
 def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]) -> OnnxRuntimeBackend:

@@ -7,6 +7,7 @@ RECORD = BackendRecord(
     model_files="onnx",
     devices=("cpu", "cuda"),
     precisions=("fp32", "fp16", "bf16", "int8"),
+    gpu_precisions=("tf32",),
     packages=(
         Package(name="onnxruntime", tags="_package.onnxruntime", version_min="1.17.0", device="cpu"),
         Package(name="onnxruntime", tags="_onnxruntime_gpu", version_min="1.17.0", device="cuda"),

@@ -1,7 +1,9 @@
 """The onnxruntime backend with the TensorRT execution provider: onnxruntime builds the engines while it opens the file.
 
 Engines and timings are kept beside the model file, so that only the first run waits for them. Operators that TensorRT
-lacks run with CUDA. Not run on hardware: no GPU was at hand when it was written.
+lacks run with CUDA. TensorRT's provider has no option for TensorFloat-32: the variable NVIDIA_TF32_OVERRIDE, which
+`cuda_options` sets, says for both whether fp32 may be computed so. Not run on hardware: no GPU was at hand when it was
+written.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import os
 from pathlib import Path
 
 from harness.backends.base import BackendRequest
-from harness.backends.onnxruntime.backend import OnnxRuntimeBackend, Provider, open_sessions
+from harness.backends.onnxruntime.backend import OnnxRuntimeBackend, Provider, cuda_options, open_sessions
 from harness.errors import HarnessError
 from harness.tensors import NetworkSpec
 
@@ -59,5 +61,5 @@ def open_backend(request: BackendRequest) -> OnnxRuntimeBackend:
     choices: list[tuple[Provider, ...]] = []
     for gpu in request.gpus or (0,):
         own = provider_options(request, gpu, cache)
-        choices.append((("TensorrtExecutionProvider", own), ("CUDAExecutionProvider", {"device_id": str(gpu)})))
+        choices.append((("TensorrtExecutionProvider", own), ("CUDAExecutionProvider", cuda_options(request, gpu))))
     return open_sessions(request, choices)

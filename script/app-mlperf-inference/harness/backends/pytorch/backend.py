@@ -19,13 +19,14 @@ import torch
 from torch import nn
 
 from harness.backends.base import BackendRequest
+from harness.backends.pytorch.record import RECORD
 from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
 from harness.watch.processor import has_bf16_matmul
 
 _PROFILED_CALLS = 3
 """TorchScript looks at the first calls and optimises in the next."""
-_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class ProcessorBackend:
@@ -171,9 +172,10 @@ def build_module(request: BackendRequest) -> nn.Module:
 
 def open_backend(request: BackendRequest) -> Any:
     """Return the opened network; raises HarnessError when device, precision or file cannot be used as asked for."""
-    if request.precision not in _TYPES:
+    known = RECORD.precisions_on(request.device)
+    if request.precision not in known:
         raise HarnessError(
-            f"backend pytorch has no {request.precision}; it has: {', '.join(_TYPES)}",
+            f"backend pytorch has no {request.precision} on {request.device}; it has: {', '.join(known)}",
             "int8 runs on backend onnxruntime: cm run script --tags=quantize,ml-model,_int8",
         )
     if request.device == "cuda":

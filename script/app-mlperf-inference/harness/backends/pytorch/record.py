@@ -7,6 +7,7 @@ RECORD = BackendRecord(
     model_files="pytorch",
     devices=("cpu", "cuda"),
     precisions=("fp32", "fp16", "bf16"),
+    gpu_precisions=("tf32",),
     packages=(
         Package(name="safetensors", tags="_package.safetensors"),
         Package(name="torch", tags="_torch_cpu", device="cpu"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.backends.base import BackendRequest
+from harness.backends.base import BackendRequest, choose_tf32
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
@@ -139,6 +139,7 @@ def open_backend(request: BackendRequest) -> TensorRtBackend:
             f"torch {torch.__version__} sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
             "backend tensorrt needs an NVIDIA GPU and torch for CUDA; on a processor take onnxruntime or pytorch",
         )
+    choose_tf32(request.precision)
     engines = {}
     for gpu in gpus:
         with torch.cuda.device(gpu):

@@ -10,7 +10,7 @@ RECORD = BackendRecord(
     has_largest_batch=True,
     int8_files="_static,_tensorrt",
     devices=("cuda",),
-    precisions=("fp32", "fp16", "int8"),
+    precisions=("fp32", "tf32", "fp16", "int8"),
     packages=(
         Package(name="tensorrt", tags="_tensorrt"),
         Package(name="torch", tags="_torch_cuda"),

@@ -4,9 +4,10 @@ One optimisation profile for each network: batches of 1 to --largest_batch, tune
 network's specification gives a name to gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
 
 Precision is the file's: networks are strongly typed, so an fp16 file or one with QuantizeLinear/DequantizeLinear pairs
-(recipe quantize-ml-model,_int8,_tensorrt, whose calibration they carry) is built as it is. A TensorRT too old for that
-(before 9) gets the builder flags of the precision. The library is TensorRT or, where only that can be had, TensorRT-RTX
-(PyPI: tensorrt_rtx), which builds without a GPU too and keeps no timing cache.
+(recipe quantize-ml-model,_int8,_tensorrt, whose calibration they carry) is built as it is. tf32 is an fp32 file that
+TensorRT may multiply in TensorFloat-32. A TensorRT too old for typed networks (before 9) is refused. The library is
+TensorRT or, where only that can be had, TensorRT-RTX (PyPI: tensorrt_rtx), which builds without a GPU too and keeps no
+timing cache.
 
 Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NVIDIA's index), and no engine was run.
 """
@@ -38,7 +39,7 @@ def suffix(task: Task) -> str:
 
 def require_precision(found: str, wanted: str) -> None:
     """Raise HarnessError where files in the precision `found` make no engine in the precision `wanted`."""
-    if found != wanted:
+    if found != wanted and (found, wanted) != ("fp32", "tf32"):
         raise HarnessError(
             f"the model's files are {found}; {wanted} was asked for, and an engine computes as its file says",
             f"cm run script --tags=quantize,ml-model,_{wanted},_tensorrt makes them",
@@ -91,14 +92,13 @@ def build_network(task: Task, spec: NetworkSpec, file: Path, precision: str) -> 
     logger = _logger(trt, said)
     gc.collect()  # an old builder in a cycle, freed inside a call of the library, would wait for that call's own lock
     builder = trt.Builder(logger)
-    typed = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
-    network = builder.create_network(0 if typed is None else 1 << int(typed))
+    network = builder.create_network(_typed(trt))
     parser = trt.OnnxParser(network, logger)
     if not parser.parse_from_file(str(file)):
         errors = "; ".join(str(parser.get_error(number)) for number in range(parser.num_errors))
         raise HarnessError(f"{task.library} cannot read {file}: {errors}", "use the model's variation _onnx")
     config = builder.create_builder_config()
-    _configure(trt, config, task, None if typed is not None else precision)
+    _configure(trt, config, task, precision)
     profile = builder.create_optimization_profile()
     for name, (smallest, tuned, largest) in profile_shapes(spec, largest_batch(task), bounds(task)).items():
         profile.set_shape(name, smallest, tuned, largest)
@@ -126,13 +126,29 @@ def _logger(trt: Any, said: list[str]) -> Any:
     return Logger()
 
 
-def _configure(trt: Any, config: Any, task: Task, weak_precision: str | None) -> None:
+def _typed(trt: Any) -> int:
+    """Return the flags of a strongly typed network. From TensorRT 11 on every network is one, and the flag is ignored
+    (docs.nvidia.com, Migrating from TensorRT 10.x to 11.x, read 2026-11-28); TensorRT-RTX, which counts otherwise, has
+    it."""
+    flag = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
+    if flag is not None:
+        return 1 << int(flag)
+    if int(str(trt.__version__).split(".")[0]) >= 11:
+        return 0
+    raise HarnessError(
+        f"{trt.__name__} {trt.__version__} has no strongly typed networks: it would choose the precision itself",
+        "cm run script --tags=get,generic-python-lib,_tensorrt --version_min=10.0",
+    )
+
+
+def _configure(trt: Any, config: Any, task: Task, precision: str) -> None:
     if task.workspace_mb is not None:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, task.workspace_mb << 20)
-    # fp32 stays fp32: TensorFloat-32 has ten bits of mantissa and would be another precision under the same name.
-    config.clear_flag(trt.BuilderFlag.TF32)
-    if weak_precision in ("fp16", "int8"):
-        config.set_flag(getattr(trt.BuilderFlag, weak_precision.upper()))
+    # TensorFloat-32 has ten bits of mantissa: another precision than fp32, although the files are the same.
+    if precision == "tf32":
+        config.set_flag(trt.BuilderFlag.TF32)
+    else:
+        config.clear_flag(trt.BuilderFlag.TF32)
     if task.compute_capability is not None:
         known = getattr(trt, "ComputeCapability", None)
         wanted = None if known is None else known.__members__.get(task.compute_capability)
