@@ -11,13 +11,12 @@ import re
 import shlex
 import unicodedata
 
-from recipe_engine.rules.secrets import is_secret
+from recipe_engine.rules.secrets import is_secret, without_shapes
 
 ASSIGNED = re.compile(r"(?<![\w.])(?:-{1,2}(?:e(?=[A-Z]))?)?([A-Za-z_][\w.-]*)=(?=(['\"]?[^\s'\"]+))")
 """``NAME=value``, ``--name=value``, ``-eNAME=value``, also after another ``=`` as in ``--build-arg=NAME=value``."""
-TOKEN = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,})")
-"""What tokens of Hugging Face, GitHub and GitLab begin with (their documentation, 2025)."""
-URL_LOGIN = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
+REFERENCE = re.compile(r"\$(?:\{[^{}]*\}|\w+)")
+"""A variable: what it holds is not in the text."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -43,7 +42,8 @@ def without_secret(text: str, flag: str) -> str:
     name = next(
         (name for name, value in ASSIGNED.findall(text) if is_secret(name) and value.lstrip("'\"")[0] != "$"), ""
     )
-    if name or TOKEN.search(text) or URL_LOGIN.search(text):
+    told = REFERENCE.sub("$", text)
+    if name or without_shapes(told) != told:
         what = f"the value of {name}" if name else "a token or password"
         raise RequestError(
             f"--{flag} holds {what}, which others could read in the image or in the list of processes",

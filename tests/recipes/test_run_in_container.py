@@ -210,7 +210,13 @@ def test_values_of_the_image_are_quoted_for_an_engine_that_knows_variables(tmp_p
         {"COMMANDS": "export GH_TOKEN=hunter2"},
         {"COMMANDS": "curl --api-key=hunter2 x"},
         {"COMMANDS": "git clone https://me:hunter2@example.org/x"},
-        {"COMMANDS": "login hf_hunter2hunter2hunter2"},
+        {"COMMANDS": "login hf_" + "hunter2" * 5},
+        {"COMMANDS": "login nv" + "api-" + "hunter2" * 7},
+        {"COMMANDS": "login sk-" + "proj-" + "hunter2" * 4},
+        {"COMMANDS": "login xo" + "xb-" + "hunter2" * 3},
+        {"COMMANDS": "curl -H 'Authorization: Bearer hunter2'"},
+        {"COMMANDS": "git clone https://" + "hunter2" * 3 + "@example.org/x"},
+        {"COMMANDS": "curl 'https://x.org/f?a=1&sig=hunter2'"},
         {"RECIPE_ARGS": "--hf_token=hunter2"},
         {"RUN_ARGS": "-e HF_TOKEN=hunter2"},
         {"RUN_ARGS": "-eHF_TOKEN=hunter2"},
@@ -231,6 +237,15 @@ def test_values_of_secrets_are_refused_and_not_repeated(
     assert answer["return"] == 1
     assert "hunter2" not in answer["error"] + str(plan)
     assert "--secrets=" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["curl -H 'Authorization: Bearer $TOKEN' x", "docker login --password=$X", "git clone https://${GH_TOKEN}@x.org/y"],
+)
+def test_names_of_secrets_in_commands_are_no_values(tmp_path: Path, hook_input: Any, command: str) -> None:
+    given = {"CM_CONTAINER_RECIPE_TAGS": "get,x", "CM_CONTAINER_COMMANDS": command}
+    assert planned(tmp_path, hook_input, **given)[0]["return"] == 0
 
 
 @pytest.mark.parametrize("kind", ["docker", "podman"])

@@ -19,7 +19,7 @@ from mlperf_results.privacy import (
     known_of,
 )
 from mlperf_results.secretshapes import is_secret_name
-from recipe_engine.rules.secrets import holds_secret, is_secret
+from recipe_engine.rules.secrets import TOKEN_SHAPES, holds_secret, is_secret
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNA = Known(
@@ -326,6 +326,10 @@ def test_this_machine_can_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 )
 def test_secret_names_are_those_of_the_engine(name: str) -> None:
     assert is_secret_name(name) == is_secret(name)
+
+
+def test_the_engine_and_the_search_know_the_same_tokens() -> None:
+    assert secretshapes.TOKEN_SHAPES == TOKEN_SHAPES
 
 
 @pytest.mark.parametrize("secret", [secret for secret, _ in SECRETS], ids=[secret[:6] for secret, _ in SECRETS])
