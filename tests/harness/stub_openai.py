@@ -15,6 +15,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     random        never answers the same        cached     says that it took the prompt from a cache
     once          closes each connection after its answer, without saying so
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
+    odd=NAME+NAME           an odd but whole stream: odd_answers.py
 
 GET .../v1/ttft gives how long each request since the last such question waited for its first token here, in s.
 
@@ -38,6 +39,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import odd_answers
 
 MODEL = "stub-8b"
 WORDS = 500
@@ -238,6 +241,10 @@ class _Answer:
                 return False
         if ask.is_set("ttft_ms"):
             await asyncio.sleep(ask.number("ttft_ms") / 1e3)
+        if ask.is_set("odd"):
+            await self._raw(odd_answers.body(self._said(), ask.flags["odd"].split("+")))
+            ask.writer.write(b"0\r\n\r\n")
+            return True
         if not ask.is_set("empty") and await self._tokens():
             return False
         if ask.is_set("endless"):
@@ -246,6 +253,16 @@ class _Answer:
         ask.writer.write(b"0\r\n\r\n")
         await ask.writer.drain()
         return not ask.is_set("once")
+
+    def _said(self) -> odd_answers.Said:
+        """What the answer is, for an odd stream of it."""
+        ask = self.ask
+        count = min(self.most, int(ask.number("tokens", self.most)))
+        return odd_answers.Said(
+            model=self.model, tokens=answer_tokens(ask.prompt, count), prompt_tokens=len(ask.prompt), most=self.most,
+            word=word, has_ids=bool(ask.body.get("return_token_ids")) and ask.flags.get("ids") != "0",
+            is_chat=ask.is_chat, keeps_special=ask.body.get("skip_special_tokens") is False,
+        )  # fmt: skip
 
     async def _tokens(self) -> bool:
         """Send tokens and usage; returns whether the connection is to be cut."""

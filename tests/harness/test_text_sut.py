@@ -18,7 +18,7 @@ from harness.failures import Failures  # noqa: E402
 from harness.responses import ResponseSink  # noqa: E402
 from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
 from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
-from harness.text.tally import Tally, bar_width, lengths_record, percentile  # noqa: E402
+from harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
 
 COUNT = 10
 IDS = np.array([7, 8, 9], np.int32)
@@ -105,6 +105,23 @@ def test_offline_gets_no_first_tokens() -> None:
     made.sut.issue([1, 2], [0, 1])
     assert [call for call, *_ in made.told] == ["done", "done"]
     assert made.work.counts.expected == 2
+    assert problems(made) == ""
+
+
+def test_answers_that_come_whole_in_one_piece_make_the_run_invalid_where_most_do() -> None:
+    def at_once(engine: FakeEngine, request: Request) -> None:
+        engine.listener.first(request.number, IDS if request.number % 3 else IDS[:1])
+        engine.listener.done(request.number, answer(*IDS))
+
+    made = sut_of(at_once)
+    made.sut.issue(list(range(9)), list(range(9)))
+    assert problems(made).startswith("6 of 9 answers came whole in one piece")
+    made = sut_of(at_once)
+    made.sut.issue([0], [0])
+    made.sut.issue([1], [0])
+    assert problems(made) == ""
+    made = sut_of(at_once, has_first=False)
+    made.sut.issue(list(range(9)), list(range(9)))
     assert problems(made) == ""
 
 
@@ -264,7 +281,7 @@ def test_failed_requests_are_counted_by_kind() -> None:
 def test_lost_requests_are_counted() -> None:
     tally = Tally()
     tally.issue(3, 30, 0)
-    tally.complete(answer(1, 2), is_first_late=False)
+    tally.complete(answer(1, 2), Ended())
     assert tally.problems(has_token_latencies=True) == ("of 3 requests 1 were answered and 0 failed",)
 
 

@@ -30,7 +30,7 @@ from harness.failures import Failures
 from harness.responses import ResponseSink
 from harness.tensors import Array
 from harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
-from harness.text.tally import Tally, length_of
+from harness.text.tally import Ended, Tally, length_of
 from harness.watch.progress import Counts
 
 _LOOK_S = 1.0
@@ -92,13 +92,14 @@ class TextWork:
 
 
 class _Flight:
-    """A request that the engine has. identifier: LoadGen's, of the sample."""
+    """A request that the engine has. identifier: LoadGen's, of the sample. began_with: tokens that came first."""
 
-    __slots__ = ("has_first", "identifier")
+    __slots__ = ("began_with", "has_first", "identifier")
 
     def __init__(self, identifier: int) -> None:
         self.identifier = identifier
         self.has_first = False
+        self.began_with = 0
 
 
 def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[int, int]:
@@ -180,7 +181,12 @@ class TextSut:
             if is_late:
                 self._give_first(flight, answer.tokens[:1])
             response = np.ascontiguousarray(work.response_of(answer))
-            work.tally.complete(answer, is_first_late=is_late and work.has_first, behind_end=came - len(answer.tokens))
+            ended = Ended(
+                is_first_late=is_late and work.has_first,
+                is_whole_at_once=work.has_first and 1 < came <= flight.began_with,
+                behind_end=came - len(answer.tokens),
+            )
+            work.tally.complete(answer, ended)
             address = response.__array_interface__["data"][0]
             made = work.sink.make_response(flight.identifier, address, response.nbytes, length_of(answer))
             work.sink.complete([made])
@@ -227,7 +233,7 @@ class TextSut:
             thread.join()
 
     def _give_first(self, flight: _Flight, tokens: Tokens) -> None:
-        flight.has_first = True
+        flight.has_first, flight.began_with = True, len(tokens)
         work = self._work
         if not work.has_first:
             return

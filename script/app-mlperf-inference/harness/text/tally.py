@@ -24,6 +24,9 @@ token is that of those after the first one."""
 _REASONS = 3
 """So many reasons of failed requests are kept, each once."""
 
+_AT_ONCE_PART = 0.5
+"""Where more answers come whole in one piece the server does not stream; short answers may (tokens that are guessed
+ahead). This project's choice."""
 _MOST_BARS = 20
 _PERCENTILES = (50, 90, 99)
 
@@ -70,6 +73,16 @@ def lengths_record(lengths: Mapping[int, int]) -> dict[str, Json]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How an answer came. is_first_late: its first token was told only with the last; is_whole_at_once: all its tokens
+    came in one piece, which was told as the first. behind_end: tokens that came behind its end."""
+
+    is_first_late: bool = False
+    is_whole_at_once: bool = False
+    behind_end: int = 0
+
+
 @dataclass(slots=True)
 class Tally:
     """The counts of a run; engines may write from several threads.
@@ -77,7 +90,8 @@ class Tally:
     tokens_in: of prompts that came as tokens; prompts_without: those that did not. finishes: answers by the reason of
     their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
     requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
-    only with the last. unasked: what was told of requests that were not in flight (any more).
+    only with the last. at_once: answers that came whole in one piece. unasked: what was told of requests that were not
+    in flight (any more).
     """
 
     issued: int = 0
@@ -90,6 +104,7 @@ class Tally:
     late_first: int = 0
     short: int = 0
     unasked: int = 0
+    at_once: int = 0
     padded: int = 0
     behind_end: int = 0
     lengths: Counter[int] = field(default_factory=Counter)
@@ -105,8 +120,8 @@ class Tally:
             self.tokens_in += tokens
             self.prompts_without += without
 
-    def complete(self, answer: Answer, *, is_first_late: bool, behind_end: int = 0) -> None:
-        """Note an answer, and how many tokens came behind its end."""
+    def complete(self, answer: Answer, ended: Ended) -> None:
+        """Note an answer."""
         length = length_of(answer)
         with self._lock:
             self.completed += 1
@@ -114,10 +129,11 @@ class Tally:
             self.lengths[length] += 1
             self.finishes[answer.finish.value] += 1
             self.skipped += answer.skipped
-            self.late_first += is_first_late
+            self.late_first += ended.is_first_late
+            self.at_once += ended.is_whole_at_once
             self.short += length < FEWEST_TOKENS
-            self.padded += behind_end > 0
-            self.behind_end += behind_end
+            self.padded += ended.behind_end > 0
+            self.behind_end += ended.behind_end
 
     def fail(self, why: str, kind: str = OTHER_FAILURE) -> None:
         """Note a request without an answer."""
@@ -149,6 +165,9 @@ class Tally:
             found.append(f"{counted(self.skipped, 'piece')} of the answers' streams could not be read")
         if self.late_first and has_token_latencies:
             found.append(f"the engine gave the first token of {counted(self.late_first, 'answer')} only with the last")
+        if self.at_once > _AT_ONCE_PART * self.completed and has_token_latencies:
+            words = f"{self.at_once:,} of {counted(self.completed, 'answer')} came whole in one piece"
+            found.append(f"{words}: the first token cannot be told from the last one")
         if self.unasked:
             found.append(f"the engine reported {self.unasked:,} times on a request that was not in flight")
         if self.short and has_token_latencies:
@@ -173,5 +192,6 @@ class Tally:
             "short_answers": self.short,
             "padded_answers": self.padded,
             "tokens_behind_end": self.behind_end,
+            "whole_at_once": self.at_once,
             "unasked": self.unasked,
         }

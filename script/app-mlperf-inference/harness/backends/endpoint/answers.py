@@ -185,6 +185,8 @@ class Collector:
 
     def ending(self, needs_done: bool) -> Finish:
         """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
+        if self.skipped and not self.pieces:
+            raise AnswerError(f"none of the {self.skipped} pieces of the answer could be read")
         if self.finish is None and not self.pieces and not self.usage.completion_tokens:
             raise AnswerError("the server answered with an empty stream", "empty answer")
         if self.finish is None or (needs_done and not self.is_done):
