@@ -18,7 +18,6 @@ import termios
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import harness_support
@@ -31,7 +30,7 @@ from harness.watch import machine, measuring, monitor, pressure, processes, prog
 from harness.watch import owner as owner_of  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
-from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
+from harness.watch.nvml import GpuLoad  # noqa: E402
 from harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
 
 
@@ -222,8 +221,8 @@ def test_waiting_for_a_disk_is_not_busy_and_guests_are_not_counted_twice():
 def test_a_row_holds_rates_between_two_moments_and_nothing_for_what_is_not_told():
     before = Reading(10.0, 1.0, 100, 1000, 5000, 7000)
     after = Reading(10.5, 1.9, 175, 1100, 6000, 6500)
-    row = make_row(10.0, before, after, [GpuLoad(utilization_percent=97, used_bytes=8, power_w=None)])
-    assert row == (0.5, 6000, 180.0, 75.0, 6500, None, None, 97, 8, None)
+    row = make_row(10.0, before, after, [GpuLoad(utilization_percent=97, used_bytes=8, sm_mhz=1980, reasons=4)])
+    assert row == (0.5, 6000, 180.0, 75.0, 6500, None, None, 97, 8, None, 1980, None, None, 4, None)
     unknown = Reading(10.5, 1.9, None, None, None, None)
     assert make_row(10.0, before, unknown, []) == (0.5, None, 180.0, None, None, None, None)
     answered = Reading(10.5, 1.9, None, None, None, None, answered=640, probe_mb_per_s=431.2)
@@ -244,16 +243,23 @@ def test_a_long_run_keeps_every_second_row_and_then_every_fourth():
 def test_the_summary_has_means_of_loads_and_peaks_of_memory():
     gpu = GpuFacts(index=0, name="NVIDIA H100", memory_bytes=80)
     rows = (
-        (0.5, 100, 50.0, None, 9, None, None, 90, 40, 300.0),
-        (1.0, 300, 150.0, None, 8, None, None, None, 60, None),
+        (0.5, 100, 50.0, None, 9, None, None, 90, 40, 300.0, 1980, 2619, 50, 0x4, 0),
+        (1.0, 300, 150.0, None, 8, None, None, None, 60, None, 1000, 2619, 61, 0x20 | 0x4, 1),
     )
     record = LoadRecord(interval_s=0.5, gpus=(gpu,), rows=rows)
-    assert record.content()["columns"][-3:] == ["gpu0_percent", "gpu0_bytes", "gpu0_w"]
+    assert record.content()["columns"][-8:-5] == ["gpu0_percent", "gpu0_bytes", "gpu0_w"]
+    seen = {
+        "index": 0, "name": "NVIDIA H100", "mean_percent": 90.0, "peak_bytes": 60, "mean_w": 300.0, "energy_j": None,
+        "mean_sm_mhz": 1490.0, "mean_memory_mhz": 2619.0, "peak_c": 61, "power_capped_percent": 100.0,
+        "heat_throttled_percent": 50.0, "other_processes": 1,
+    }  # fmt: skip
     assert record.summary() == {
         "sample_count": 2, "peak_rss_bytes": 300, "mean_process_cpu_percent": 100.0, "mean_machine_cpu_percent": None,
         "probe_mb_per_s": None, "probe_slowest_percent": None, "rate_spread_percent": None,
-        "gpus": [{"index": 0, "name": "NVIDIA H100", "mean_percent": 90.0, "peak_bytes": 60, "mean_w": 300.0}],
+        "gpus": [seen],
     }  # fmt: skip
+    counted = dataclasses.replace(record, energies_j=(1300.0,), seconds=2.0).summary()["gpus"][0]
+    assert (counted["energy_j"], counted["mean_w"]) == (1300.0, 650.0)
     assert LoadRecord(interval_s=0.5, gpus=(), rows=()).summary()["peak_rss_bytes"] is None
 
 
@@ -361,7 +367,7 @@ def test_a_system_without_these_counters_says_nothing(tmp_path):
 
 def test_a_block_is_watched_in_this_process():
     counts = Counts()
-    with Monitor(with_gpus=True, counts=counts, interval_s=0.02) as watched:
+    with Monitor(counts=counts, interval_s=0.02) as watched:
         counts.slots[0] = 7
         began_s = time.process_time()
         block = bytearray(30_000_000)
@@ -383,7 +389,7 @@ def test_a_block_is_watched_in_this_process():
 
 
 def test_a_block_that_ends_at_once_still_has_a_row():
-    with Monitor(with_gpus=False, interval_s=60.0) as watched:
+    with Monitor(interval_s=60.0) as watched:
         pass
     assert len(watched.record().rows) == 1
 
@@ -448,68 +454,6 @@ def test_a_lock_file_that_cannot_be_opened_stops_no_run(tmp_path, capsys, name):
     with measuring.measuring(tmp_path / name):
         assert capsys.readouterr().err == ""
     assert not (tmp_path / "elsewhere").exists()
-
-
-class FakeNvml:
-    """Two GPUs in the calls of nvidia-ml-py; the second one does not tell its utilization, as with MIG."""
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self, has_driver: bool = True) -> None:
-        self._has_driver = has_driver
-        self.is_shut = False
-
-    def nvmlInit(self) -> None:
-        if not self._has_driver:
-            raise self.NVMLError("NVML Shared Library Not Found")
-
-    def nvmlShutdown(self) -> None:
-        self.is_shut = True
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index + 1
-
-    def nvmlDeviceGetName(self, handle: int) -> str | bytes:
-        return "NVIDIA Test" if handle == 1 else b"NVIDIA Test"  # older versions of the package give bytes
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
-        return SimpleNamespace(total=80, used=handle)
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
-        if handle == 2:
-            raise self.NVMLError("Not Supported")
-        return SimpleNamespace(gpu=97)
-
-    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
-        return 612500
-
-
-def test_gpus_are_read_through_nvml(monkeypatch):
-    fake = FakeNvml()
-    monkeypatch.setitem(sys.modules, "pynvml", fake)
-    nvml = Nvml()
-    assert nvml.gpus == tuple(GpuFacts(index=i, name="NVIDIA Test", memory_bytes=80) for i in (0, 1))
-    assert nvml.loads() == (
-        GpuLoad(utilization_percent=97, used_bytes=1, power_w=612.5),
-        GpuLoad(utilization_percent=None, used_bytes=2, power_w=612.5),
-    )
-    nvml.close()
-    assert (nvml.loads(), fake.is_shut) == ((), True)
-
-
-@pytest.mark.parametrize(
-    ("module", "words"), [(FakeNvml(has_driver=False), "Library Not Found"), (None, "pip install nvidia-ml-py")]
-)
-def test_without_driver_or_package_there_are_no_gpus_and_a_note_says_why(monkeypatch, capsys, module, words):
-    monkeypatch.setitem(sys.modules, "pynvml", module)  # None: the import fails
-    nvml = Nvml()
-    assert (nvml.gpus, nvml.loads()) == ((), ())
-    nvml.close()
-    assert words in capsys.readouterr().err
 
 
 # --- the machine ---

@@ -225,3 +225,13 @@ def test_every_input_is_described_and_sorted() -> None:
     meta = recipe_meta("get-mlperf-inference-sut-description")
     assert set(meta["input_mapping"]) <= set(meta["input_description"])
     assert list(meta["input_description"]) == sorted(meta["input_description"])
+
+
+def test_a_run_on_a_slice_of_one_gpu_is_described_by_the_slice() -> None:
+    name = "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+    mig = {"profile": "1g.10gb", "parent": "NVIDIA H100 80GB HBM3"}
+    machine = {"processor": "Xeon", "gpus": [{"index": 3, "name": name, "memory_bytes": 9856 * 1024**2, "mig": mig}]}
+    told = {key: fact.value for key, fact in description.of_run(machine).items() if "accelerator" in key}
+    assert told == {
+        "accelerators_per_node": "1", "accelerator_model_name": name, "accelerator_memory_capacity": "9856 MiB"
+    }  # fmt: skip

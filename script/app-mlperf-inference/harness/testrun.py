@@ -196,7 +196,7 @@ class LoadGenRun:
             work.counts.expected = work.library.count
         endpoint = config.text.endpoint if config.text is not None else None
         server = None if endpoint is None else place_of(endpoint.url)
-        monitor = Monitor(with_gpus=config.device == "cuda", counts=work.counts, server=server)
+        monitor = Monitor(gpus=config.gpus, counts=work.counts, server=server)
         with monitor, progress(_expectation(config, self.settings, work.library.count), work.counts):
             run_test(test, Calls(issue, work.counts.flush), samples_of(work), RunPaths(config.output_dir))
         return monitor

@@ -1,4 +1,4 @@
-"""What disturbed a measured run: other programs, swapping, a processor that was held back. Pure.
+"""What disturbed a measured run: other programs, swapping, a processor or GPU that was held back. Pure.
 
 The harness records what this needs in each result.json (`load`, `machine`, `duration_s`), so that a verdict can be
 derived again from the record alone. A figure of a disturbed run says little about the machine.
@@ -139,7 +139,21 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         percent = _number(load, key) or 0.0
         if percent >= LEAST_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent)))
-    return tuple(found)
+    return (*found, *_on_gpus(load))
+
+
+def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
+    """What disturbed the GPUs of the run; that a GPU works at its own power limit is no disturbance."""
+    found = []
+    for gpu in load.get("gpus") or ():
+        name = f"GPU {gpu.get('index')}"
+        if (others := int(_number(gpu, "other_processes") or 0)) > 0:
+            found.append(Disturbance(f"{{}} had {name} open", f"{others} other program{'s' * (others > 1)}"))
+        percent = _number(gpu, "heat_throttled_percent") or 0.0
+        if percent >= LEAST_HELD_BACK_PERCENT:
+            words = f"heat or power supply slowed {name} down for {{}} of the time"
+            found.append(Disturbance(words, _percent(percent)))
+    return found
 
 
 def disturbance_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:

@@ -16,11 +16,23 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """One GPU as the driver names it; `index` is the driver's own."""
+    """One GPU of a run, or the MIG slice that it used; `index` is the driver's own, of the whole GPU.
+
+    memory_bytes: of the slice, where it is one. mig_profile: of the slice ("1g.10gb"), empty for a whole GPU;
+    mig_parent: the name of the GPU that it is a part of.
+    """
 
     index: int
     name: str
     memory_bytes: int
+    mig_profile: str = ""
+    mig_parent: str = ""
+
+    def record(self) -> dict[str, Json]:
+        """Return what result.json says about it; `mig` only of a slice."""
+        mig: dict[str, Json] = {"mig": {"profile": self.mig_profile, "parent": self.mig_parent}}
+        facts: dict[str, Json] = {"index": self.index, "name": self.name, "memory_bytes": self.memory_bytes}
+        return facts | mig if self.mig_profile else facts
 
 
 def processor_name(cpuinfo: str) -> str:
@@ -55,7 +67,10 @@ def free_memory_bytes() -> int | None:
 
 
 def machine_facts(gpus: Sequence[GpuFacts], proc: Path = Path("/proc")) -> dict[str, Json]:
-    """Return what result.json says about the machine; memory is None where the system does not tell."""
+    """Return what result.json says about the machine; memory is None where the system does not tell.
+
+    gpus: those that the run used, however many the machine has.
+    """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
         "processor": processor_name(read_text(proc / "cpuinfo")),
@@ -63,7 +78,7 @@ def machine_facts(gpus: Sequence[GpuFacts], proc: Path = Path("/proc")) -> dict[
         "usable_core_count": usable,
         "memory_bytes": memory_value_bytes(read_text(proc / "meminfo"), "MemTotal"),
         "operating_system": f"{platform.system()} {platform.release()}",
-        "gpus": [{"index": gpu.index, "name": gpu.name, "memory_bytes": gpu.memory_bytes} for gpu in gpus],
+        "gpus": [gpu.record() for gpu in gpus],
     }
 
 

@@ -1,16 +1,19 @@
-"""Samples memory and load of this process, the machine and its NVIDIA GPUs while a run goes on, for `load.json`.
+"""Samples memory and load of this process, the machine and the NVIDIA GPUs of a run while it goes on, for `load.json`.
 
     {"format": 1, "interval_s": 0.5, "gpus": [{"index": 0, "name": "NVIDIA H100"}],
      "columns": ["time_s", "rss_bytes", "process_cpu_percent", "machine_cpu_percent", "available_bytes", "answered",
-                 "probe_mb_per_s", "gpu0_percent", "gpu0_bytes", "gpu0_w"],
-     "rows": [[0.5, 312475648, 198.2, 99.1, 27801026560, 73408, 431.2, 97, 4194304000, 612.5], ...]}
+                 "probe_mb_per_s", "gpu0_percent", "gpu0_bytes", "gpu0_w", "gpu0_sm_mhz", "gpu0_memory_mhz", "gpu0_c",
+                 "gpu0_reasons", "gpu0_other_processes"],
+     "rows": [[0.5, 312475648, 198.2, 99.1, 27801026560, 73408, 431.2,
+               97, 4194304000, 612.5, 1980, 2619, 61, 4, 0], ...]}
 
 time_s counts from the start of the block. process_cpu_percent: 100 is one busy core. machine_cpu_percent: 100 is all
 cores busy. rss_bytes: memory the process holds; available_bytes: what the machine could still give. answered: samples
 since the start. probe_mb_per_s: how fast one core is now, by a fixed piece of work (`probe_mb_per_s`); it changes with
-the clock, with heat, and with what other virtual machines do on the same core of the host. Values that the system does
-not tell are null. One sample takes about 0.6 ms of one core twice a second (and some tenths of a millisecond for each
-GPU); a run longer than MOST_ROWS samples keeps every second, fourth, ... of them.
+the clock, with heat, and with what other virtual machines do on the same core of the host. gpu0_reasons: bits of NVML,
+why the clocks are not at their highest. Values that the system does not tell are null. One sample takes about 0.6 ms of
+one core twice a second (and some tenths of a millisecond for each GPU); a run longer than MOST_ROWS samples keeps every
+second, fourth, ... of them.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from mlperf_results.logs import Json
 from harness.cores import at_cores, available_cores
 from harness.watch.localserver import ServerPlace
 from harness.watch.machine import GpuFacts, memory_value_bytes, read_text
-from harness.watch.nvml import GpuLoad, Nvml
+from harness.watch.nvml import GPU_COLUMNS, IS_POWER_CAPPED, IS_SLOWED_BY_HEAT, GpuLoad, Nvml
 from harness.watch.pressure import Counters, machine_ticks, pressure
 from harness.watch.pressure import read_counters as read_pressure
 from harness.watch.progress import Counts
@@ -45,7 +48,6 @@ _OWN_COLUMNS = (
     "time_s", "rss_bytes", "process_cpu_percent", "machine_cpu_percent", "available_bytes", "answered",
     "probe_mb_per_s",
 )  # fmt: skip
-_GPU_COLUMNS = ("percent", "bytes", "w")
 
 Row: TypeAlias = "tuple[float | int | None, ...]"
 
@@ -151,7 +153,7 @@ def make_row(started_s: float, before: Reading, now: Reading, gpus: Sequence[Gpu
         now.probe_mb_per_s,
     ]
     for gpu in gpus:
-        own += [gpu.utilization_percent, gpu.used_bytes, gpu.power_w]
+        own += gpu.row
     return tuple(own)
 
 
@@ -177,17 +179,23 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRecord:
-    """What was seen; `interval_s` is the distance of the kept rows. pressure: what held the run back (`pressure`)."""
+    """What was seen; `interval_s` is the distance of the kept rows. pressure: what held the run back (`pressure`).
+
+    energies_j: what each GPU used in the block by the driver's own counter, None where it has none. seconds: of the
+    block.
+    """
 
     interval_s: float
     gpus: tuple[GpuFacts, ...]
     rows: tuple[Row, ...]
     pressure: Mapping[str, Json] = field(default_factory=dict)
+    energies_j: tuple[float | None, ...] = ()
+    seconds: float = 0.0
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the values of a row."""
-        return _OWN_COLUMNS + tuple(f"gpu{gpu.index}_{name}" for gpu in self.gpus for name in _GPU_COLUMNS)
+        return _OWN_COLUMNS + tuple(f"gpu{gpu.index}_{name}" for gpu in self.gpus for name in GPU_COLUMNS)
 
     def content(self) -> dict[str, Json]:
         """Return the content of load.json."""
@@ -201,16 +209,6 @@ class LoadRecord:
 
     def summary(self) -> dict[str, Json]:
         """Return the part for result.json: means of loads, peaks of memory; None where nothing was seen."""
-        gpus: list[Json] = [
-            {
-                "index": gpu.index,
-                "name": gpu.name,
-                "mean_percent": self._mean(f"gpu{gpu.index}_percent"),
-                "peak_bytes": self._peak(f"gpu{gpu.index}_bytes"),
-                "mean_w": self._mean(f"gpu{gpu.index}_w"),
-            }
-            for gpu in self.gpus
-        ]
         return {
             "sample_count": len(self.rows),
             "peak_rss_bytes": self._peak("rss_bytes"),
@@ -218,7 +216,7 @@ class LoadRecord:
             "mean_machine_cpu_percent": self._mean("machine_cpu_percent"),
             **self._speed(),
             **self.pressure,
-            "gpus": gpus,
+            "gpus": [self._gpu(place) for place in range(len(self.gpus))],
         }
 
     def _speed(self) -> dict[str, Json]:
@@ -234,6 +232,31 @@ class LoadRecord:
             "probe_slowest_percent": round(100.0 * slow / fast, 1) if fast else None,
             "rate_spread_percent": rate_spread_percent([(moment_s, answered) for moment_s, answered, _ in measured]),
         }
+
+    def _gpu(self, place: int) -> dict[str, Json]:
+        """The summary of one GPU; the mean power is that of the energy counter, where there is one."""
+        gpu, energy_j = self.gpus[place], self.energies_j[place] if self.energies_j else None
+        stem = f"gpu{gpu.index}"
+        sampled_w = self._mean(f"{stem}_w")
+        return {
+            "index": gpu.index,
+            "name": gpu.name,
+            "mean_percent": self._mean(f"{stem}_percent"),
+            "peak_bytes": self._peak(f"{stem}_bytes"),
+            "mean_w": sampled_w if energy_j is None or self.seconds <= 0 else round(energy_j / self.seconds, 1),
+            "energy_j": None if energy_j is None else round(energy_j, 1),
+            "mean_sm_mhz": self._mean(f"{stem}_sm_mhz"),
+            "mean_memory_mhz": self._mean(f"{stem}_memory_mhz"),
+            "peak_c": self._peak(f"{stem}_c"),
+            "power_capped_percent": self._with_bits(f"{stem}_reasons", IS_POWER_CAPPED),
+            "heat_throttled_percent": self._with_bits(f"{stem}_reasons", IS_SLOWED_BY_HEAT),
+            "other_processes": self._peak(f"{stem}_other_processes"),
+        }
+
+    def _with_bits(self, column: str, bits: int) -> float | None:
+        """Percent of the rows that have one of the bits."""
+        values = self._values(column)
+        return round(100.0 * sum(bool(int(value) & bits) for value in values) / len(values), 1) if values else None
 
     def _values(self, column: str) -> list[float]:
         place = self.columns.index(column)
@@ -251,21 +274,21 @@ class LoadRecord:
 class Monitor:
     """Samples from the start to the end of a `with` block; `record()` then tells what was seen.
 
-    `with_gpus`: also ask NVIDIA's driver. Where there is none, that part stays empty. `counts`: the samples that the
-    run answers. `server`: where the measured server listens, if it is on this machine: its work is not other programs'
-    work.
+    `gpus`: the CUDA devices of the run as this process numbers them, about which NVIDIA's driver is asked. `counts`: the
+    samples that the run answers. `server`: where the measured server listens, if it is on this machine: its work is not
+    other programs' work.
     """
 
     def __init__(
         self,
         *,
-        with_gpus: bool,
+        gpus: Sequence[int] = (),
         counts: Counts | None = None,
         server: ServerPlace | None = None,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._counts = counts
-        self._nvml = Nvml() if with_gpus else None
+        self._nvml = Nvml(gpus) if gpus else None
         self._interval_s = interval_s
         self._samples = Samples()
         self._done = threading.Event()
@@ -273,6 +296,8 @@ class Monitor:
         self._server = server
         self._before, self._started_s = Counters(), 0.0
         self._pressure: Mapping[str, Json] = {}
+        self._energies_j: Sequence[float | None] = ()
+        self._seconds = 0.0
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
@@ -281,6 +306,7 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         self._before, self._started_s = read_pressure(server=self._server), time.monotonic()
+        self._energies_j = () if self._nvml is None else self._nvml.energies_j()
         self._thread.start()
         return self
 
@@ -290,8 +316,11 @@ class Monitor:
         self._done.set()
         self._thread.join()
         now = read_pressure(server=self._server)
-        self._pressure = pressure(self._before, now, time.monotonic() - self._started_s)
+        self._seconds = time.monotonic() - self._started_s
+        self._pressure = pressure(self._before, now, self._seconds)
         if self._nvml is not None:
+            pairs = zip(self._energies_j, self._nvml.energies_j(), strict=True)
+            self._energies_j = [None if None in pair else (pair[1] or 0.0) - (pair[0] or 0.0) for pair in pairs]
             self._nvml.close()
 
     def _reading(self) -> Reading:
@@ -323,4 +352,6 @@ class Monitor:
             gpus=self.gpus,
             rows=tuple(self._samples.rows),
             pressure=self._pressure,
+            energies_j=tuple(self._energies_j),
+            seconds=self._seconds,
         )
