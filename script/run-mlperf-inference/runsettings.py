@@ -12,7 +12,9 @@ from mlperf_results.names import Scenario
 
 HEADING = "Settings, chosen by the harness before the run where not given"
 _GIVEN = "user"
-"""The origin in result.json of a value that the caller gave."""
+_DEFAULT = "default"
+"""Origins in result.json: of a value that the caller gave, and of one that nothing has changed. Any other one says what
+lowered a value."""
 
 
 def _count(number: int, word: str) -> str:
@@ -61,7 +63,11 @@ def _in_flight(engine: Mapping[str, Any]) -> str:
     """How many requests an engine that answers prompts works on at once; empty where it does not say."""
     setting = engine.get("max_in_flight")
     value = setting.get("value") if isinstance(setting, Mapping) else None
-    return f"at most {value:,} in flight{_given(setting)}" if isinstance(value, int) else ""
+    if not isinstance(value, int):
+        return ""
+    origin = setting.get("origin")
+    why = "" if origin in (None, _DEFAULT, _GIVEN) else f" ({origin})"
+    return f"at most {value:,} in flight{why}{_given(setting)}"
 
 
 def settings_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

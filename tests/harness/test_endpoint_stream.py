@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from harness_support import need
@@ -15,7 +16,7 @@ from harness.backends.endpoint.answers import AnswerError, Collector, error_text
 from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
 from harness.backends.endpoint.conversation import pause_s  # noqa: E402
 from harness.backends.endpoint.probe import choose_model  # noqa: E402
-from harness.backends.endpoint.settings import resolve_client  # noqa: E402
+from harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.text.engine import Finish, Prompt  # noqa: E402
 from harness.text.request import Endpoint, TextRequest  # noqa: E402
@@ -280,9 +281,42 @@ def test_settings_have_origins_and_limits() -> None:
     assert given.record() == {
         "max_in_flight": {"value": 3, "origin": "user"},
         "timeout_s": {"value": 5.0, "origin": "user"},
-        "stall_s": {"value": 5.0, "origin": "default"},
+        "stall_s": {"value": 5.0, "origin": "timeout_s"},
     }
     with pytest.raises(ConfigError, match="the server has its own memory"):
         resolve_client(TextRequest(kv_cache_bytes=1))
     with pytest.raises(HarnessError, match="open connections"):
         resolve_client(TextRequest(max_in_flight=1 << 29))
+
+
+@pytest.mark.parametrize(
+    ("given", "open_files", "value", "origin", "note"),
+    [
+        (None, 4096, 1024, "default", ""),
+        (None, 1152, 1024, "default", ""),
+        (None, 1024, 896, "limit of open files (1,024)", "ulimit -n 1152"),
+        (None, 192, 64, "limit of open files (192)", "at most 64 requests are in flight instead of 1,024"),
+        (8, 192, 8, "user", ""),
+        (2000, 4096, 2000, "user", ""),
+    ],
+)
+def test_the_limit_of_open_files_is_said_where_it_lowers_the_default(given, open_files, value, origin, note) -> None:
+    found = in_flight(given, open_files)
+    assert found[:2] == (value, origin)
+    assert note in "".join(found[2])
+    assert bool(found[2]) == bool(note)
+
+
+@pytest.mark.parametrize(
+    ("given", "open_files", "found", "hint"),
+    [
+        (None, 100, "the limit of open files (100) leaves 0 connections", "raise the limit: ulimit -n 1152"),
+        (None, 191, "leaves 63 connections", "ulimit -n 1152; or choose a number yourself: --max_in_flight=63"),
+        (64, 160, "this process may have 32, since its limit of open files is 160", "or use --max_in_flight=32"),
+        (1, 100, "may have 0", "raise the limit: ulimit -n 129"),
+    ],
+)
+def test_a_limit_of_open_files_that_would_be_measured_is_refused(given, open_files, found, hint) -> None:
+    with pytest.raises(HarnessError, match=re.escape(found)) as caught:
+        in_flight(given, open_files)
+    assert hint in caught.value.hint

@@ -131,7 +131,7 @@ class EndpointEngine:
                 "origin": "probe",
             },
             "sampling": sampling,
-            "notes": list(probed.notes),
+            "notes": [*self._settings.notes, *probed.notes],
             "counts": {**conversations.counts.record(), "resent": self._client.resent},
         }
 
