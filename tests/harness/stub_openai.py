@@ -13,6 +13,8 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     split         every byte of a stream apart  bos        counts one more token in the prompt
     max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
+    filter, ping  begins with an event without a model and choices, or of another name; alien: all have another name
+    open          sends comments for ever behind [DONE]
     once          closes each connection after its answer, without saying so
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
     odd=NAME+NAME           an odd but whole stream: odd_answers.py
@@ -111,17 +113,21 @@ class Stub:
         self.headers: dict[str, str] = {}
         self.asked: Counter[str] = Counter()
         self.connections = 0
+        self.open_now = self.open_peak = 0
         self.ttfts_s: list[float] = []
         self.keep = keep
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open_now += 1
+        self.open_peak = max(self.open_peak, self.open_now)
         try:
             while await self._one(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            self.open_now -= 1
             writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -239,6 +245,10 @@ class _Answer:
             if ask.is_set(name):
                 await send()
                 return False
+        if ask.is_set("filter"):
+            await self._event({"model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]})
+        if ask.is_set("ping"):
+            await self._raw(b'event: ping\ndata: {"type": "ping"}\n\n')
         if ask.is_set("ttft_ms"):
             await asyncio.sleep(ask.number("ttft_ms") / 1e3)
         if ask.is_set("odd"):
@@ -250,6 +260,9 @@ class _Answer:
         if ask.is_set("endless"):
             return False
         await self._raw(b"" if ask.is_set("nodone") else b"data: [DONE]\n\n")
+        for _ in range(100_000 if ask.is_set("open") else 0):
+            await self._raw(b": ping\n\n")
+            await asyncio.sleep(0.005)
         ask.writer.write(b"0\r\n\r\n")
         await ask.writer.drain()
         return not ask.is_set("once")
@@ -319,7 +332,8 @@ class _Answer:
         return {"id": "x", "object": "text_completion", "created": 1, "model": self.model, "choices": [choice]}
 
     async def _event(self, content: dict[str, Any]) -> None:
-        await self._raw(b"data: " + json.dumps(content, ensure_ascii=False).encode() + b"\n\n")
+        name = b"event: delta\n" if self.ask.is_set("alien") else b""
+        await self._raw(name + b"data: " + json.dumps(content, ensure_ascii=False).encode() + b"\n\n")
 
     async def _raw(self, data: bytes) -> None:
         writer = self.ask.writer

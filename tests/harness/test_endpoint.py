@@ -16,7 +16,7 @@ from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_to
 need("numpy", "aiohttp", "tokenizers")
 
 import numpy as np  # noqa: E402
-from harness.backends.endpoint import conversation  # noqa: E402
+from harness.backends.endpoint import client, conversation  # noqa: E402
 from harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
@@ -132,6 +132,7 @@ def assert_right(listener: Listening, count: int, length: int = 12) -> None:
         ("vague", {}, ("completions", "tokens"), "the benchmark's tokenizer over the text"),
         ("split,tokens=5", {}, ("completions", "tokens"), "token ids of the server"),
         ("once", {}, ("completions", "tokens"), "token ids of the server"),
+        ("filter,ping", {}, ("completions", "tokens"), "token ids of the server"),
         ("nomodels", {"model": MODEL}, ("completions", "tokens"), "token ids of the server"),
         ("models=a+b", {"model": "b"}, ("completions", "tokens"), "token ids of the server"),
     ],
@@ -220,6 +221,7 @@ OPENING = [
     ("endless", "more than the 8 tokens asked for (max_tokens)", "log"),
     ("line", "a line of the stream is longer than", "log"),
     ("gzip", "the server packed its answer (gzip)", "log"),
+    ("alien", "no events of OpenAI's API, but 9 named 'delta'", "log"),
     ("json", "answered with application/json instead of a stream of events", "OpenAI's API"),
     ("other", "the server answered as 'another-70b'", "--endpoint_model=another-70b"),
     ("few=2,tokens=4", "the server says that it made 6, its stream has 4", "log"),
@@ -398,6 +400,29 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert "the key in STUB_KEY was refused" in caught.value.hint
     shown = f"{listener.failures} {engine.record()} {caught.value} {caught.value.hint} {capsys.readouterr()}"
     assert SECRET not in shown and caught.value.__cause__ is None
+
+
+def test_events_of_other_names_are_counted_in_the_record(server: tuple[Stub, str], folder: Path) -> None:
+    engine = open_engine(asked(f"{server[1]}/ping/v1", folder))
+    assert_right(run(engine, 3), 3)
+    assert engine.record()["counts"]["ignored_events"] == 3  # type: ignore[index,call-overload]
+    engine.close()
+
+
+def test_responses_that_stay_open_behind_their_answers_are_closed(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(asked(f"{server[1]}/open,ttft_ms=20/v1", folder, max_in_flight=4))
+    server[0].open_now = server[0].open_peak = 0
+    assert_right(run(engine, 100), 100)
+    assert server[0].open_peak < 30  # 4 in flight, 4 left open, and those that are on their way to be closed
+    monkeypatch.setattr(client, "_AFTER_DONE_S", 0.0)
+    for _ in range(3000):
+        if not server[0].open_now:
+            break
+        time.sleep(0.01)
+    assert server[0].open_now == 0
+    engine.close()
 
 
 def test_a_dead_server_is_given_up(server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

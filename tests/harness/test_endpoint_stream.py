@@ -36,15 +36,44 @@ def texts(events: list) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64, 10_000])
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_events_are_the_same_however_the_network_cuts_them(size: int, line_end: bytes) -> None:
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_events_are_the_same_however_the_network_cuts_them(size: int, line_end: bytes, mark: bytes) -> None:
     sent = b": hello\n\nevent: message\nid: 7\n" + piece(TEXT) + piece(" end", "stop") + b"data: [DONE]\n\n"
-    sent = sent.replace(b"\n", line_end)
+    sent = mark + sent.replace(b"\n", line_end)
     stream, events = EventStream(1 << 20), []
     for start in range(0, len(sent), size):
         events += stream.feed(sent[start : start + size])
     assert texts(events) == [TEXT, " end"] and events[-1] is DONE
     assert stream.skipped == 0 and stream.end() == []
+
+
+def test_a_mark_before_the_first_data_is_no_part_of_it_and_later_it_is() -> None:
+    stream = EventStream(1000)
+    assert texts(stream.feed(b"\xef\xbb\xbf" + piece("a"))) == ["a"]
+    assert stream.feed(b"\xef\xbb\xbf" + piece("b")) == []
+    assert stream.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "events", "ignored"),
+    [
+        (b'event: ping\ndata: {"type": "ping"}\n\n', [], 1),
+        (b"event: ping\ndata: not JSON\n\n", [], 1),
+        (b"event: ping\n\n", [], 0),  # without data it is no event
+        (b"event:ping\ndata: {}\n\n", [], 1),
+        (b'event: message\ndata: {"a": 1}\n\n', [{"a": 1}], 0),
+        (b'event: ping\n\ndata: {"a": 1}\n\n', [{"a": 1}], 0),  # the name ends with its event
+        (b"event: done\ndata: [DONE]\n\n", [DONE], 0),
+        (b'event: error\ndata: {"error": {"message": "gone"}}\n\n', [{"error": {"message": "gone"}}], 0),
+        (b'event: error\ndata: {"message": "gone"}\n\n', [{"error": {"message": "gone"}}], 0),
+        (b"event: error\ndata: gone\n\n", [{"error": "gone"}], 0),
+    ],
+)
+def test_events_of_other_names_are_counted_apart_and_an_error_is_one(sent: bytes, events: list, ignored: int) -> None:
+    stream = EventStream(1000)
+    assert stream.feed(sent) == events
+    assert (stream.ignored, stream.skipped) == (ignored, 0)
 
 
 def test_an_event_of_several_lines_and_one_without_its_empty_line_are_read() -> None:
@@ -110,6 +139,13 @@ def test_events_of_another_form_are_counted(event: dict) -> None:
     assert collected(event).skipped == 1
 
 
+def test_a_first_event_without_a_name_of_the_model_names_none() -> None:
+    nameless = {"model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
+    assert collected(nameless, choice(text="a")).model == "m"
+    assert collected(nameless).model is None
+    assert collected(choice(text="a"), nameless).model == "m"
+
+
 def test_half_a_character_is_counted() -> None:
     collector = collected(choice(text="a\ud83d"))
     assert collector.text() == "a\ufffd" and collector.skipped == 1
@@ -144,10 +180,11 @@ def test_an_answer_ends_with_a_reason() -> None:
         ({"error": {"message": "no such\nmodel"}}, "no such model"),
         ({"object": "error", "message": "bad"}, "bad"),
         ({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs"}]}, "body.seed: Extra inputs"),
-        ("<html>" + "x" * 1000, "<html>" + "x" * 294 + " ..."),
+        ("a\x1b[31mb\u202ec\x07", "a\\x1b[31mb\\u202ec\\x07"),  # escapes of the terminal, text that runs backwards
+        ("ça va 日本", "ça va 日本"),
     ],
 )
-def test_the_servers_own_words_are_one_short_line(body: object, text: str) -> None:
+def test_the_servers_own_words_are_one_plain_line(body: object, text: str) -> None:
     assert error_text(body) == text
 
 
@@ -196,6 +233,37 @@ def test_a_key_shows_in_no_text() -> None:
     key = Key("sk-secret-1")
     assert "secret" not in f"{key} {key!r} {key.hidden_in('Incorrect key sk-secret-1!')}"
     assert key.headers() == {"Authorization": "Bearer sk-secret-1"} and Key(None).headers() == {}
+
+
+KEY = "sk-Secret0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"Incorrect key {KEY}!", "Incorrect key ***!"),
+        (f"type text/{KEY.lower()}", "type text/***"),
+        (f"{KEY.upper()}{KEY}", "******"),
+        (f"starts with {KEY[:12]}", "starts with ***"),
+        (f"starts with {KEY[:8]}.", "starts with ***."),
+        (f"ends with {KEY[-9:]}", "ends with ***"),
+        (f"{KEY[:7]} {KEY[-7:]}", f"{KEY[:7]} {KEY[-7:]}"),  # fewer than 8 characters in a row
+        ("İ" + KEY, "İ***"),  # a letter whose small form is longer
+        ("nothing", "nothing"),
+    ],
+)
+def test_a_key_and_its_parts_are_hidden_in_any_case(text: str, shown: str) -> None:
+    assert Key(KEY).hidden_in(text) == shown
+    assert Key(None).hidden_in(text) == text
+
+
+@pytest.mark.parametrize("place", range(360, 420, 4))
+def test_a_text_is_cut_after_the_key_is_hidden(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    address = parse_address(Endpoint(url="http://h/v1", key_variable="THE_KEY"), {"THE_KEY": KEY})
+    shown = address.shown("x" * place + KEY + "y" * 100)
+    assert not any(KEY[:size] in shown for size in range(3, len(KEY)))
+    assert len(shown) <= 404
 
 
 def test_a_proxy_is_for_other_machines_and_never_reads_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,16 +330,19 @@ def test_the_nearest_model_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "tries", "wait_s"),
+    ("header", "tries", "chance", "wait_s"),
     [
-        ("3", 0, 3.0), ("0", 5, 0.0), ("-1", 0, 0.0), ("86400", 0, 60.0),
-        ("nan", 1, 1.0), (None, 0, 0.5), (None, 3, 4.0),
-        (None, 50, 60.0), ("soon", 1, 1.0), ("Thu, 01 Jan 1970 00:00:10 GMT", 0, 10.0),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0, 0.0),
+        ("3", 0, 0.0, 3.0), ("3", 7, 0.0, 3.0), ("3", 0, 1.0, 3.75), ("86400", 0, 0.0, 60.0), ("86400", 0, 1.0, 75.0),
+        ("0", 0, 0.0, 0.5), ("0", 3, 0.0, 4.0), ("-1", 1, 0.0, 1.0), ("0.001", 5, 0.0, 0.5),
+        ("nan", 1, 0.0, 1.0), (None, 0, 0.0, 0.5), (None, 0, 1.0, 0.625), (None, 3, 0.0, 4.0),
+        (None, 50, 0.0, 60.0), ("soon", 1, 0.0, 1.0), ("Thu, 01 Jan 1970 00:00:10 GMT", 0, 0.0, 10.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 2, 0.0, 2.0),
     ],
 )  # fmt: skip
-def test_the_pause_is_the_servers_and_bounded(header: str | None, tries: int, wait_s: float) -> None:
-    assert pause_s(header, tries, 0.0) == wait_s
+def test_the_pause_is_the_servers_and_bounded_on_both_sides(
+    header: str | None, tries: int, chance: float, wait_s: float
+) -> None:
+    assert pause_s(header, tries, 0.0, chance) == wait_s
 
 
 def test_settings_have_origins_and_limits() -> None:

@@ -4,8 +4,10 @@
 
     data: [DONE]
 
-Format: "Server-sent events", HTML Living Standard, section 9.2; `[DONE]` and JSON in `data` are OpenAI's. Only whole
-lines are decoded, so a character of several bytes is never cut. What cannot be read is counted, not passed over.
+Format: "Server-sent events", HTML Living Standard, section 9.2: lines end with LF, CR LF or CR, a byte order mark may
+come first, and an event may have a name. `[DONE]` and JSON in `data` are OpenAI's, whose events have no name; an event
+named `error` is one, others (`ping`) are counted and left out. Only whole lines are decoded, so a character of several
+bytes is never cut. What cannot be read is counted, not passed over.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from typing import Any, Final
 DONE: Final = "[DONE]"
 LONGEST_LINE_BYTES = 1 << 20
 """The longest line: 1 MiB, this project's choice. The longest that are known repeat the prompt's tokens."""
-_KNOWN_FIELDS = (b"event", b"id", b"retry")
+_KNOWN_FIELDS = (b"id", b"retry")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PLAIN_NAMES = (b"", b"message")
 
 
 class StreamError(Exception):
@@ -24,58 +28,98 @@ class StreamError(Exception):
 
 
 class EventStream:
-    """Turns bytes into the JSON objects of the events, and DONE. skipped: lines and events that could not be read."""
+    """Turns bytes into the JSON objects of the events, and DONE. skipped: lines and events that could not be read.
+    ignored: events of other names; ignored_name: that of the first of them."""
 
     def __init__(self, largest_bytes: int) -> None:
         self._largest_bytes = largest_bytes
         self._size_bytes = 0
         self._rest = b""
         self._data: list[bytes] = []
+        self._name = b""
+        self._may_have_mark = True
+        self._ended_with_return = False
         self.skipped = 0
+        self.ignored = 0
+        self.ignored_name = ""
 
     def feed(self, received: bytes) -> list[Any]:
         """Return the events that `received` completes; raises StreamError for a line or a stream without an end."""
         self._size_bytes += len(received)
         if self._size_bytes > self._largest_bytes:
             raise StreamError(f"the stream is longer than {self._largest_bytes:,} bytes, the most for this request")
+        received = self._with_plain_ends(received)
         lines = (self._rest + received).split(b"\n") if self._rest else received.split(b"\n")
         self._rest = lines.pop()
         if len(self._rest) > LONGEST_LINE_BYTES:
             raise StreamError(f"a line of the stream is longer than {LONGEST_LINE_BYTES:,} bytes")
         events: list[Any] = []
         for line in lines:
-            self._take(line.removesuffix(b"\r"), events)
+            self._take(line, events)
         return events
+
+    def _with_plain_ends(self, received: bytes) -> bytes:
+        """Return bytes whose lines all end with LF; a CR LF may be cut in its middle."""
+        if self._ended_with_return and received:
+            received = received.removeprefix(b"\n")
+            self._ended_with_return = False
+        if b"\r" in received:
+            self._ended_with_return = received.endswith(b"\r")
+            received = received.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return received
 
     def end(self) -> list[Any]:
         """Return the event that the end of the stream completes, where its empty line is missing."""
         events: list[Any] = []
         if self._rest:
-            self._take(self._rest.removesuffix(b"\r"), events)
+            self._take(self._rest, events)
             self._rest = b""
         self._take(b"", events)
         return events
 
     def _take(self, line: bytes, events: list[Any]) -> None:
+        if self._may_have_mark:
+            line, self._may_have_mark = line.removeprefix(_BYTE_ORDER_MARK), False
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
         elif not line:
             if self._data:
                 self._dispatch(b"\n".join(self._data), events)
                 self._data.clear()
+            self._name = b""
+        elif line.startswith(b"event:"):
+            self._name = line[6:].removeprefix(b" ")
         elif not line.startswith(b":") and line.partition(b":")[0] not in _KNOWN_FIELDS:
             self.skipped += 1
 
     def _dispatch(self, data: bytes, events: list[Any]) -> None:
         if data == b"[DONE]":
             events.append(DONE)
-            return
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
-            self.skipped += 1
-            return
-        if isinstance(event, dict):
-            events.append(event)
+        elif self._name == b"error":
+            events.append(_error(data))
+        elif self._name in _PLAIN_NAMES:
+            event = _object(data)
+            if event is None:
+                self.skipped += 1
+            else:
+                events.append(event)
         else:
-            self.skipped += 1
+            self.ignored += 1
+            self.ignored_name = self.ignored_name or self._name.decode(errors="replace")
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of an event; None where it is something else."""
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _error(data: bytes) -> dict[str, Any]:
+    """Return an event named `error` in the form that OpenAI's errors have."""
+    event = _object(data)
+    if event is not None and event.get("error"):
+        return event
+    return {"error": event or data.decode(errors="replace") or "no words"}

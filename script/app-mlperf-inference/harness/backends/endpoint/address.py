@@ -1,7 +1,7 @@
 """Where the server is and how it is reached: the URL as checked, the API key, and the proxy. Imports no HTTP library.
 
 The key is read from the environment variable that the user names, goes into one header of the requests to the URL's
-host, and is removed from every text that a server or a library gives.
+host, and is removed from every text that a server or a library gives, before that is cut.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from mlperf_results.names import printable
+
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.text.request import Endpoint
 
@@ -21,6 +23,9 @@ _CALLS = ("/chat/completions", "/completions", "/models")
 _HIDDEN = "***"
 _FEWEST_KEY_CHARACTERS = 4
 """A shorter key cannot be told from ordinary text, so that text would be mangled where it is hidden."""
+_SHOWN_KEY_CHARACTERS = 8
+"""So many characters in a row of a key, in any case, are hidden like the whole key."""
+_LONGEST_SHOWN = 400
 
 
 class Key:
@@ -44,8 +49,25 @@ class Key:
         return {} if self._value is None else {"Authorization": f"Bearer {self._value}"}
 
     def hidden_in(self, text: str) -> str:
-        """Return `text` without the key."""
-        return text if self._value is None else text.replace(self._value, _HIDDEN)
+        """Return `text` without the key, and without parts of it, in capitals or not."""
+        if self._value is None:
+            return text
+        key = _folded(self._value)
+        size = min(_SHOWN_KEY_CHARACTERS, len(key))
+        parts = {key[start : start + size] for start in range(len(key) - size + 1)}
+        line, shown, place = _folded(text), [], 0
+        while place < len(line):
+            end = place
+            while line[end : end + size] in parts:
+                end += 1
+            shown.append(_HIDDEN if end > place else text[place])
+            place = end + size - 1 if end > place else place + 1
+        return "".join(shown)
+
+
+def _folded(text: str) -> str:
+    """Return the text in small letters, each in its place: keys are ASCII."""
+    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +84,16 @@ class Address:
         """The URL without its path: scheme, host and port."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
+
+    def plain(self, text: str) -> str:
+        """Return a text that may hold a server's words, whole, as messages and records have it: without the key, with
+        escapes in the place of what a terminal would obey."""
+        return self.key.hidden_in(printable(text))
+
+    def shown(self, text: str) -> str:
+        """Return the same, cut where it is long: a server may send much."""
+        line = self.plain(text)
+        return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]} ..."
 
 
 def _refusal(found: str, allowed: str) -> ConfigError:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlperf_results.names import printable
+
 from harness.text.engine import LATE_FAILURE, Finish
 
-_LONGEST_SHOWN = 300
 _FEW_PIECES = 16
 """A token may come in pieces (bytes of a character), so that pieces are limited less strictly than tokens."""
 _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "eos_token": Finish.STOP}
@@ -40,14 +41,14 @@ class LateAnswer(AnswerError):
     kind = LATE_FAILURE
 
 
-def shortened(text: str) -> str:
-    """Return what a server said on one line, cut where it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]} ..."
+def one_line(text: str) -> str:
+    """Return what a server said on one line, with escapes in the place of what a terminal would obey."""
+    return printable(" ".join(text.split()))
 
 
 def error_text(body: Any) -> str:
-    """Return the server's own words for an error: OpenAI's {"error": {"message": ...}} or a relative of it."""
+    """Return the server's own words for an error, whole: OpenAI's {"error": {"message": ...}} or a relative of it. Who
+    shows them hides the key first and cuts them afterwards (`Address.shown`)."""
     if isinstance(body, dict):
         for key in ("error", "message", "detail", "msg"):
             if body.get(key):
@@ -55,7 +56,7 @@ def error_text(body: Any) -> str:
     if isinstance(body, list) and body:
         where = ".".join(str(part) for part in body[0].get("loc", ())) if isinstance(body[0], dict) else ""
         return f"{where}: {error_text(body[0])}" if where else error_text(body[0])
-    return shortened(body if isinstance(body, str) else repr(body))
+    return one_line(body if isinstance(body, str) else repr(body))
 
 
 def _whole(text: str) -> tuple[str, int]:
@@ -135,8 +136,8 @@ class Collector:
         if event.get("error") or event.get("object") == "error":
             raise AnswerError(f"the server sent an error in the stream: {error_text(event)}", "error in the stream")
         self.usage.take(event.get("usage"))
-        if isinstance(event.get("model"), str) and self.model is None:
-            self.model = event["model"]
+        if isinstance(event.get("model"), str) and not self.model:
+            self.model = event["model"] or None  # gateways' first event, with results of their filters, has no name
         choices = event.get("choices")
         if not choices:
             if choices is None and not event.get("usage"):

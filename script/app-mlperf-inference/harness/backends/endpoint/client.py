@@ -21,7 +21,7 @@ from mlperf_results.eventstream import DONE, EventStream
 from yarl import URL
 
 from harness.backends.endpoint.address import Address
-from harness.backends.endpoint.answers import Collector, LateAnswer, error_text
+from harness.backends.endpoint.answers import Collector, LateAnswer, error_text, one_line
 from harness.backends.endpoint.faults import Refused, Unfit
 
 CONNECT_S = 20.0
@@ -31,6 +31,7 @@ _BYTES_PER_TOKEN = 8 << 10
 _BYTES_BESIDE = 2 << 20
 """The most of a stream: 8 KiB for each token asked for, and 2 MiB: this project's choice."""
 _AFTER_DONE_S = 5.0
+"""A response that stays open so long after its answer is closed, whatever still comes."""
 _KEPT_OPEN_S = 4.0
 """Idle connections are closed before the server does it: uvicorn, which most servers use, waits 5 s."""
 
@@ -61,7 +62,7 @@ class Flight:
     deadline_s: float
     heard_s: float = field(default_factory=time.monotonic)
     has_begun: bool = False
-    has_answer: bool = False
+    answered_s: float | None = None
     why: str = ""
 
     def heard(self) -> None:
@@ -69,16 +70,26 @@ class Flight:
         self.heard_s = time.monotonic()
         self.has_begun = True
 
+    def end(self, why: str) -> None:
+        """Cancel the request, once, with the reason."""
+        if not self.why:
+            self.why = why
+            self.task.cancel()
+
 
 class Client:
-    """An HTTP session with one server. timeout_s: of one request in all; stall_s: the longest silence in a stream."""
+    """An HTTP session with one server. timeout_s: of one request in all; stall_s: the longest silence in a stream;
+    most_open: responses that may stay open after their answers, beside the requests in flight."""
 
-    def __init__(self, address: Address, timeout_s: float, stall_s: float) -> None:
+    def __init__(self, address: Address, timeout_s: float, stall_s: float, most_open: int = 64) -> None:
         self.address = address
+        self.most_open = most_open
         self.timeout_s = timeout_s
         self.stall_s = stall_s
         self.in_flight: set[Flight] = set()
+        self.left_open: dict[Flight, None] = {}
         self.resent = 0
+        self.ignored_events = 0
         self._session: aiohttp.ClientSession | None = None
         self._watch: asyncio.Task[None] | None = None
         self._urls: dict[str, URL] = {}
@@ -116,7 +127,8 @@ class Client:
         except asyncio.CancelledError:
             if not flight.why:
                 raise  # the engine is closed
-            raise LateAnswer(flight.why) from None
+            if flight.answered_s is None:
+                raise LateAnswer(flight.why) from None
         finally:
             self.in_flight.discard(flight)
 
@@ -127,17 +139,14 @@ class Client:
             await asyncio.sleep(pause_s)
             now = time.monotonic()
             for flight in tuple(self.in_flight):
-                silence_s = _AFTER_DONE_S if flight.has_answer else self.stall_s
-                if now > flight.deadline_s and not flight.has_answer:
+                if flight.answered_s is not None:
+                    if now > flight.answered_s + _AFTER_DONE_S:
+                        flight.end("the response stays open behind its answer")
+                elif now > flight.deadline_s:
                     came = "its answer had begun" if flight.has_begun else "nothing came"
-                    flight.why = f"no complete answer within the limit of a request ({self.timeout_s:g} s); {came}"
-                elif flight.has_begun and now - flight.heard_s > silence_s:
-                    flight.why = f"the server stopped in the middle of its answer: silent for {silence_s:g} s"
-                else:
-                    continue
-                flight.deadline_s = now + self.timeout_s  # cancelled once
-                flight.heard_s = now
-                flight.task.cancel()
+                    flight.end(f"no complete answer within the limit of a request ({self.timeout_s:g} s); {came}")
+                elif flight.has_begun and now - flight.heard_s > self.stall_s:
+                    flight.end(f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s")
 
     def _url(self, path: str) -> URL:
         found = self._urls.get(path)
@@ -187,27 +196,54 @@ class Client:
                 kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
                 if kind != "text/event-stream":
                     text = error_text(_text(await _body(response, _LARGEST_ERROR_BYTES)))
-                    raise Unfit(f"the server answered with {kind or 'no type'} instead of a stream of events: {text}")
+                    raise Unfit(
+                        f"the server answered with {one_line(kind) or 'no type'} instead of a stream of events: {text}"
+                    )
                 await self._read(response, call, flight)
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, flight: Flight) -> None:
+        """Read the answer, have it judged, and leave the connection so that it can be used again."""
         collector = call.collector
         stream = EventStream(_BYTES_BESIDE + _BYTES_PER_TOKEN * collector.most_tokens)
         async for received in response.content.iter_any():
             flight.heard()
-            events = stream.feed(received)
-            if flight.has_answer:
-                continue  # the end of the response is read so that the connection can be used again
-            _take(events, call)
+            _take(stream.feed(received), call)
             if collector.is_done:
-                flight.has_answer = True
-                collector.skipped += stream.skipped
-                call.last()
-        if not flight.has_answer:
+                break
+        else:
             _take(stream.end(), call)
-            collector.skipped += stream.skipped
-            flight.has_answer = True
-            call.last()
+        flight.answered_s = time.monotonic()
+        collector.skipped += stream.skipped
+        self.ignored_events += stream.ignored
+        if stream.ignored and collector.finish is None and not collector.pieces:
+            raise Unfit(
+                f"the server's stream has no events of OpenAI's API, but {stream.ignored} named "
+                f"{one_line(stream.ignored_name)!r}"
+            )
+        call.last()
+        await self._read_out(response, flight)
+
+    async def _read_out(self, response: aiohttp.ClientResponse, flight: Flight) -> None:
+        """Read what comes behind the answer up to the end of the response; what goes wrong there matters to nobody.
+
+        The next request does not wait for it, so that a gateway which keeps responses open could collect connections:
+        the oldest one is closed where there are too many.
+        """
+        self.left_open[flight] = None
+        if len(self.left_open) > self.most_open:
+            oldest = next(iter(self.left_open))
+            del self.left_open[oldest]
+            oldest.end("too many responses stay open behind their answers")
+        try:
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                size_bytes = 0
+                async for received in response.content.iter_any():
+                    size_bytes += len(received)
+                    if size_bytes > _LARGEST_ERROR_BYTES:
+                        response.close()
+                        return
+        finally:
+            self.left_open.pop(flight, None)
 
     async def _require_status(self, response: aiohttp.ClientResponse) -> None:
         """Raise Refused for another status than 200, Unfit for a packed response."""
@@ -219,7 +255,7 @@ class Client:
         location = response.headers.get("Location")
         raise Refused(
             response.status,
-            self.address.key.hidden_in(await _error(response)) if response.status >= 400 else "",
+            await _error(response) if response.status >= 400 else "",
             response.headers.get("Retry-After"),
             None if location is None else _shown_url(location),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import math
+import random
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from harness.text.tokenizer import Tokenizer
 
 HOPELESS = 100
 """After so many requests in a row without an answer the server is given up: this project's choice."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _JITTER = 0.5, 60.0, 0.25
 
 
 def _asked_s(retry_after: str, now_s: float) -> float | None:
@@ -38,13 +39,17 @@ def _asked_s(retry_after: str, now_s: float) -> float | None:
         return None
 
 
-def pause_s(retry_after: str | None, tries: int, now_s: float) -> float:
-    """Return how long to wait before trying again: what Retry-After says (seconds or a date), else twice as long each
-    time; at most 60 s. now_s: of time.time()."""
+def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0.0) -> float:
+    """Return how long to wait before trying again: what Retry-After says (seconds or a date), 0.5 s at least; where it
+    says nothing, or a time that is over, 0.5 s and then twice as long each time. At most 60 s, and up to a quarter more
+    by `chance` (0 to 1), so that requests which were refused together do not come again together. now_s: of
+    time.time()."""
     asked_s = None if retry_after is None else _asked_s(retry_after, now_s)
-    if asked_s is not None:
-        return min(max(0.0, asked_s), _LONGEST_PAUSE_S)
-    return min(_FIRST_PAUSE_S * 2.0 ** min(tries, 10), _LONGEST_PAUSE_S)
+    if asked_s is not None and asked_s > 0.0:
+        wait_s = max(asked_s, _FIRST_PAUSE_S)
+    else:
+        wait_s = _FIRST_PAUSE_S * 2.0 ** min(tries, 10)
+    return min(wait_s, _LONGEST_PAUSE_S) * (1.0 + _JITTER * chance)
 
 
 def _is_to_retry(error: BaseException) -> bool:
@@ -74,7 +79,7 @@ class Conversations:
         """Report to `listener` from now on, with all counts at zero."""
         self._listener = listener
         self.counts = Counts()
-        self._client.resent = 0
+        self._client.resent = self._client.ignored_events = 0
         self._failed_in_a_row, self._is_given_up = 0, False
 
     def take(self, requests: Sequence[Request]) -> None:
@@ -138,7 +143,7 @@ class Conversations:
                 await self._client.ask(exchange.call(path, body, deadline_s - time.monotonic()))
                 return
             except Refused as error:
-                wait_s = pause_s(error.retry_after, tries, time.time())
+                wait_s = pause_s(error.retry_after, tries, time.time(), random.random())
                 if not _is_to_retry(error):
                     raise
                 if wait_s >= deadline_s - time.monotonic():

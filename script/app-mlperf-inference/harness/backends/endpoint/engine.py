@@ -120,7 +120,7 @@ class EndpointEngine:
         address = self._client.address
         return {
             "endpoint": {"value": address.url, "origin": "user"},
-            "model": {"value": probed.form.model, "origin": "probe"},
+            "model": {"value": address.plain(probed.form.model), "origin": "probe"},
             "api": {"value": probed.form.path.lstrip("/"), "origin": "probe"},
             "prompt": {"value": probed.form.prompt, "origin": "probe"},
             "has_key": {"value": address.key.is_given, "origin": "user"},
@@ -132,7 +132,11 @@ class EndpointEngine:
             },
             "sampling": sampling,
             "notes": [*self._settings.notes, *probed.notes],
-            "counts": {**conversations.counts.record(), "resent": self._client.resent},
+            "counts": {
+                **conversations.counts.record(),
+                "resent": self._client.resent,
+                "ignored_events": self._client.ignored_events,
+            },
         }
 
     def versions(self) -> Mapping[str, str]:
@@ -175,7 +179,9 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
     has_tokenizer = folder is not None and (folder / FILE).is_file()
     vocabulary = open_tokenizer(folder, is_cleaned=False) if has_tokenizer else None
     prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
-    engine = EndpointEngine(Loop(), Client(address, settings.timeout_s, settings.stall_s), settings, vocabulary)
+    engine = EndpointEngine(
+        Loop(), Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open), settings, vocabulary
+    )
     try:
         engine.probe(
             Question(

@@ -114,4 +114,4 @@ def words(error: BaseException, address: Address) -> str:
         found = f"the request failed: {error_text(str(error)) or type(error).__name__}"
     else:
         raise error
-    return address.key.hidden_in(found)
+    return address.shown(found)

@@ -153,6 +153,13 @@ class Prober:
 
     async def probe(self) -> Probed:
         """Return what the server takes and gives; raises HarnessError saying what is wrong."""
+        plain = self._client.address.plain
+        try:
+            return await self._probe()
+        except HarnessError as error:
+            raise HarnessError(plain(str(error)), plain(error.hint)) from None
+
+    async def _probe(self) -> Probed:
         endpoint, question = self._question.endpoint, self._question
         entries = await _models(self._client, endpoint)
         model = choose_model(entries, endpoint.model)
@@ -173,7 +180,7 @@ class Prober:
             refused=refused,
             first=first,
             has_one_id=not (first.has_other_ids or again.has_other_ids),
-            server=await self._server(entries),
+            server=self._client.address.shown(await self._server(entries)),
             notes=tuple(notes),
         )
 

@@ -17,6 +17,7 @@ TIMEOUT_S = 900.0
 STALL_S = 120.0
 """The longest silence in the middle of an answer: this project's choice."""
 _OTHER_FILES = 128
+_FEWEST_LEFT_OPEN = 16
 MIN_IN_FLIGHT = 64
 """Where the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
 server: this project's choice."""
@@ -24,10 +25,11 @@ server: this project's choice."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """max_in_flight: requests at once. timeout_s: of one request in all. stall_s: of silence in a stream. notes: what
-    is doubtful about them."""
+    """max_in_flight: requests at once. most_left_open: responses that may stay open behind their answers, beside these.
+    timeout_s: of one request in all. stall_s: of silence in a stream. notes: what is doubtful about them."""
 
     max_in_flight: int
+    most_left_open: int
     timeout_s: float
     stall_s: float
     origins: dict[str, str]
@@ -88,10 +90,12 @@ def resolve_client(text: TextRequest) -> ClientSettings:
     if text.kv_cache_bytes is not None:
         allowed = "null: the server has its own memory"
         raise ConfigError("the run", [Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), allowed)])
-    max_in_flight, origin, notes = in_flight(text.max_in_flight, _open_files())
+    open_files = _open_files()
+    max_in_flight, origin, notes = in_flight(text.max_in_flight, open_files)
     timeout_s = text.timeout_s or TIMEOUT_S
     return ClientSettings(
         max_in_flight=max_in_flight,
+        most_left_open=min(max_in_flight, max(_FEWEST_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
         timeout_s=timeout_s,
         stall_s=min(STALL_S, timeout_s),
         origins={
