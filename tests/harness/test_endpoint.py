@@ -410,19 +410,21 @@ def test_events_of_other_names_are_counted_in_the_record(server: tuple[Stub, str
 
 
 def test_responses_that_stay_open_behind_their_answers_are_closed(
-    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = open_engine(asked(f"{server[1]}/open,ttft_ms=20/v1", folder, max_in_flight=4))
-    server[0].open_now = server[0].open_peak = 0
-    assert_right(run(engine, 100), 100)
-    assert server[0].open_peak < 30  # 4 in flight, 4 left open, and those that are on their way to be closed
-    monkeypatch.setattr(client, "_AFTER_DONE_S", 0.0)
-    for _ in range(3000):
-        if not server[0].open_now:
-            break
-        time.sleep(0.01)
-    assert server[0].open_now == 0
-    engine.close()
+    with running_stub() as (stub, url):
+        engine = open_engine(asked(f"{url}/open,ttft_ms=20/v1", folder, max_in_flight=4))
+        try:
+            assert_right(run(engine, 100), 100)
+            assert stub.open_peak < 30  # 4 in flight, 4 left open, and those that are on their way to be closed
+            monkeypatch.setattr(client, "_AFTER_DONE_S", 0.0)
+            for _ in range(3000):
+                if stub.open_now == 0:
+                    break
+                time.sleep(0.01)
+            assert stub.open_now == 0
+        finally:
+            engine.close()
 
 
 def test_a_dead_server_is_given_up(server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
