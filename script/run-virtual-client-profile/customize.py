@@ -8,14 +8,17 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import io
 import platform
 import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, cpu, host
+from machine_facts import choose, cpu, host, nvidia
 from machine_facts.probe import Machine
 from mlperf_metrics import metricfiles
 from mlperf_metrics.commandline import parse_list
@@ -31,6 +34,10 @@ from .vc_profile.options import Options, parse_options
 from .vc_profile.steps import StepList, make_steps, plan_text, planned_calls
 
 PREFIX = "CM_VIRTUAL_CLIENT_"
+MACHINE_KEY = "CM_RECORDED_MACHINE"
+WITHOUT_MACHINE = ("install,cuda,prebuilt",)
+NOT_FOUND = 16
+"""CM's code for something that the machine lacks."""
 SHIPPED = Path(__file__).resolve().parent / "profiles"
 HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps, runs nothing"
 DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
@@ -39,7 +46,7 @@ DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
 def given_texts(i: dict[str, Any]) -> dict[str, str]:
     """The inputs of the call by name, in lower case without the prefix of their env keys; reads no other key."""
     keys = [key for key in i["meta"]["input_mapping"].values() if i["env"].get(key)]
-    return {key[len(PREFIX) :].lower(): str(i["env"][key]) for key in keys}
+    return {key.removeprefix(PREFIX).removeprefix("CM_").lower(): str(i["env"][key]) for key in keys}
 
 
 def read_profile(text: str, here: Path) -> Profile:
@@ -57,11 +64,12 @@ def read_profile(text: str, here: Path) -> Profile:
             profiles.append(parse_profile(utf8_text(path.read_bytes()), path.name))
         except ProfileError as error:
             problems += error.problems
+            profiles += [error.rest] if error.rest else []
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             problems.append(f"--profile: {path} cannot be read: {reason}")
     if problems or not profiles:
-        raise ProfileError(problems or ["--profile is missing"])
+        raise ProfileError(problems or ["--profile is missing"], reduce(merged, profiles) if profiles else None)
     return reduce(merged, profiles)
 
 
@@ -104,17 +112,57 @@ def read_call(i: dict[str, Any]) -> StepList:
     try:
         profile = read_profile(given.get("profile") or DEFAULT_PROFILE, here)
     except ProfileError as error:
-        problems += error.problems
+        problems, profile = [*problems, *error.problems], error.rest
     if (folder := log_folder(env)).is_file():
         problems.append(f"--log-dir: {folder} is a file; give a folder, which is made where it is missing")
-    if problems or profile is None:
-        raise ProfileError(problems)
-    config_ver = options.choices["config_ver"]
+    try:
+        machine = machine_of(i)
+    except choose.MachineError as error:
+        raise ProfileError([*problems, str(error)]) from None
+    config_ver, recorded = options.choices["config_ver"], given.get("recorded_machine", "")
     if options.choices["device"] == "cuda":
-        options = replace(options, registry=lambda benchmark: overlays.settings(benchmark, config_ver, here))
-    machine = i.get("machine") or choose.choose("", here).machine
-    distribution = re.sub(r"\W.*", "", host.look(machine).distribution).lower()
-    return make_steps(profile, options, well_known(machine, options, log_folder(env)), distribution)
+        options = replace(options, registry=lambda benchmark: overlays.settings(benchmark, config_ver, here, recorded))
+    made = None
+    if profile is not None:
+        distribution = re.sub(r"\W.*", "", host.look(machine).distribution).lower()
+        try:
+            made = make_steps(profile, options, well_known(machine, options, log_folder(env)), distribution)
+        except ProfileError as error:
+            problems += error.problems
+    if problems or made is None:
+        raise ProfileError(problems)
+    return made
+
+
+def machine_of(i: dict[str, Any]) -> Machine:
+    """This machine, or the recorded one that --machine names. Raises MachineError."""
+    here = users_folder(i["env"])
+    return i.get("machine") or choose.choose(str(i["env"].get(MACHINE_KEY) or ""), here).machine
+
+
+def with_machine(i: dict[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe call, for the recorded machine of this call where the recipe can look at one."""
+    recorded = i["env"].get(MACHINE_KEY)
+    return {**call, **({"machine": recorded} if recorded and call["tags"] not in WITHOUT_MACHINE else {})}
+
+
+def lacking(i: dict[str, Any], made: StepList) -> list[str]:
+    """Everything that the machine lacks for the steps: a GPU, and what the recipes that only look do not find."""
+    is_cuda = made.options.choices["device"] == "cuda"
+    why = nvidia.missing_gpu(machine_of(i)) if is_cuda else ""
+    found = [f"--device=cuda: {why}; --device=cpu stands in for it"] if why else []
+    if not (found or i["env"].get(PREFIX + "IS_PLAN") == "yes"):
+        return []  # the steps tell the rest
+    has_disks = not i["env"].get(MACHINE_KEY) or bool(machine_of(i).read_text("/proc/mounts"))  # else not recorded
+
+    def look(call: Mapping[str, Any]) -> dict[str, Any]:
+        if call["tags"] == "get,scratch,disk" and not has_disks:
+            return {"return": 0}
+        request = {**passed_on_inputs(i["input"]), **with_machine(i, call)}
+        with redirect_stdout(io.StringIO()):  # a look is no news unless it fails
+            return running.run_recipe(i["automation"].cmind.access, {**request, "silent": True})
+
+    return found + [str(error) for error in running.failed_looks(made.of("dependency"), look)]
 
 
 def failure(error: Exception) -> dict[str, Any]:
@@ -133,7 +181,10 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     passed_on = passed_on_inputs(i["input"])
     sections = ("dependency",) if made.options.is_setup_only else ("dependency", "action")
     steps = [step for section in sections for step in made.of(section)]
-    return {"return": 0, "runs": [{**passed_on, **call, "quiet": True} for call in planned_calls(steps)]}
+    return {
+        "return": 0,
+        "runs": [{**passed_on, **with_machine(i, call), "quiet": True} for call in planned_calls(steps)],
+    }
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -147,8 +198,15 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             "steps": made.content(),
             "notes": list(made.notes),
         }
-        if env.get(PREFIX + "IS_PLAN") == "yes":
-            print(printable_lines(plan_text(made)))
+        recorded, is_plan = env.get(MACHINE_KEY) or "", env.get(PREFIX + "IS_PLAN") == "yes"
+        if is_plan:
+            banner = choose.choose(recorded, users_folder(env)).banner
+            print("\n".join(filter(None, (banner, printable_lines(plan_text(made))))))
+        elif recorded:
+            raise ProfileError([f"--machine={recorded} is a recorded machine: nothing can run on it; add _plan"])
+        if missing := lacking(i, made):
+            return {**failure(ProfileError(missing)), "return": NOT_FOUND}
+        if is_plan:
             return {"return": 0}
         with statefile.locked(folder):
             return carry_out(i, made, folder)

@@ -11,7 +11,7 @@ from mlperf_configs.registry import RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import Scenario
 
 from .vc_profile.options import RegistrySettings
-from .vc_profile.steptypes import SCENARIOS
+from .vc_profile.steptypes import scenarios_of
 
 HINT = "cm run script --tags=add,custom,system --id=NAME adds this machine"
 
@@ -26,7 +26,7 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
     try:
         registry = read_registry(lookup.own_folder())
         place = lookup.look(machine, here, registry.custom)
-        for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
+        for scenario in scenarios_of(benchmark):
             count = place.accelerators
             config = registry.effective(benchmark, Scenario(scenario), place.system, config_ver, accelerators=count)
             system = config.system

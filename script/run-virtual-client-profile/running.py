@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -31,6 +31,8 @@ from .vc_profile.steps import Step, StepList
 WORKLOAD_FAILED = 315
 """VirtualClient's reason for a workload that failed (ErrorReason.WorkloadFailed); a shell sees 59."""
 CLONE_TIMEOUT_S = 3600
+LOOKING = ("get,scratch,disk", "get,nvidia,driver", "get,docker", "get,nvidia,container-toolkit")
+"""How the tags of recipes begin that only look."""
 SCRATCH_KEY = "CM_MLPERF_SCRATCH_PATH"
 ALARM = "SIGALRM"
 
@@ -41,6 +43,22 @@ class StepFailed(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+def run_recipe(access: Callable[[dict[str, Any]], dict[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
+    """CM's answer to a recipe call."""
+    return access({**request, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True})
+
+
+def failed_looks(steps: Sequence[Step], look: Callable[[Mapping[str, Any]], dict[str, Any]]) -> list[StepFailed]:
+    """What the calls of these steps that only look do not find; the other calls are left out."""
+    found = []
+    for step in steps:
+        for call in step.calls:
+            if call["tags"].startswith(LOOKING) and (answer := look(call))["return"] > 0:
+                said = answer.get("error", "no reason given")
+                found.append(StepFailed(answer["return"], f"{step.where} {step.type}: {said}"))
+    return found
 
 
 @contextmanager
@@ -80,8 +98,7 @@ class Runner:
         if options.timing.duration_s is not None:
             self.deadline_s = time.monotonic() + options.timing.duration_s
         try:
-            for step in self.made.of("dependency"):
-                self._once(step, 0)
+            self._dependencies()
             if not options.is_setup_only:
                 self._rounds()
         except StepFailed as error:
@@ -92,6 +109,16 @@ class Runner:
             failed = "\n  ".join(f"{key}: {text}" for key, text in self.state.failed.items())
             return {"return": WORKLOAD_FAILED, "error": f"{len(self.state.failed)} actions failed:\n  {failed}"}
         return {"return": 0}
+
+    def _dependencies(self) -> None:
+        """Runs them. Raises StepFailed for the first that fails, with what the later ones do not find."""
+        steps = self.made.of("dependency")
+        for number, step in enumerate(steps, start=1):
+            try:
+                self._once(step, 0)
+            except StepFailed as error:
+                more = failed_looks(steps[number:], lambda call: run_recipe(self.access, {**self.passed_on, **call}))
+                raise StepFailed(error.code, "\n  ".join(map(str, (error, *more)))) from error
 
     def _finish(self, progress: str) -> None:
         unseen = None if self.has_gpu_figures else StepFailed(1, "no run's load.json has figures of a GPU")
@@ -167,7 +194,7 @@ class Runner:
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         env = {**dict(self.passed_on.get("env") or {}), **self.state.env}
         request = {**self.passed_on, **({"env": env} if env else {}), **inputs}
-        answer = self.access({**request, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True})
+        answer = run_recipe(self.access, request)
         if answer["return"] > 0:
             raise StepFailed(answer["return"], str(answer.get("error", "no reason given")))
         return answer

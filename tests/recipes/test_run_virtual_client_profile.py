@@ -36,10 +36,19 @@ CPU = {"device": "cpu", "source": "tiny"}
 
 
 class Linux(Machine):
-    """A machine with 8 CPUs, 16 GiB and Ubuntu."""
+    """A machine with 8 CPUs, 16 GiB, Ubuntu and a GPU, or without one."""
 
-    def run(self, *arguments: Any, **more: Any) -> Ran:
-        return Ran(127)
+    def __init__(self, *, has_gpu: bool = True) -> None:
+        super().__init__()
+        self.has_gpu = has_gpu
+
+    def which(self, program: str) -> str:
+        return "/usr/bin/nvidia-smi" if program == "nvidia-smi" and self.has_gpu else ""
+
+    def run(self, arguments: Any, **more: Any) -> Ran:
+        asked = next((word for word in arguments if word.startswith("--query-gpu=")), "")
+        names = asked.partition("=")[2].split(",")
+        return Ran(0, ", ".join("0" for _ in names) + "\n") if asked and self.has_gpu else Ran(127)
 
     def read_text(self, path: str) -> str:
         cpu = "\n\n".join(
@@ -54,11 +63,12 @@ class Cm:
 
     def __init__(self, fail: str = "") -> None:
         self.calls: list[dict[str, Any]] = []
+        self.looks: list[dict[str, Any]] = []
         self.fail = fail
         self.cmind = self
 
     def access(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.calls.append(request)
+        (self.looks if request.get("silent") else self.calls).append(request)
         if self.fail and self.fail in (request["tags"], request.get("model")):
             return {"return": 16 if request["tags"].startswith("get") else 1, "error": "it is not there\n  hint: do so"}
         if request["tags"] == "get,scratch,disk":
@@ -78,12 +88,20 @@ class Cm:
 def call(inside: Path, hook_input, capsys):
     """Calls the recipe; the answer has env, state, the requests as `calls` and what was printed as `text`."""
 
-    def make(variation: str = "", cm: Any = None, hook: str = "preprocess", **inputs: str) -> dict[str, Any]:
+    def make(
+        variation: str = "",
+        cm: Any = None,
+        hook: str = "preprocess",
+        machine: Any = None,
+        recorded: str = "",
+        **inputs: str,
+    ) -> dict[str, Any]:
         env = {"CM_TMP_CURRENT_PATH": str(inside), **META["default_env"]}
         env |= {META["input_mapping"][name]: value for name, value in inputs.items()}
         env |= META["variations"][variation]["env"] if variation else {}
         cm = cm or Cm()
-        i = hook_input(env, automation=cm, machine=Linux(), meta=META)
+        env |= {"CM_RECORDED_MACHINE": recorded} if recorded else {}
+        i = hook_input(env, automation=cm, machine=None if recorded else machine or Linux(), meta=META)
         answer = getattr(recipe, hook)(i)
         printed = capsys.readouterr()
         return {**answer, "env": i["env"], "state": i["state"], "calls": cm.calls, "text": printed.out,
@@ -446,9 +464,123 @@ def test_a_dependency_that_is_missing_stops_everything_with_its_code_and_command
     answer = call(cm=Cm(fail="get,docker,_docker"), log_dir="L")
     assert answer["return"] == 16
     assert "Dependencies[5] DockerInstallation: it is not there\n  hint: do so" in answer["error"]
-    assert answer["calls"][-1]["tags"] == "get,docker,_docker"
+    assert [row["tags"] for row in answer["calls"]][-2:] == ["get,docker,_docker", "get,nvidia,container-toolkit"]
     assert rows_of(inside / "L")[-1]["MetricName"] == "Failed"
     assert json.loads((inside / "L" / "virtual_client_state.json").read_text())["progress"] == "failed"
+
+
+class Bare(Cm):
+    """Stands for cmind on a machine where nothing that a recipe looks for is there."""
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        answer = super().access(request)
+        looking = request["tags"].startswith(running.LOOKING)
+        return {"return": 16, "error": f"{request['tags']} found nothing"} if looking else answer
+
+
+ALL_LOOKS = (
+    "get,scratch,disk",
+    "get,nvidia,driver,_fabricmanager-match",
+    "get,docker,_docker",
+    "get,nvidia,container-toolkit",
+)
+
+
+def test_all_that_a_machine_lacks_is_told_at_once_and_nothing_is_installed(inside, call):
+    answer = call(cm=Bare(), log_dir="L")
+    assert answer["return"] == 16
+    assert all(f"{tags} found nothing" in answer["error"] for tags in ALL_LOOKS)
+    assert "install,cuda,prebuilt" not in [row["tags"] for row in answer["calls"]]
+
+
+@pytest.mark.parametrize("variation", ["plan", ""])
+def test_without_a_gpu_a_plan_and_a_run_are_refused_with_the_rest_that_is_missing(inside, call, variation):
+    answer = call(variation, cm=Bare(), machine=Linux(has_gpu=False))
+    assert answer["return"] == 16
+    assert "no GPU answers through nvidia-smi" in answer["error"]
+    assert all(f"{tags} found nothing" in answer["error"] for tags in ALL_LOOKS)
+    assert answer["calls"] == [] and list(inside.iterdir()) == []
+    assert ("MLPerfExecutor" in answer["text"]) == (variation == "plan"), "the steps are shown"
+    assert call(variation, machine=Linux(has_gpu=False), **CPU)["return"] == 0
+
+
+def test_a_recorded_machine_is_planned_for_and_never_run_on(inside, call):
+    cm = Cm()
+    answer = call("plan", cm=cm, recorded="azure-a100-sxm4-40gbx8")
+    assert answer["return"] == 0
+    assert "SIMULATED" in answer["text"]
+    bert = steps(answer)[6]["calls"][0]
+    assert (bert["server_target_qps"], bert["singlestream_target_latency"]) == ("24750", "1.7")
+    assert {row["machine"] for row in cm.looks} == {"azure-a100-sxm4-40gbx8"}
+    assert "get,scratch,disk" not in [row["tags"] for row in cm.looks], "its file systems are not recorded"
+    planned = call(hook="plan", recorded="azure-a100-sxm4-40gbx8")["runs"]
+    assert {row["tags"] for row in planned if "machine" not in row} == {"install,cuda,prebuilt"}
+    answer = call(recorded="azure-a100-sxm4-40gbx8")
+    assert answer["return"] == 1 and "nothing can run on it" in answer["error"] and answer["calls"] == []
+    answer = call("plan", recorded="nowhere", profile=write(inside, profile({"Type": "Oops"})))
+    assert "nowhere is not a recorded machine" in answer["error"]
+
+
+def test_the_disk_of_the_system_is_asked_for_by_the_input_that_the_refusal_names(inside, call):
+    disk = next(row for row in call("plan", include_os_disk="yes")["state"]["virtual_client_profile"]["steps"]
+                if row["type"] == "MountDisks")  # fmt: skip
+    assert disk["calls"][0]["include_os_disk"] == "yes"
+
+
+def test_a_profile_without_description_and_with_unknown_types_is_refused_for_all_of_it(inside, call):
+    content = {"Actions": [{"Type": "TestAction"}], "Monitors": [{"Type": "TestMonitor"}]}
+    answer = call("plan", profile=write(inside, content))
+    assert answer["return"] == 1
+    assert all(word in answer["error"] for word in ("Description is missing", "TestAction", "TestMonitor"))
+
+
+@pytest.mark.parametrize(
+    ("model", "scenarios"),
+    [
+        ("bert", "Offline,Server,SingleStream"),
+        ("3d-unet", "Offline,SingleStream"),
+        ("rnnt", "Offline,Server,SingleStream"),
+        ("ssd-mobilenet", "Offline,SingleStream,MultiStream"),
+        ("ssd-resnet34", "Offline,Server,SingleStream,MultiStream"),
+        ("retinanet", "Offline,Server,SingleStream,MultiStream"),
+        ("gptj", "Offline,Server,SingleStream"),
+    ],
+)
+def test_a_model_has_the_scenarios_of_its_record(inside, call, model, scenarios):
+    answer = call("plan", profile=write(inside, profile(action(Model=model, Benchmarks=f"bert,{model}"))))
+    assert answer["return"] == 0
+    assert steps(answer)[0]["calls"][0]["scenario"] == scenarios
+
+
+def test_monitors_of_upstream_are_known_and_minus_one_is_without_an_end(inside, call):
+    given = {"MonitorFrequency": "00:00:05", "MonitorIterations": "-1"}
+    monitors = [{"Type": name, "Parameters": given} for name in ("NvidiaSmiMonitor", "LspciMonitor")]
+    answer = call("plan", profile=write(inside, profile(Monitors=monitors)))
+    assert answer["return"] == 0
+    smi, lspci, _ = steps(answer)
+    assert smi["parameters"]["MonitorIterations"] == "-1" and not smi["left_out"]
+    assert lspci["left_out"]
+    monitors[0]["Parameters"] = {"MonitorIterations": "-2"}
+    assert "must be a whole number" in call("plan", profile=write(inside, profile(Monitors=monitors)))["error"]
+
+
+def test_a_fork_of_the_results_is_planned_and_not_cloned(inside, call):
+    given = {"RepoUri": "https://github.com/somebody/inference_results_v4.1.git", "PackageName": "mlperf"}
+    name = write(inside, profile(Dependencies=[{"Type": "GitRepoClone", "Parameters": given}]))
+    assert call("plan", profile=name)["return"] == 0
+    assert "--clone takes repositories of mlcommons only" in call("plan", profile=name, clone="yes")["error"]
+
+
+def test_the_plan_says_what_of_upstreams_executor_is_left_out(inside, call):
+    text = call("plan")["text"]
+    assert all(words in text for words in ("restart of Docker", "start of the fabric manager", "docker ps"))
+
+
+@pytest.mark.parametrize("sign", [",", ";"])
+def test_a_timeout_takes_both_signs_of_upstream(sign):
+    assert options.parse_timing("", f"00:30:00{sign}deterministic*") == options.Timing(
+        rounds=None, duration_s=1800, after="round"
+    )
 
 
 @pytest.mark.parametrize(("fail_fast", "models"), [("no", ["bert-99", "3d-unet-99"]), ("yes", ["bert-99"])])

@@ -31,12 +31,12 @@ _ELEMENT = ("Type", "Parameters", "Metadata", "Components")
 
 
 class ProfileError(ValueError):
-    """The profile, or what is asked of it, cannot be used; `problems` has every reason."""
+    """The profile, or what is asked of it, cannot be used; `problems` has every reason, `rest` what could be read."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], rest: Profile | None = None) -> None:
         more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
         super().__init__("\n  ".join([*problems[:MOST_PROBLEMS], *more]))
-        self.problems = tuple(problems)
+        self.problems, self.rest = tuple(problems), rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +86,8 @@ def _load(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise ProfileError([f"no JSON, line {error.lineno} column {error.colno}: {error.msg}"]) from None
     except yaml.YAMLError as error:
+        if "maximum nesting depth" in str(error):  # libyaml has a limit of its own since 0.2.6
+            raise ProfileError([f"nested more than {DEEPEST} deep"]) from None
         raise ProfileError([f"neither JSON nor YAML: {' '.join(str(error).split())}"]) from None
     except ValueError as error:  # Python reads no number of more than 4300 digits
         raise ProfileError([f"a number that cannot be: {error}"]) from None
@@ -216,7 +218,7 @@ def parse_profile(text: str, name: str) -> Profile:
         ),
     )
     if reader.problems:
-        raise ProfileError([f"{name}: {problem}" for problem in reader.problems])
+        raise ProfileError([f"{name}: {problem}" for problem in reader.problems], profile)
     return profile
 
 

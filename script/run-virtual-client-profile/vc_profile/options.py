@@ -68,6 +68,7 @@ class Options:
     is_fail_fast: bool = False
     is_setup_only: bool = False
     is_cloning: bool = False
+    may_use_os_disk: bool = False
     choices: Mapping[str, str] = field(default_factory=lambda: {name: values[0] for name, values in CHOICES.items()})
     backend: str = ""
     system: str = ""
@@ -99,7 +100,7 @@ def parse_timing(iterations: str, timeout: str) -> Timing:
         return Timing(rounds=int(iterations))
     if not timeout:
         return Timing()
-    first, _, rest = timeout.partition(",")
+    first, _, rest = timeout.replace(";", ",").partition(",")  # OptionFactoryTests.cs has both
     after = {"": "", "deterministic": "action", "deterministic*": "round"}.get(rest.strip().lower())
     if first.strip().lower() in ("-1", "never") and not rest:
         return Timing(rounds=None)
@@ -170,6 +171,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         is_fail_fast=is_yes(given.get("fail_fast")),
         is_setup_only=is_yes(given.get("dependencies")),
         is_cloning=is_yes(given.get("clone")),
+        may_use_os_disk=is_yes(given.get("include_os_disk")),
         choices=choices,
         backend=given.get("backend", "").strip(),
         system=given.get("system", ""),

@@ -117,7 +117,8 @@ def _step(element: Element, options: Options, platform: str) -> Step:
     if element.type == "MLPerfExecutor":
         platforms = platforms or ["linux-x64"]
     scenario = values.get("MetricScenario") or values.get("Scenario") or "Outcome"
-    left_out = f"not for {platform}, only for {', '.join(platforms)}" if platforms and platform not in platforms else ""
+    is_other = bool(platforms) and platform not in platforms
+    left_out = f"not for {platform}, only for {', '.join(platforms)}" if is_other else meaning.left_out
     return Step(where=element.where, section=element.section, type=element.type, scenario=scenario, parameters=values,
                 calls=meaning.calls, why=meaning.why, left_out=left_out)  # fmt: skip
 

@@ -12,34 +12,35 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from mlperf_results.names import unknown_text
+from mlperf_results.benchmarks import RECORDS, record_of
+from mlperf_results.names import Scenario, unknown_text
+from mlperf_results.rounds import rounds_of, rules_in
 
 from .document import Element
 from .expressions import as_text
 from .options import Options, RegistrySettings
 
-SCENARIOS: Mapping[str, tuple[str, ...]] = {
-    "bert": ("Offline", "Server", "SingleStream"),
-    "3d-unet": ("Offline", "SingleStream"),
-    "rnnt": ("Offline", "Server", "SingleStream"),
-    "ssd-mobilenet": ("Offline", "MultiStream", "SingleStream"),
-    "ssd-resnet34": ("Offline", "Server", "SingleStream", "MultiStream"),
-}
-"""By Model, in upstream's order."""
+MODELS = tuple(record.name for record in RECORDS.values() if record.is_official)
+"""Values of Model: the names of the benchmarks without their level."""
+ORDER = (Scenario.OFFLINE, Scenario.SERVER, Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+"""Upstream's order."""
+ROUND = "v4.1"
+"""The round whose results VirtualClient's last profile for MLPerf clones."""
+ENDLESS = "MonitorIterations"
+"""The parameter that may be -1, which means without an end."""
 
 EARLIER_NAMES: Mapping[str, str] = {
     "cudaversion": "LinuxCudaVersion", "driverversion": "LinuxDriverVersion", "localrunfile": "LinuxLocalRunFile"
 }  # fmt: skip
 """Of parameters, in the profile of 2023."""
 
-WITH_LEVELS = ("bert", "3d-unet")
 LARGEST_LOOP = 100
 COMMON = {"Scenario": str, "MetricScenario": str, "Tags": str, "SupportedPlatforms": str, "LogToFile": bool,
           "LogFolderName": str, "FailFast": bool}  # fmt: skip
 """Parameters of every component."""
 
 _RUN_FILE = re.compile(r"cuda_(\d+\.\d+)\.\d+_(\d+)\.[\d.]+_linux(?:_sbsa)?\.run")
-_REPOSITORY = re.compile(r"https://github\.com/mlcommons/inference_results_v\d+\.\d+(?:\.git)?/?")
+_REPOSITORY = re.compile(r"https://github\.com/[A-Za-z0-9-]+/inference_results_v\d+\.\d+(?:\.git)?/?")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 Calls = tuple[Mapping[str, Any], ...]
@@ -52,10 +53,11 @@ class StepError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What stands for an element: recipe calls (none: nothing is done), and why."""
+    """What stands for an element: recipe calls (none: nothing is done), and why; `left_out`: why it is left out."""
 
     calls: Calls
     why: str
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,16 @@ def _mount(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["source"] != "real":
         return Meaning((), f"not needed with --source={options.choices['source']}: made inputs lie in the cache")
     why = "a mounted file system that fits DiskFilter; nothing is mounted; then the folders for models and data on it"
-    return Meaning(({"tags": "get,scratch,disk", "filter": values.get("DiskFilter") or "OSDisk:false"},), why)
+    call = {"tags": "get,scratch,disk", "filter": values.get("DiskFilter") or "OSDisk:false"}
+    return Meaning((call | ({"include_os_disk": "yes"} if options.may_use_os_disk else {}),), why)
 
 
 def _clone(values: Mapping[str, str], options: Options) -> Meaning:
     address, folder = values["RepoUri"], values["PackageName"]
     if not _REPOSITORY.fullmatch(address):
-        raise StepError(f"RepoUri must be a results repository of mlcommons (inference_results_vX.Y), got {address!r}")
+        raise StepError(f"RepoUri must be a results repository (inference_results_vX.Y) on github.com, got {address!r}")
+    if options.is_cloning and not address.startswith("https://github.com/mlcommons/"):
+        raise StepError(f"--clone takes repositories of mlcommons only, got {address!r}")
     if not _FOLDER.fullmatch(folder) or not re.fullmatch(r"[0-9a-fA-F]{0,40}", values.get("Commit", "")):
         raise StepError(f"PackageName must be a plain name, and Commit a commit, got {folder!r}")
     why = "cloned because of --clone" if options.is_cloning else "not needed (--clone makes it)"
@@ -139,20 +144,34 @@ def _toolkit(values: Mapping[str, str], options: Options) -> Meaning:
 NO_OVERLAY = "with --device=cpu the harness finds its own settings; no file is overlaid"
 
 
+EXECUTOR = (
+    "; of upstream's executor, the restart of Docker, the start of the fabric manager and `docker ps` are left out: "
+    "they need root and serve its container, and the harness runs without one"
+)
+
+
+def scenarios_of(benchmark: str) -> tuple[str, ...]:
+    """Return the scenarios that a benchmark (bert-99) has in ROUND, or nearest to it, in upstream's order."""
+    rounds = rounds_of(benchmark)
+    had = rules_in(benchmark, next((one for one in reversed(rounds) if one <= ROUND), rounds[0])).both
+    return tuple(one.value for one in ORDER if one in had)
+
+
 def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
     model = values["Model"].lower()
-    if model not in SCENARIOS:
-        raise StepError(unknown_text("Model", model, tuple(SCENARIOS)))
+    if model not in MODELS:
+        raise StepError(unknown_text("Model", model, MODELS))
     for name in values.get("Benchmarks", model).lower().split(","):  # set-up here prepares what an action needs
-        if name.strip() not in SCENARIOS:
-            raise StepError(f"Benchmarks: {unknown_text('Model', name, tuple(SCENARIOS))}")
+        if name.strip() not in MODELS:
+            raise StepError(f"Benchmarks: {unknown_text('Model', name, MODELS)}")
+    usual, *higher = record_of(model).names
     is_high = options.choices["config_ver"] == "high_accuracy"
-    if is_high and model not in WITH_LEVELS:
+    if is_high and not higher:
         raise StepError(f"--config_ver=high_accuracy: {model} has one accuracy level")
     call = {
         "tags": "run,mlperf,inference",
-        "model": f"{model}-{'99.9' if is_high else '99'}" if model in WITH_LEVELS else model,
-        "scenario": ",".join(SCENARIOS[model]),
+        "model": higher[-1] if is_high else usual,
+        "scenario": ",".join(scenarios_of(usual)),
         "mode": "all",
         "device": options.choices["device"],
         "backend": options.backend or ("tensorrt" if options.choices["device"] == "cuda" else "onnxruntime"),
@@ -165,13 +184,18 @@ def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
         found = options.registry(call["model"]) if options.registry else RegistrySettings(targets={}, said=NO_OVERLAY)
         call |= found.targets
         said = f"; RequireCustomSystemSupport: {found.said}"
-    return Meaning((call,), f"performance and accuracy of each scenario by crowdperf's harness{said}")
+    return Meaning((call,), f"performance and accuracy of each scenario by crowdperf's harness{said}{EXECUTOR}")
 
 
 def _smi(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["device"] == "cpu":
         raise StepError("there is no GPU to watch with --device=cpu; leave it out with --scenarios=-NAME")
     return Meaning((), "from load.json of each run, which asks NVIDIA's driver twice a second")
+
+
+def _lspci(values: Mapping[str, str], options: Options) -> Meaning:
+    why = "PCI devices do not change during a run; detect,mlperf,system records the GPUs and their links"
+    return Meaning((), why, left_out=why)
 
 
 _CUDA = StepType(("dependency",), {"LinuxCudaVersion": str, "LinuxDriverVersion": str, "Username": str,
@@ -195,6 +219,8 @@ TYPES: Mapping[str, StepType] = {
     "NvidiaSmiMonitor": StepType(("monitor",), {"MonitorFrequency": str, "MonitorIterations": int,
                                                 "MonitorStrategy": str,
                                                 "MonitorWarmupPeriod": str, "MonitorEnabled": bool}, _smi),
+    "LspciMonitor": StepType(("monitor",), {"MonitorFrequency": str, "MonitorIterations": int, "MonitorStrategy": str,
+                                            "MonitorWarmupPeriod": str, "MonitorEnabled": bool}, _lspci),
 }  # fmt: skip
 SEQUENCE = "SequentialExecution"
 REFUSED = {
@@ -219,12 +245,14 @@ def checked_values(element: Element, known: Mapping[str, type]) -> tuple[dict[st
             problems.append(f"{element.where}: {key} is given twice")
         text = as_text(value).strip()
         forms = {bool: "true|false", int: r"\d{1,9}", str: r"[^\0-\x1f]*"}
-        if text and not re.fullmatch(forms[known[key]], text, re.IGNORECASE):
+        if key == ENDLESS and text == "-1":
+            found[key] = text
+        elif text and not re.fullmatch(forms[known[key]], text, re.IGNORECASE):
             kind = {bool: "true or false", int: "a whole number", str: "one line of text"}[known[key]]
             problems.append(f"{element.where}.{name} must be {kind}, got {text[:40]!r}")
         elif text:
             found[key] = text.lower() if known[key] is bool else text
     scenario = found.get("Scenario", "").lower()
-    if "Model" in known and "Model" not in found and scenario in SCENARIOS:  # the first profiles named it so
+    if "Model" in known and "Model" not in found and scenario in MODELS:  # the first profiles named it so
         found["Model"] = scenario
     return found, problems
