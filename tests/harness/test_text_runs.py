@@ -120,6 +120,32 @@ def test_failed_requests_end_the_run_as_invalid_with_their_reason(root: Path) ->
     assert result["text"]["problems"] == result["invalid_reasons"][:1]
 
 
+@pytest.mark.parametrize("scenario", ["Server", "SingleStream"])
+def test_failed_requests_are_in_no_latency_and_no_figure_is_below_zero(root: Path, scenario: str) -> None:
+    """LoadGen counts the microseconds of failed requests, and divides by their tokens less one."""
+    rate = {"target_qps": 400} if scenario == "Server" else {}
+    output = {"output_dir": str(root / f"failing-{scenario}")}
+    _, ended = run(root, backend="failing", scenario=scenario, min_duration_ms=100, min_query_count=40, **rate, **output)
+    assert ended.code == 0, ended.stderr
+    result, text = ended.result, ended.result["text"]
+    assert (result["latency"], text["ttft_ms"], text["tpot_ms"]) == (None, None, None)
+    assert text["tally"]["failure_kinds"] == {"other": text["tally"]["failed"]}
+    assert (result["metric"] or {}).get("unit") == ("tokens/s" if scenario == "Server" else None)
+    metadata = json.loads((ended.folder / "metadata.json").read_text())
+    assert not [key for key in metadata if "first_token" in key or "per_output_token" in key]
+    assert not [number for number in _numbers([result["metric"], text, metadata]) if number < 0]
+    detail = (ended.folder / "mlperf_log_detail.txt").read_text()
+    assert '"result_time_to_output_token_min", "value": -' in detail  # what LoadGen itself says
+
+
+def _numbers(content: object) -> list[float]:
+    if isinstance(content, dict):
+        content = list(content.values())
+    if isinstance(content, list):
+        return [number for part in content for number in _numbers(part)]
+    return [content] if isinstance(content, int | float) else []
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("mode", ["performance", "accuracy"])
 @pytest.mark.parametrize("scenario", ["Offline", "MultiStream"])

@@ -109,6 +109,13 @@ def test_a_logged_error_makes_a_run_invalid_whatever_its_verdict_is() -> None:
     assert log.error_count == 1
 
 
+def test_a_latency_below_zero_is_none() -> None:
+    text = detail_text("valid-singlestream")
+    line = next(line for line in text.splitlines() if '"result_min_latency_ns"' in line)
+    log = parse_detail_log(text.replace(line, line.replace('"value": ', '"value": -', 1)))
+    assert log.latencies is None and log.metric is not None
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -147,13 +147,15 @@ class Ranked:
 
 
 def ranked(log: DetailLog, family: Family) -> list[Ranked]:
-    """Return what is known of a distribution, by rank; empty where a figure is missing or there are no queries.
+    """Return what is known of a distribution, by rank; empty where a figure is missing or there are no queries, and for
+    times per token of a run with errors: a failed request has no token, and LoadGen divides by -1.
 
     LoadGen takes the value at `int(count * percentile)` of the sorted ones.
     """
     values = numbers(log, *family.keys())
     count = log.number("result_query_count") if family.is_of_queries else sample_count(log)
-    if values is None or count is None or not 1 <= count <= 2**53:
+    is_divided = family is OUTPUT_TOKENS and log.error_count > 0
+    if values is None or count is None or not 1 <= count <= 2**53 or is_divided:
         return []
     ranks = [0, *(int(count * share) for share in PERCENTILES.values()), int(count) - 1]
     return [Ranked(*row) for row in zip(ranks, values, family.keys(), strict=True)]

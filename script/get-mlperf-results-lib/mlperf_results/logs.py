@@ -8,7 +8,7 @@ and test_settings_internal.cc).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -32,6 +32,9 @@ from mlperf_results.names import (
 from mlperf_results.summarylog import summary_lines
 
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
+_TOKEN_ERROR = "token"
+"""In LoadGen's errors about an answer without tokens, or with one: "n_tokens argument missing or attempted to record 0
+as number of tokens" (logging.cc, RecordSampleCompletion, 6.0.17)."""
 _MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
 LATE_REASON = "performance constraints not satisfied (too many queries over the latency target)"
 """What is said of a Server run whose rate was too high."""
@@ -120,7 +123,9 @@ class LoadGenLog:
     """All that a finished LoadGen run says about itself.
 
     `is_valid` is LoadGen's own verdict *and* no logged error. An accuracy run has no verdict: it is valid without
-    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. published: tokens per second
+    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. Latencies are those of answers: a
+    run with token latencies and failed requests has none, nor a figure made of them, since LoadGen counts the microseconds of
+    failed requests among them (and divides by their tokens less one, which is below 0). published: tokens per second
     where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens: of a run that
     LoadGen measured by tokens.
     """
@@ -161,13 +166,14 @@ def _duration_s(values: Values) -> float:
     return (moments[1] - moments[0]).total_seconds()
 
 
-def _spread(values: Values, bound: str, percentile: str) -> Latencies:
-    """Return latencies whose keys have a word ("min") and a number ("99.00") in the gaps of these names."""
+def _spread(values: Values, bound: str, percentile: str) -> Latencies | None:
+    """Return latencies whose keys have a word ("min") and a number ("99.00") in the gaps of these names; None where one
+    is below 0, which no latency is."""
 
     def at(text: str) -> int:
         return values.integer(percentile.format(text))
 
-    return Latencies(
+    found = Latencies(
         min_ns=values.integer(bound.format("min")),
         mean_ns=values.integer(bound.format("mean")),
         max_ns=values.integer(bound.format("max")),
@@ -178,6 +184,7 @@ def _spread(values: Values, bound: str, percentile: str) -> Latencies:
         p99_ns=at("99.00"),
         p99_9_ns=at("99.90"),
     )
+    return found if min(astuple(found)) >= 0 else None
 
 
 def latency_keys(scenario: Scenario) -> tuple[str, str]:
@@ -278,7 +285,7 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
     errors = tuple(str(event.value) for event in events if event.is_error)
     error_count = max(len(errors), values.integer_or_none("num_errors") or 0)
     is_accepted = values.text("result_validity") == "VALID" if is_performance else True
-    return LoadGenLog(
+    log = LoadGenLog(
         loadgen_version=values.text("loadgen_version"),
         scenario=scenario,
         mode=mode,
@@ -305,6 +312,22 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
             schedule=values.integer("effective_schedule_rng_seed"),
         ),
         effective=_effective(values),
+    )
+    is_failed = log.tokens is not None and any(_TOKEN_ERROR in error for error in errors)
+    return _of_answers(log) if is_failed else log
+
+
+def _of_answers(log: LoadGenLog) -> LoadGenLog:
+    """Return a log of failed requests without the latencies that they are counted in; rates count answers only."""
+    tokens, stopping = log.tokens, log.early_stopping
+    is_rate = log.metric is not None and log.metric.metric.higher_is_better
+    return replace(
+        log,
+        metric=log.metric if is_rate else None,
+        published=log.published if is_rate else None,
+        tokens=None if tokens is None else replace(tokens, ttft=None, tpot=None),
+        latencies=None,
+        early_stopping=None if stopping is None else replace(stopping, p90_estimate_ns=None, p99_estimate_ns=None),
     )
 
 

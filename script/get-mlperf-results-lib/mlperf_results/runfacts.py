@@ -117,7 +117,7 @@ def _detail_figures(
     run: FoundRun, log: LoadGenLog, source: _Source, lines: Mapping[str, int]
 ) -> tuple[Figure | None, tuple[Figure, ...]]:
     published, figure = log.published, None
-    if published is not None and log.latencies is not None:
+    if published is not None:
         metric = published.metric
         at = source.at(lines.get(published.key, 0))
         figure = Figure(name=metric.name, value=published.value, unit=metric.unit, evidence=at)
