@@ -83,7 +83,7 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
     if not texts:
         return []
     rows = [("Answers", *textfigures.HEADINGS), *((name, *textfigures.cells(text)) for name, text in texts)]
-    said = [wrapped(f"{name}: {textfigures.answers_text(text)}", "  ") for name, text in texts]
+    said = [wrapped(f"{name}: {words}", "  ") for name, text in texts for words in textfigures.said_of(text)]
     return [*aligned(rows, RIGHT_ALIGNED), *said]
 
 

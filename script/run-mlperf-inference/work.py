@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.honestpaths import HOME, RESULT, Places, honest
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
@@ -174,7 +175,8 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
         return _finish_search(call, runs, remarks.missing)
     results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
     outcomes = outcome.by_scenario(runs)
-    title = f"{config.model} with {config.backend} on {config.device}"
+    place = "" if BACKENDS[config.backend].is_remote else f" on {config.device}"  # a server has its own devices
+    title = f"{config.model} with {config.backend}{place}"
     text = table.render(title, results)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):

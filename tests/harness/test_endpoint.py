@@ -44,6 +44,7 @@ class Listening:
         self.firsts: dict[int, Tokens] = {}
         self.answers: dict[int, Answer] = {}
         self.failures: dict[int, str] = {}
+        self.kinds: dict[int, str] = {}
         self.error: BaseException | None = None
         self._ended = threading.Event()
 
@@ -55,6 +56,7 @@ class Listening:
         self._note(self.answers, number, answer)
 
     def failed(self, number: int, why: str, kind: str = "other") -> None:
+        self.kinds[number] = kind
         self._note(self.failures, number, why)
 
     def _note(self, kind: dict, number: int, what: object) -> None:
@@ -293,6 +295,37 @@ def test_a_server_that_asks_to_wait_is_asked_again(server: tuple[Stub, str], fol
     engine = open_engine(asked(f"{server[1]}/status=429,retry_after=0,times=5,after=2/v1", folder))
     assert_right(run(engine, 3), 3)
     assert engine.record()["counts"]["retried"] == 5  # type: ignore[index,call-overload]
+    engine.close()
+
+
+def test_a_request_that_waited_longer_than_its_limit_is_not_sent(server: tuple[Stub, str], folder: Path) -> None:
+    """The limit counts from LoadGen's issue, where that is known; in Offline everything waits by design."""
+    engine = open_engine(asked(f"{server[1]}/ids/v1", folder, timeout_s=5.0, max_in_flight=1))
+    listener = Listening(3)
+    engine.start(listener)
+    now_s = time.monotonic()
+    issued = (now_s, now_s - 6.0, None)
+    engine.submit([Request(number=number, prompt=prompt(number), issued_s=one) for number, one in enumerate(issued)])
+    listener.wait()
+    engine.close()
+    assert sorted(listener.answers) == [0, 2]
+    assert "waited longer than the limit of a request (5 s) for one of the 1 places" in listener.failures[1]
+
+
+def test_failures_and_retries_are_counted_by_kind(server: tuple[Stub, str], folder: Path) -> None:
+    for behaviour, kind in [
+        ("status=500", "status 500"), ("stall", "timeout"), ("die", "cut connection"), ("nodone", "cut stream"),
+        ("empty", "empty answer"), ("error", "error in the stream"), ("many=1", "unusable answer"),
+        ("status=429,retry_after=30", "status 429"),
+    ]:  # fmt: skip
+        url = f"{server[1]}/{behaviour},after=2/v1"
+        engine = open_engine(asked(url, folder, timeout_s=0.5 if behaviour == "stall" else 5.0))
+        listener = run(engine, 2)
+        engine.close()
+        assert set(listener.kinds.values()) == {kind}, behaviour
+    engine = open_engine(asked(f"{server[1]}/status=429,retry_after=0,times=2,after=2/v1", folder))
+    run(engine, 2)
+    assert engine.record()["counts"]["retried_by_status"] == {"429": 2}  # type: ignore[index,call-overload]
     engine.close()
 
 

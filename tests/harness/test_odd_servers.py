@@ -15,11 +15,6 @@ from stub_openai import running_stub  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "odd-servers.md"
 LEAST_ROWS = 60
-PENDING = {
-    "lines end with CR alone", "a byte order mark in front", "ping events, first and in the middle",
-    "an empty event in front", "a first event without choices, with an empty model name",
-}  # fmt: skip
-"""Right values that the reader of streams does not reach yet."""
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("odd", [odd for _, odd in ROWS], ids=[f"{kind}: {odd.name}" for kind, odd in ROWS])
 def test_an_odd_server_gives_the_right_figure_or_none_and_the_reason(url: str, folder: Path, odd: Odd) -> None:
-    if odd.name in PENDING:
-        pytest.xfail("the reader of streams is being mended")
     found = measured(url, folder, odd)
     assert found.outcome == odd.outcome, found
     assert odd.words in found.reason and odd.says in found.notes, found

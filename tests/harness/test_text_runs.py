@@ -125,7 +125,9 @@ def test_failed_requests_are_in_no_latency_and_no_figure_is_below_zero(root: Pat
     """LoadGen counts the microseconds of failed requests, and divides by their tokens less one."""
     rate = {"target_qps": 400} if scenario == "Server" else {}
     output = {"output_dir": str(root / f"failing-{scenario}")}
-    _, ended = run(root, backend="failing", scenario=scenario, min_duration_ms=100, min_query_count=40, **rate, **output)
+    _, ended = run(
+        root, backend="failing", scenario=scenario, min_duration_ms=100, min_query_count=40, **rate, **output
+    )
     assert ended.code == 0, ended.stderr
     result, text = ended.result, ended.result["text"]
     assert (result["latency"], text["ttft_ms"], text["tpot_ms"]) == (None, None, None)

@@ -7,7 +7,7 @@ from typing import Any
 from mlperf_results.figures import better_rate, chosen_rate_text
 from mlperf_results.logs import LATE_REASON
 from mlperf_results.plot import histogram_plot
-from mlperf_results.textfigures import answers_text, cells, limits_text, page_part, story
+from mlperf_results.textfigures import answers_text, cells, limits_text, page_part, remarks, story
 
 LENGTHS = {
     "min": 2, "mean": 60.25, "max": 128, "percentiles": {"50": 64, "90": 128, "99": 128}, "bar_width": 50,
@@ -38,6 +38,41 @@ def test_answers_are_described_by_their_number_lengths_and_ends() -> None:
     assert answers_text(text(tally=nothing)) == "no answers to 7 requests"
     assert limits_text(text()) == "limits at p99: TTFT 2000 ms, TPOT 100 ms"
     assert limits_text(text(limits=None)) == ""
+
+
+ENGINE = {
+    "endpoint": {"value": "http://gpu-box:8000/v1"}, "model": {"value": "my-llm"}, "api": {"value": "completions"},
+    "prompt": {"value": "tokens"}, "token_counts": {"value": "token ids of the server"},
+    "counts": {"requests": 30, "retried": 14, "retried_by_status": {"429": 14}, "differing": 0, "answered": 30},
+}  # fmt: skip
+
+
+def test_the_remarks_say_what_was_measured_of_a_server() -> None:
+    measured, refused = remarks(text(engine=ENGINE))
+    assert measured == (
+        "measured: model my-llm at gpu-box:8000, API completions (prompts as tokens); "
+        "tokens counted by token ids of the server"
+    )
+    assert refused == (
+        "the server refused 14 of 44 requests (status 429: 14), which were sent again: its limit on requests was "
+        "measured"
+    )
+    own = {name: value for name, value in ENGINE.items() if name not in ("endpoint", "counts")}
+    assert remarks(text(engine=own)) == ["tokens counted by token ids of the server"]
+    assert remarks(text()) == []
+
+
+def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> None:
+    counts = {**ENGINE["counts"], "retried_by_status": {}, "differing": 20, "differing_tokens": 30, "unsaid": 1}
+    tally = {**TALLY, "issued": 1610, "failed": 10, "failure_kinds": {"status 500": 7, "timeout": 3},
+             "tokens_behind_end": 112, "padded_answers": 1}  # fmt: skip
+    assert remarks(text(engine={"counts": counts}, tally=tally)) == [
+        "10 of 1610 requests failed (status 500: 7, timeout: 3): latencies are left out, rates are of the answers",
+        "in 20 of 30 answers the server counted other numbers of tokens than the benchmark's tokenizer, by 1.5 on "
+        "average: the lower number counts",
+        "the server did not say how many tokens 1 answer had",
+        "112 tokens behind the end token of 1 answer did not count",
+    ]
 
 
 def test_a_page_has_table_lengths_and_histogram_of_each_run() -> None:

@@ -137,9 +137,10 @@ def common_versions() -> dict[str, str]:
 
 
 def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> dict[str, bool]:
-    """Return which parts of a run are made up: no figure got with one of them is an MLPerf result."""
+    """Return which parts of a run are made up: no figure got with one of them is an MLPerf result. A server has weights
+    of its own, whatever lies in the model's folder here."""
     return {
-        "model": facts.is_synthetic,
+        "model": facts.is_synthetic and not can.is_remote,
         "dataset": dataset.facts.is_synthetic,
         "backend": bool(can.stand_in),
     }

@@ -93,6 +93,8 @@ class EventStream:
             self.skipped += 1
 
     def _dispatch(self, data: bytes, events: list[Any]) -> None:
+        if not data.strip():  # it holds nothing that could be lost
+            return
         if data == b"[DONE]":
             events.append(DONE)
         elif self._name == b"error":

@@ -124,10 +124,10 @@ class LoadGenLog:
 
     `is_valid` is LoadGen's own verdict *and* no logged error. An accuracy run has no verdict: it is valid without
     errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. Latencies are those of answers: a
-    run with token latencies and failed requests has none, nor a figure made of them, since LoadGen counts the microseconds of
-    failed requests among them (and divides by their tokens less one, which is below 0). published: tokens per second
-    where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens: of a run that
-    LoadGen measured by tokens.
+    run with token latencies and failed requests has none, nor a figure made of them, since LoadGen counts the
+    microseconds of failed requests among them (and divides by their tokens less one, which is below 0). published:
+    tokens per second where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens:
+    of a run that LoadGen measured by tokens.
     """
 
     loadgen_version: str

@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from mlperf_results.htmlpage import ABSENT, bullets, figures, table
 from mlperf_results.logs import LoadGenLog
+from mlperf_results.names import counted
 from mlperf_results.plot import histogram_plot
 from mlperf_results.textdocuments import part
 
 HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
 PERCENTILES = ("p50", "p90", "p99")
+_LIMIT_PART = 0.01
+"""Where more of what was sent was refused with 429, the figure is that of the server's limit: this project's choice."""
 
 
 def with_problems(log: LoadGenLog, problems: Sequence[str]) -> LoadGenLog:
@@ -61,12 +65,76 @@ def answers_text(text: Mapping[str, Any]) -> str:
     return f"{tally['completed']:,} answers of {size}; ended by {reasons}"
 
 
+def _by_kind(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{kind}: {count:,}" for kind, count in counts.items())
+
+
+def _value(engine: Mapping[str, Any], name: str) -> Any:
+    return part(engine, name, "value")
+
+
+def measured_text(text: Mapping[str, Any]) -> str:
+    """Return what was measured of a server: its model, its host, the API, and how tokens were counted; of a server
+    that the run started the last alone, and of an engine without a server nothing."""
+    engine = text.get("engine") or {}
+    url, way = _value(engine, "endpoint"), _value(engine, "token_counts")
+    counts = f"tokens counted by {way}" if way else ""
+    if not url:
+        return counts
+    server = f"model {_value(engine, 'model')} at {urlsplit(str(url)).netloc}"
+    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}); {counts}"
+
+
+def _retried(counts: Mapping[str, Any]) -> str:
+    by_status = counts.get("retried_by_status")
+    if not by_status:
+        return ""
+    sent = counts["requests"] + counts["retried"]
+    is_limit = "429" in by_status and counts["retried"] > _LIMIT_PART * sent
+    refused = f"{counts['retried']:,} of {sent:,} requests (status {_by_kind(by_status)})"
+    words = f"the server refused {refused}, which were sent again"
+    return f"{words}: its limit on requests was measured" if is_limit else words
+
+
+def _differing(counts: Mapping[str, Any]) -> str:
+    if not counts.get("differing"):
+        return ""
+    mean = counts["differing_tokens"] / counts["differing"]
+    return (
+        f"in {counts['differing']:,} of {counts['answered']:,} answers the server counted other numbers of tokens than"
+        f" the benchmark's tokenizer, by {mean:,.1f} on average: the lower number counts"
+    )
+
+
+def remarks(text: Mapping[str, Any]) -> list[str]:
+    """Return what must be known of a run beside its figures: what was measured, failed and repeated requests by kind,
+    and tokens that were counted otherwise or not at all."""
+    tally, counts = text["tally"], part(text, "engine", "counts") or {}
+    found = [measured_text(text)]
+    if tally.get("failed"):
+        kinds = _by_kind(tally.get("failure_kinds") or {})
+        failed = f"{tally['failed']:,} of {counted(tally['issued'], 'request')} failed"
+        found.append(f"{failed}{f' ({kinds})' if kinds else ''}: latencies are left out, rates are of the answers")
+    found += [_retried(counts), _differing(counts)]
+    if counts.get("unsaid"):
+        found.append(f"the server did not say how many tokens {counted(counts['unsaid'], 'answer')} had")
+    if tally.get("tokens_behind_end"):
+        padded = counted(tally["padded_answers"], "answer")
+        found.append(f"{counted(tally['tokens_behind_end'], 'token')} behind the end token of {padded} did not count")
+    return [one for one in found if one]
+
+
 def limits_text(text: Mapping[str, Any]) -> str:
     """Return the limits of the scenario; empty where it has none."""
     limits = text.get("limits")
     if not limits:
         return ""
     return f"limits at p{limits['percentile']}: TTFT {limits['ttft_ms']:g} ms, TPOT {limits['tpot_ms']:g} ms"
+
+
+def said_of(text: Mapping[str, Any]) -> list[str]:
+    """Return the lines below the table of a run: its answers with their limits, and the remarks."""
+    return ["; ".join(filter(None, (answers_text(text), limits_text(text)))), *remarks(text)]
 
 
 def story(text: Mapping[str, Any]) -> str:
@@ -83,7 +151,7 @@ def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     if not rows:
         return ""
     plots = [(f"Answers by tokens, {name}", _histogram(name, text)) for name, text in rows]
-    said = [f"{name}: {'; '.join(filter(None, (answers_text(text), limits_text(text))))}" for name, text in rows]
+    said = [f"{name}: {words}" for name, text in rows for words in said_of(text)]
     shown = table(("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8))
     return "\n".join((shown, bullets(said), figures(plots)))
 
