@@ -48,6 +48,7 @@ def plan_work(env, path, entry):
         "reference": {"F1": wanted.f1},
         "precision": precision,
         "md5": wanted.md5,
+        "origin": "published",
     }
     return {
         **work,

@@ -77,6 +77,7 @@ def describe(model_path: Path, facts: dict) -> RealModel:
         config=config,
         reference=facts["reference"],
         precision=facts["precision"],
+        origin=facts["origin"],
         facts={} if batch_size is None else {"fixed_batch_size": batch_size},
     )
 

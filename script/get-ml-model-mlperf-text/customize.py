@@ -137,7 +137,7 @@ def bring_files(files: Path, entry: Path) -> list[Path]:
     return [entry / path.name for path in found]
 
 
-def describe(name: str, files: Path, entry: Path) -> None:
+def describe(name: str, files: Path, entry: Path, origin: str) -> None:
     """Write model.json of a folder that was given or fetched. Raises ValueError, DataError and OSError."""
     check_folder(files)
     names = {path.stem: path for path in bring_files(files, entry)}
@@ -151,6 +151,7 @@ def describe(name: str, files: Path, entry: Path) -> None:
             source=f"{model.repository} {model.revision}".strip(),
             licence=model.licence,
             precision=precision_of(files),
+            origin=origin,
         ),
     )
 
@@ -160,8 +161,9 @@ def postprocess(i):
     env, entry = i["env"], Path.cwd()
     work = env["CM_ML_MODEL_TEXT_WORK"]
     if work in ("take", "fetch"):
+        origin = "published" if work == "fetch" else "unchecked"
         try:
-            describe(env["CM_ML_MODEL_TEXT_NAME"], Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), entry)
+            describe(env["CM_ML_MODEL_TEXT_NAME"], Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), entry, origin)
         except (ValueError, OSError) as error:
             return answers.failure(error)
     return answers.model_answer(env, entry)

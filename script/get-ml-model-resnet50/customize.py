@@ -57,7 +57,13 @@ def real_work(env, path, entry):
         FILE_KEY: str(path or entry / wanted.file_name),
         "CM_RESNET50_CONFIG": json.dumps(published.config_of(wanted, env["CM_RESNET50_OUTPUT"])),
         "CM_RESNET50_FACTS": json.dumps(
-            {"source": wanted.url, "licence": LICENCE, "md5": wanted.md5, "reference": {"acc": wanted.accuracy}}
+            {
+                "source": wanted.url,
+                "licence": LICENCE,
+                "md5": wanted.md5,
+                "reference": {"acc": wanted.accuracy},
+                "origin": "published",
+            }
         ),
         "CM_RESNET50_IS_DOWNLOADED": "no" if path else "yes",
         "CM_RESNET50_MD5": wanted.md5,
@@ -92,6 +98,7 @@ def describe(env, folder):
             config=json.loads(env["CM_RESNET50_CONFIG"]),
             reference=facts["reference"],
             facts={"md5": facts["md5"]},
+            origin=facts["origin"],
         ),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results import provenance
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.disturbance import disturbance_lines, disturbances, server_lines
@@ -112,6 +113,8 @@ def label_of(runs: Sequence[FinishedRun]) -> str:
         return NO_RUN_LABEL
     if TEST_RUN_LABEL in parts:
         parts = [TEST_RUN_LABEL, *(part for part in parts if part.startswith(DEPARTURE_LABEL))]
+    origins = provenance.all_labels([run.result for run in runs])
+    parts = [*origins, *(part for part in parts if part not in origins)]
     made = synthetic_parts(runs)
     for label, is_true in ((STAND_IN_LABEL, made["backend"]), (SYNTHETIC_LABEL, made["model"] or made["dataset"])):
         if is_true:
@@ -182,6 +185,7 @@ def results_record(
         "label": label_of(runs),
         "notes": [*notes_on(config, runs), *server_lines(measured), *notes],
         "is_synthetic": synthetic_parts(runs),
+        "provenance": provenance.together([run.result for run in runs]),
         **config.as_texts(),
         "verdict": "VALID" if is_passed else "INVALID",
         "passed": is_passed,

@@ -195,7 +195,8 @@ def write_onnx(path: Path, inputs: list[str], outputs: list[str], shape: list[ob
     return path
 
 
-FACTS = {"source": "somewhere", "licence": "Apache-2.0", "reference": {"F1": 90.067}, "precision": "int8"}
+FACTS = {"source": "somewhere", "licence": "Apache-2.0", "reference": {"F1": 90.067}, "precision": "int8",
+         "origin": "published"}  # fmt: skip
 OURS = ["input_ids", "input_mask", "segment_ids"]
 STARTS_AND_ENDS = ["output_start_logits", "output_end_logits"]
 

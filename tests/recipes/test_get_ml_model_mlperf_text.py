@@ -52,13 +52,13 @@ def test_a_given_folder_is_described_and_its_files_are_found_in_the_entry(tmp_pa
     given, entry = model_folder(tmp_path / "given", dtype="bfloat16"), tmp_path / "entry"
     entry.mkdir()
     assert recipe.plan_work(env_of(), given, {})["CM_ML_MODEL_TEXT_WORK"] == "take"
-    recipe.describe("llama3.1-8b", given, entry)
+    recipe.describe("llama3.1-8b", given, entry, "unchecked")
     info = json.loads((entry / "model.json").read_text())
     assert (info["framework"], info["precision"], info["is_synthetic"]) == ("huggingface", "bf16", False)
     names = {row["file"] for row in info["files"].values()}
     assert {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "tokenizer.json"} <= names
     assert all((entry / name).read_bytes() == (given / name).read_bytes() for name in names)
-    recipe.describe("llama3.1-8b", given, entry)  # again, over what is there
+    recipe.describe("llama3.1-8b", given, entry, "unchecked")  # again, over what is there
     assert sorted(path.name for path in given.iterdir()) == sorted(names), "nothing in the given folder is changed"
 
 

@@ -282,3 +282,19 @@ def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monk
     torch.save(state, tmp_path / "weights.pth")
     assert makemodel.main([*words, f"--output_dir={tmp_path / 'more'}"]) == 1
     assert "fc.bias" in capsys.readouterr().err
+
+
+def test_the_harness_knows_the_published_files_by_the_digests_of_the_recipes():
+    """The records of the benchmarks repeat the MD5 of files that are measured as they are."""
+    from mlperf_results.benchmarks import RECORDS
+
+    bert, kits, retinanet = (load_module(f"get-ml-model-{name}", module) for name, module in (
+        ("bert-large-squad", "published"), ("3d-unet", "customize"), ("retinanet", "customize")))  # fmt: skip
+    wanted = {
+        "resnet50": {file.md5 for file in published.FILES if file.framework == "onnx"},
+        "bert": {file.md5 for file in bert.PUBLISHED.values() if not file.is_checkpoint},
+        "3d-unet": {file.md5 for file in kits.KITS19.files.values() if file.is_complete},
+        "retinanet": {file.md5 for file in retinanet.MODEL.files.values() if file.is_complete},
+    }
+    found = {record.name: set(record.published_md5) for record in RECORDS.values() if record.published_md5}
+    assert found == wanted

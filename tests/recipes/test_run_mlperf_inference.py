@@ -426,6 +426,17 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     assert SYNTHETIC_LABEL in table.render("t", record)
 
 
+def test_an_own_model_and_incomplete_data_are_said_in_label_files_table_and_page():
+    said = ["own model (not the published file)", "50 of 50,000 samples"]
+    facts = {"model": "own", "dataset": "given", "sample_count": 50, "benchmark_sample_count": 50_000}
+    row = {**result(label="; ".join([*said, TEST_RUN_LABEL])), "provenance": facts}
+    runs = [finished("Offline", "performance", row), finished("Server", "performance", result())]
+    record = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", runs)
+    assert (record["provenance"], record["label"]) == (facts, "; ".join([*said, TEST_RUN_LABEL]))
+    assert said[0] in table.render("t", record)
+    assert outcome.results_record(config(), "id", runs[1:])["provenance"] is None
+
+
 def measured(scenario: str, *, load: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
     """A performance run's result.json with its settings as the harness records them: a number, or one with origin."""
     rows = {name: value if isinstance(value, dict) else {"value": value, "origin": "warm-up estimate"}

@@ -9,8 +9,9 @@ files: by network name; paths start at the folder of model.json. config: what th
 with (network.py); a model file may read further facts of its own there. reference: the score of the fp32 model
 on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
 weights). calibration: the list of samples that the ranges of activations come from; null or absent where nothing was
-calibrated. engine: what engines were built with and for; absent for other files. Further keys (licence, source, seed,
-versions) are for people.
+calibrated. engine: what engines were built with and for; absent for other files. origin: where the weights came from,
+sealed by the digests of the files that this was said of, so that it does not hold for files put in their place:
+{"weights": "published", "files": {"model": "<sha256>"}}. Further keys (licence, source, seed, versions) are for people.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from mlperf_results.provenance import MODEL_ORIGINS
 
 from harness.errors import HarnessError
 
@@ -68,11 +71,20 @@ class ModelFacts:
     reference: Mapping[str, float] | None = None
     calibration: CalibrationSource | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
+
+
+def file_md5(path: Path) -> str:
+    """Return the MD5 of a file: publishers of models give no better digest. It tells files apart, nothing more."""
+    return _digest(path, hashlib.md5(usedforsecurity=False))
 
 
 def file_sha256(path: Path) -> str:
     """Return the digest of a file, read piece by piece."""
-    digest = hashlib.sha256()
+    return _digest(path, hashlib.sha256())
+
+
+def _digest(path: Path, digest: hashlib._Hash) -> str:
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
             digest.update(piece)
@@ -152,7 +164,21 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
         reference=_reference(values.get("reference"), str(path)),
         calibration=parse_calibration(values.get("calibration"), str(path)),
         engine=engine,
+        origin=_origin(values.get("origin"), files),
     )
+
+
+def _origin(values: Any, files: Mapping[str, ModelFile]) -> str:
+    """Return what is said of the weights, where it was said of these files."""
+    if not isinstance(values, dict) or values.get("weights") not in MODEL_ORIGINS:
+        return ""
+    is_of_these = values.get("files") == {name: file.sha256 for name, file in files.items()}
+    return str(values["weights"]) if is_of_these else ""
+
+
+def sealed_origin(weights: str, files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `origin` of a model.json. files: its key `files`."""
+    return {"weights": weights, "files": {name: row["sha256"] for name, row in files.items()}}
 
 
 def read_model_facts(model_path: Path | None, model_info_path: Path | None) -> ModelFacts:

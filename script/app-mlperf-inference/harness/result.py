@@ -18,6 +18,7 @@ from mlperf_results.names import (
     SYNTHETIC_LABEL,
     TEST_RUN_LABEL,
 )
+from mlperf_results.provenance import Provenance
 from mlperf_results.wholefile import write_whole
 
 from harness.config import FORMAT, RunConfig
@@ -40,7 +41,7 @@ class Facts:
     calibration: CalibrationSource | None
     is_official_model: bool
     is_synthetic: Mapping[str, bool]
-    is_whole_dataset: bool
+    provenance: Provenance
     issue_shape: str
     warm_up: Mapping[str, float | None]
     kept_shape_utc: str | None
@@ -57,14 +58,13 @@ def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test
         words.append(SYNTHETIC_LABEL)
     if facts.is_synthetic["backend"]:
         words.append(STAND_IN_LABEL)
+    words += facts.provenance.labels
     if settings.min_duration_ms.value < FULL_RULES_MIN_DURATION_MS:
         words.append(TEST_RUN_LABEL)
     elif not log.is_valid:
         words.append("INVALID, not an MLPerf result")
     elif not facts.is_official_model:
         words.append("full-length run of a model that MLPerf does not know")
-    elif not facts.is_whole_dataset:
-        words.append("full-length run on a part of the validation set, not an MLPerf result")
     elif not words:
         words.append("full-length run, not submitted to MLPerf")
     return "; ".join(words)
@@ -126,6 +126,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "run": {**_run_part(config, settings), **({} if facts.serving is None else {"serving": dict(facts.serving)})},
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),
+        "provenance": asdict(facts.provenance),
         "issue_shape": facts.issue_shape,
         "shape_found_utc": facts.kept_shape_utc,
         "shape_candidates": list(facts.candidates),

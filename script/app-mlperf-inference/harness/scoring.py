@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import cast
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import record_of
 from mlperf_results.compliance import SAMPLED_TEST, SCORED_TESTS
 from mlperf_results.layout import RunPaths
@@ -84,7 +85,8 @@ def score(config: RunConfig) -> dict[str, Json]:
     scored = model.score(_keeping(log, named_pictures(config.model), kept), dataset)
     if kept and not is_sampled:
         cast(PictureModel, model).write_pictures(paths.folder / PICTURES_FOLDER, kept, dataset)
-    is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic
+    is_made_model = facts.is_synthetic and not BACKENDS[config.backend].is_remote
+    is_synthetic = is_made_model or dataset.facts.is_synthetic
     official = () if is_synthetic else official_targets(config.model)
     most = {one.metric: one.most for one in record_of(config.model).references if one.most}
     judged = judge(scored, official, facts.reference, PART_OF_REFERENCE, most)
@@ -95,7 +97,7 @@ def score(config: RunConfig) -> dict[str, Json]:
         "target_basis": _basis(is_synthetic, record_of(config.model).is_official, facts.reference is not None),
         "line": scored.line,
         "label": SYNTHETIC_LABEL if is_synthetic else "",
-        "is_synthetic": {"model": facts.is_synthetic, "dataset": dataset.facts.is_synthetic},
+        "is_synthetic": {"model": is_made_model, "dataset": dataset.facts.is_synthetic},
         "response_count": log.response_count,
         "duplicate_count": log.duplicate_count,
         "log_sha256": log.sha256,

@@ -11,11 +11,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import record_of
 from mlperf_results.compliance import audit_values
 from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
+from mlperf_results.provenance import (
+    FETCHED,
+    GIVEN,
+    MADE,
+    NO_MODEL,
+    OWN,
+    PROJECT,
+    PUBLISHED,
+    SERVER,
+    UNCHECKED,
+    Provenance,
+)
 from mlperf_results.record import BackendRecord, Record
 
 from harness import userconf
@@ -27,7 +41,7 @@ from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import read_whole_logs
-from harness.modelfacts import ModelFacts
+from harness.modelfacts import ModelFacts, file_md5
 from harness.result import write_json
 from harness.settings import Settings
 from harness.sut import Issue
@@ -144,6 +158,38 @@ def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> 
         "dataset": dataset.facts.is_synthetic,
         "backend": bool(can.stand_in),
     }
+
+
+def provenance(config: RunConfig, facts: ModelFacts, dataset: Dataset) -> Provenance:
+    """Return where the weights and the samples of a run came from. A compliance test may have a data set of its own
+    size."""
+    rules, is_accuracy = record_of(config.model), config.mode is Mode.ACCURACY
+    whole = (rules.accuracy_sample_count if is_accuracy else None) or rules.dataset_count
+    is_counted = rules.is_official and config.compliance_test is None
+    is_fetched = dataset.facts.is_described or not rules.is_official
+    return Provenance(
+        model=_model_origin(facts, rules, BACKENDS[config.backend]),
+        dataset=MADE if dataset.facts.is_synthetic else FETCHED if is_fetched else GIVEN,
+        sample_count=dataset.count,
+        benchmark_sample_count=whole if is_counted else None,
+    )
+
+
+def _model_origin(facts: ModelFacts, rules: Record, can: BackendRecord) -> str:
+    if can.is_remote:
+        return SERVER
+    if can.framework is None:
+        return NO_MODEL
+    if facts.is_synthetic:
+        return MADE
+    if not rules.is_official:
+        return PROJECT
+    if facts.origin:
+        return facts.origin
+    if not rules.published_md5:
+        return UNCHECKED
+    is_published = all(file_md5(file.path) in rules.published_md5 for file in facts.files.values())
+    return PUBLISHED if is_published else OWN
 
 
 def loadgen_test(config: RunConfig, rules: Record, settings: Settings, sample_count: int | None = None) -> Test:

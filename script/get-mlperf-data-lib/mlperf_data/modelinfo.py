@@ -26,7 +26,9 @@ OWN_MODEL_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealModel:
-    """A model that was not made here. source: its address or where it was given. facts: further keys of model.json."""
+    """A model that was not made here. source: its address or where it was given. facts: further keys of model.json.
+    origin: "published" where its digest was compared with the published one or it was fetched from its publisher, else
+    "unchecked" (mlperf_results/provenance.py)."""
 
     name: str
     framework: str
@@ -37,6 +39,7 @@ class RealModel:
     reference: Mapping[str, float] | None = None
     precision: str = "fp32"
     facts: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = "unchecked"
 
 
 def write_model_info(folder: Path, model: RealModel) -> Path:
@@ -57,6 +60,7 @@ def write_model_info(folder: Path, model: RealModel) -> Path:
         "licence": model.licence,
         "config": dict(model.config),
         "files": files,
+        "origin": {"weights": model.origin, "files": {network: row["sha256"] for network, row in files.items()}},
         "reference": None if model.reference is None else dict(model.reference),
     }
     target = folder / MODEL_INFO_FILE

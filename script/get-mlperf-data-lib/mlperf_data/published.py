@@ -61,15 +61,16 @@ class PublishedFile:
     is_complete: bool = False
     member: str = ""
 
-    def check(self, path: Path) -> None:
-        """Raise DataError for a copy with another MD5 than the published one."""
+    def check(self, path: Path) -> str:
+        """Return the origin of a copy. Raise DataError for one with another MD5 than the published one."""
         if not self.md5 or path.stat().st_size > _MOST_DIGESTED_BYTES:
-            return
+            return "unchecked"
         found = file_digest(path, "md5")
         if found != self.md5:
             raise DataError(
                 f"{path} is not the published file: MD5 {found}, published {self.md5}", f"get it again from {self.url}"
             )
+        return "published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,27 +141,29 @@ class Model:
             if path is None:
                 raise DataError(manual.refusal(self.source))
             env[WORK_KEY], env[FILE_KEY] = "convert", str(path)
-            env[FACTS_KEY] = _facts(str(path), self.source.licence, self.reference)
+            env[FACTS_KEY] = _facts(str(path), self.source.licence, self.reference, "unchecked")
             return
         file = self.files[env[FRAMEWORK_KEY]]
         url = env.get("CM_PACKAGE_URL") or file.url
+        checksum = env.get("CM_DOWNLOAD_CHECKSUM") or file.md5
+        is_the_publishers = url == file.url and checksum == file.md5
+        origin = file.check(path) if path is not None else "published" if is_the_publishers else "unchecked"
         env.update(
             {
                 WORK_KEY: "take" if file.is_complete else "convert",
-                FACTS_KEY: _facts(str(path or url), file.licence, file.reference),
+                FACTS_KEY: _facts(str(path or url), file.licence, file.reference, origin),
                 ARCHIVE_KEY: "yes" if file.member else "no",
                 "CM_PUBLISHED_MODEL_MEMBER": file.member,
             }
         )
         if path is not None:
-            file.check(path)
             env[FILE_KEY] = str(path)
             return
         env.update(
             {
                 FETCHED_KEY: "yes",
                 "CM_PUBLISHED_MODEL_URL": url,
-                "CM_PUBLISHED_MODEL_MD5": env.get("CM_DOWNLOAD_CHECKSUM") or file.md5,
+                "CM_PUBLISHED_MODEL_MD5": checksum,
                 "CM_PUBLISHED_MODEL_FILE_NAME": file.file_name,
             }
         )
@@ -173,6 +176,7 @@ class Model:
             model = RealModel(
                 name=self.architecture, framework=env[FRAMEWORK_KEY], files={"model": Path(env[FILE_KEY])},
                 source=facts["source"], licence=facts["licence"], reference=facts["reference"],
+                origin=facts["origin"],
             )  # fmt: skip
             try:
                 write_model_info(folder, model)
@@ -181,5 +185,5 @@ class Model:
         return model_answer(env, folder, beside=[name for name in self.beside if (folder / name).is_file()])
 
 
-def _facts(source: str, licence: str, reference: Mapping[str, float]) -> str:
-    return json.dumps({"source": source, "licence": licence, "reference": dict(reference)})
+def _facts(source: str, licence: str, reference: Mapping[str, float], origin: str) -> str:
+    return json.dumps({"source": source, "licence": licence, "reference": dict(reference), "origin": origin})

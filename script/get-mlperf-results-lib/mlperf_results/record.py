@@ -199,6 +199,8 @@ class Record:
     unservable: why a server of another process cannot run it sample by sample; empty where it can.
     has_token_counts: LoadGen counts the tokens of its answers, which networks on tensors give: only Offline can be run,
     because the other scenarios want the time of the first token.
+    published_md5: of the published files that are measured as they are, by which a file given by path is known
+    (get-ml-model-*: the recipes have the addresses).
     has_pictures: responses are pictures, some of which rounds want to see beside a score; its model has
     `write_pictures`.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
@@ -238,6 +240,7 @@ class Record:
     test06_since: str = ""
     own_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_token_counts: bool = False
+    published_md5: tuple[str, ...] = ()
     has_pictures: bool = False
     has_rows: bool = False
     unservable: str = ""

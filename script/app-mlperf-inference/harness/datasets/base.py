@@ -23,10 +23,12 @@ Sample = TypeVar("Sample")
 class DatasetFacts:
     """What dataset.json says. A folder without one is taken for real data that a user put there.
 
-    is_synthetic: made by a program, so that no figure got with it is an MLPerf result.
+    is_synthetic: made by a program, so that no figure got with it is an MLPerf result. is_described: a recipe wrote a
+    dataset.json.
     """
 
     is_synthetic: bool = False
+    is_described: bool = False
 
 
 def read_facts(folder: Path) -> DatasetFacts:
@@ -40,7 +42,7 @@ def read_facts(folder: Path) -> DatasetFacts:
         raise HarnessError(f"cannot read {path}: {error}", "make the data set again") from error
     if not isinstance(values, dict):
         raise HarnessError(f"{path} holds no JSON object", "make the data set again")
-    return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)))
+    return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)), is_described=True)
 
 
 def listed_cases(folder: Path, key: str, hint: str) -> tuple[str, ...]:

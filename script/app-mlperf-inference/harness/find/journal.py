@@ -17,6 +17,7 @@ from harness.find.probing import Outcome, Verdict
 from harness.find.record import LABEL, Probe
 from harness.find.search import Try
 from harness.run import Prepared
+from harness.testrun import provenance
 
 
 def say(text: str) -> None:
@@ -67,8 +68,10 @@ class Journal:
         """Return what find.json holds."""
         prepared = self.prepared
         warm_up = {name: value for name, value in asdict(prepared.found.warm_up).items() if value is not None}
-        is_synthetic = prepared.parts.facts.is_synthetic or prepared.parts.dataset.facts.is_synthetic
-        labels = [LABEL, SYNTHETIC_LABEL] if is_synthetic else [LABEL]
+        parts = prepared.parts
+        is_synthetic = parts.facts.is_synthetic or parts.dataset.facts.is_synthetic
+        made_with = provenance(prepared.config, parts.facts, parts.dataset)
+        labels = [LABEL, *([SYNTHETIC_LABEL] if is_synthetic else []), *made_with.labels]
         return {
             "format": record.FORMAT,
             "label": "; ".join(labels),

@@ -16,10 +16,10 @@ from typing import Any
 from mlperf_results.wholefile import write_whole
 
 from harness.errors import HarnessError
-from harness.modelfacts import FORMAT, file_sha256
+from harness.modelfacts import FORMAT, file_sha256, sealed_origin
 
 MODEL_INFO_FILE = "model.json"
-OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
+OF_THE_FILES = ("format", "sha256", "size_bytes", "beside", "origin")
 """Keys of a model.json that would be wrong of files made from those it describes."""
 BESIDE = ("tokenizer.json", "vocab.json", "merges.txt")
 """What a model may read beside its networks: a tokenizer (text/tokenizer.py)."""
@@ -46,10 +46,12 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
-    """Write model.json whole or not at all; return its path."""
+    """Write model.json whole or not at all; return its path. `origin`, where it is said, is one of
+    provenance.MODEL_ORIGINS, and is sealed with the digests of the files."""
     path = folder / MODEL_INFO_FILE
+    origin = {"origin": sealed_origin(info["origin"], info["files"])} if info.get("origin") else {}
     try:
-        write_whole(path, json.dumps({"format": FORMAT, **info}, indent=2) + "\n")
+        write_whole(path, json.dumps({"format": FORMAT, **info, **origin}, indent=2) + "\n")
     except OSError as error:
         raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
     return path

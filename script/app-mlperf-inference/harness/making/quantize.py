@@ -74,6 +74,7 @@ def quantize(task: Task) -> Path:
         {
             **{key: value for key, value in info.items() if key not in OF_THE_FILES},
             "precision": task.precision,
+            "origin": facts.origin,
             "calibration": None if calibration is None else calibration.provenance["calibration"],
             "files": describe_files(files),
             "beside": beside,

@@ -36,6 +36,7 @@ from harness.testrun import (
     common_versions,
     from_everywhere,
     loadgen_test,
+    provenance,
     raise_recorded,
     synthetic_parts,
     user_lines,
@@ -83,14 +84,6 @@ class TextParts:
         """How the next token is chosen: a benchmark may have another way for accuracy runs."""
         is_accuracy = self.config.mode is Mode.ACCURACY
         return (self.generation.accuracy_sampling if is_accuracy else None) or self.generation.sampling
-
-    @property
-    def is_whole_dataset(self) -> bool:
-        """Whether the samples are as many as the benchmark has in such a run."""
-        if not self.rules.is_official or self.config.compliance_test is not None:
-            return True
-        accuracy = self.rules.accuracy_sample_count if self.config.mode is Mode.ACCURACY else None
-        return self.dataset.count == (accuracy or self.rules.dataset_count)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -179,7 +172,7 @@ class PreparedText:
             calibration=parts.facts.calibration,
             is_official_model=parts.rules.is_official,
             is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
-            is_whole_dataset=parts.is_whole_dataset,
+            provenance=provenance(parts.config, parts.facts, parts.dataset),
             issue_shape="one request each, as many in flight as the engine takes",
             warm_up=asdict(self.measured),
             kept_shape_utc=None,

@@ -34,5 +34,6 @@ RECORD = Record(
         prepared=Size(10_833 * 3 * 384 * 4, "computed: 10,833 samples of three int32[384]"),
         advised=Size(50 * GB, MLC_DOCS),
     ),
+    published_md5=("819b25b19cd8e59080c10892689750ca", "45f88ffb2915362242703c85c38ec2d4"),
     neuron_batch=1,  # closed/NVIDIA of mlcommons/inference_results_v2.0 (425a0d30)
 )

@@ -52,5 +52,6 @@ RECORD = Record(
         prepared=Size(50_000 * 3 * 224 * 224 * 4, "computed: ImageNet's 50,000 images as float32[3, 224, 224]"),
         advised=Size(50 * GB, MLC_DOCS),
     ),
+    published_md5=("f6a4da60cd5f084d97efc2c1ddb10beb", "a638cf028b5870da29e09ccc2f7182e7"),
     neuron_batch=5,  # closed/NVIDIA of mlcommons/inference_results_v2.0 (425a0d30), Offline
 )

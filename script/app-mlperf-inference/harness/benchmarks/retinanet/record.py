@@ -41,4 +41,5 @@ RECORD = Record(
         model=Size(150 * MB, f"{CM_RECIPES}, get-ml-model-retinanet"),
         advised=Size(200 * GB, MLC_DOCS),
     ),
+    published_md5=("4544f4e56e0a4684215831cc937ea45c",),
 )

@@ -56,6 +56,7 @@ def build(task: Task) -> Path:
             **{key: value for key, value in info.items() if key not in OF_THE_FILES},
             "framework": maker.FRAMEWORK,
             "precision": precision,
+            "origin": facts.origin,
             "files": describe_files(files),
             "beside": copy_beside(task.model_info.parent, task.output_dir),
             "engine": {
