@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -276,6 +277,21 @@ def test_failed_requests_are_counted_by_kind() -> None:
     made.sut.issue(list(range(7)), list(range(7)))
     assert made.work.tally.record()["failure_kinds"] == {"other": 3, "status 500": 4}
     made.work.failures.settle()
+
+
+def test_the_process_is_not_ended_while_the_log_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr("harness.failures.os._exit", codes.append)
+    failures = Failures(grace_s=60.0)
+    failures.log = tmp_path / "mlperf_log_accuracy.json"
+    failures.record(HarnessError("planned fault"))
+    for length in (100, 200):
+        failures.log.write_text("x" * length)
+        failures._end_process()  # as the watchdog does when the time is over
+        assert codes == []
+    failures._end_process()
+    assert codes == [1]
+    failures.settle()
 
 
 def test_lost_requests_are_counted() -> None:

@@ -13,15 +13,19 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 _GRACE_S = 3.0
-"""How long LoadGen may take to end by itself after the first error."""
+"""How long LoadGen may take to end by itself after the first error; as long again while it writes its log."""
 
 
 class Failures:
-    """The first error of a run; `is_set` is read before each inference."""
+    """The first error of a run; `is_set` is read before each inference. log: what LoadGen writes at the end of the run;
+    as long as it grows, the process is not ended, so that the log which would explain the error is whole."""
 
     def __init__(self, grace_s: float = _GRACE_S) -> None:
+        self.log: Path | None = None
+        self._log_bytes = 0
         self._grace_s = grace_s
         self._lock = threading.Lock()
         self._watchdog: threading.Timer | None = None
@@ -46,9 +50,8 @@ class Failures:
                 return
             self.first = error
             self.is_set = True
-            self._watchdog = threading.Timer(self._grace_s, self._end_process)
-            self._watchdog.daemon = True
-            self._watchdog.start()
+            self._log_bytes = self._written_bytes()
+            self._start_watchdog()
 
     def forget(self) -> None:
         """Go on as if there had been no error: for a search, which tries what may not work."""
@@ -58,10 +61,27 @@ class Failures:
 
     def settle(self) -> None:
         """Stop the watchdog: LoadGen has ended."""
-        if self._watchdog is not None:
-            self._watchdog.cancel()
+        with self._lock:
+            if self._watchdog is not None:
+                self._watchdog.cancel()
+
+    def _start_watchdog(self) -> None:
+        self._watchdog = threading.Timer(self._grace_s, self._end_process)
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    def _written_bytes(self) -> int:
+        try:
+            return 0 if self.log is None else self.log.stat().st_size
+        except OSError:
+            return 0  # it is not there yet
 
     def _end_process(self) -> None:
+        with self._lock:
+            before, self._log_bytes = self._log_bytes, self._written_bytes()
+            if self._log_bytes > before:
+                self._start_watchdog()
+                return
         if self.first is not None:
             sys.stderr.write("".join(traceback.format_exception(self.first)))
             sys.stderr.write(f"harness: error: inference failed during the run: {self.first}\n")

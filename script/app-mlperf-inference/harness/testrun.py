@@ -241,6 +241,7 @@ class LoadGenRun:
         config = self.config
         if config.mode is Mode.ACCURACY:
             work.counts.expected = work.library.count
+            work.failures.log = RunPaths(config.output_dir).accuracy_log
         endpoint = config.text.endpoint if config.text is not None else None
         server = None if endpoint is None else place_of(endpoint.url)
         monitor = Monitor(gpus=config.gpus, counts=work.counts, server=server)
