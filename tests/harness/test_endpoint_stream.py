@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need
@@ -15,6 +16,7 @@ from harness.backends.endpoint.address import Key, parse_address  # noqa: E402
 from harness.backends.endpoint.answers import AnswerError, Collector, error_text  # noqa: E402
 from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
 from harness.backends.endpoint.conversation import pause_s  # noqa: E402
+from harness.backends.endpoint.counting import require_text  # noqa: E402
 from harness.backends.endpoint.probe import choose_model  # noqa: E402
 from harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
@@ -144,6 +146,26 @@ def test_a_first_event_without_a_name_of_the_model_names_none() -> None:
     assert collected(nameless, choice(text="a")).model == "m"
     assert collected(nameless).model is None
     assert collected(choice(text="a"), nameless).model == "m"
+
+
+@pytest.mark.parametrize(
+    ("decoded", "text", "is_alike"),
+    [
+        ("a b c", " abc", True),
+        ("a b c", "a b d", False),
+        ("\ufffda\ufffdb", "a b", True),  # the server leaves broken characters out
+        ("a 日 b", "a \ufffd b", True),
+        ("\ufffdx\ufffdy", "a b", False),
+        ("\ufffd\ufffd", "日", True),
+    ],
+)
+def test_ids_mean_a_text_whatever_its_spaces_and_broken_characters(decoded: str, text: str, is_alike: bool) -> None:
+    vocabulary = SimpleNamespace(size=10, decode=lambda ids, with_special: decoded)
+    if is_alike:
+        require_text([1], text, vocabulary)  # type: ignore[arg-type]
+        return
+    with pytest.raises(AnswerError, match="decodes the tokens as"):
+        require_text([1], text, vocabulary)  # type: ignore[arg-type]
 
 
 def test_half_a_character_is_counted() -> None:
