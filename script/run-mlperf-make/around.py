@@ -13,6 +13,8 @@ from mlperf_configs.fields import CPU
 from mlperf_configs.registry import Measured, Registry, read_registry
 from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario
+from mlperf_results.officialnames import benchmark_of, official_name, parse_benchmark
+from mlperf_results.rounds import ROUNDS
 
 from . import views
 from .request import Request
@@ -61,6 +63,23 @@ class Around:
         """The notes of what the workspace shows."""
         return views.notes(self.folder)
 
+    def benchmark(self, name: str) -> str:
+        """The benchmark that a name means: 3d-unet of v0.7 to v1.1 is 3d-unet-brats today.
+
+        By the round of the call; without one, by the entries of the registry for the system.
+        """
+        official, asked = official_name(name), self.request.values["ROUND"]
+        if asked:
+            found = benchmark_of(official, asked)
+        else:
+            others = earlier_benchmarks(official)
+            found = next((one for one in others if self._has_entry(one) and not self._has_entry(official)), None)
+        return name if found in (None, official) else found if parse_benchmark(name)[1] else parse_benchmark(found)[0]
+
+    def _has_entry(self, benchmark: str) -> bool:
+        base = parse_benchmark(benchmark)[0]
+        return any(name == base and self.system in sheet for (name, _), sheet in self.registry.sheets.items())
+
     @property
     def linked_scratch(self) -> str:
         """The scratch space that the workspace's links lead into; empty without links."""
@@ -82,6 +101,12 @@ class Around:
                 name = f"{system}/{benchmark}/{scenario}"
                 found[name] = {"benchmark": benchmark, "scenario": scenario, "RUN": note["target"], "NAME": name}
         return [found[name] for name in sorted(found)]
+
+
+def earlier_benchmarks(official: str) -> Mapping[str, str]:
+    """The other benchmarks that had an official name in earlier rounds, each with the last round of it."""
+    found = {one: name for name in ROUNDS if (one := benchmark_of(official, name)) not in (None, official)}
+    return {str(one): name for one, name in found.items()}
 
 
 def recipe_tags(part: str) -> Mapping[str, str]:

@@ -42,13 +42,13 @@ def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[Around, plans.Plan]
         around = Around(asked, time.strftime(STAMP), cmind)
         plan = plans.plan_of(around)
         is_run = is_stamped and "harness" in plans.steps_of(asked.target)[1]
-        if not is_run or _take(asked.folder / "build/runs" / around.stamp):
+        if not is_run or _take(asked.folder / "build/runs" / f".{around.stamp}"):
             return around, plan
         time.sleep(1)  # another call has this second
 
 
 def _take(place: Path) -> bool:
-    """Makes the folder of a run; False where there is one."""
+    """Takes the time of a call for its runs; False where another call has it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         place.mkdir()
@@ -84,7 +84,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             root = users_folder(env) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
             cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
             submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
-            made = workspace.make_workspace(root, submitter, division, cm)
+            made = workspace.make_workspace(root, submitter, division, cm, env.get("CM_MAKE_ROUND") or "")
             print(f"{made / 'Makefile'}: make help lists its targets", flush=True)
             return {"return": 0}
         around, found = plan_of(i, is_stamped=True)

@@ -24,11 +24,11 @@ from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
 from mlperf_results.compliance import SAMPLED_TEST, TESTS
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import ExecutionMode, Scenario
-from mlperf_results.officialnames import parse_benchmark
+from mlperf_results.officialnames import official_name, parse_benchmark
 from mlperf_results.rounds import ROUNDS, rounds_of
 
 from . import run_args
-from .around import Around, recipe_tags
+from .around import Around, earlier_benchmarks, recipe_tags
 from .request import MakeError, table
 from .run_args import RunArgs
 from .views import INNER, View
@@ -142,7 +142,8 @@ def _once(around: Around) -> Rows:
         "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",
         "SLICES": "" if slices.upper() == "OFF" else slices,
         "SIMULATED": "-simulated" if request.values["SIMULATE"] else "",
-        "ROUND": ROUNDS[-1],
+        "ROUND": request.values["ROUND"] or ROUNDS[-1],
+        "SYNTHETIC": "" if around.source == "real" else "yes",
         "BACKUP": str(backup) if backup.is_dir() else "",
     }
     return [values], [table("no_counterpart")] if request.work == "build" else [], []
@@ -162,7 +163,8 @@ def _parts(around: Around) -> Rows:
     request, source = around.request, around.source
     part = {"download_model": "model", "download_data": "dataset", "preprocess_data": "preprocessed"}[request.work]
     tags = recipe_tags(part)
-    given = run_args.members(request.values["BENCHMARKS"], run_args.benchmark_in)
+    asked = run_args.members(request.values["BENCHMARKS"], run_args.benchmark_in)
+    given, remarks = _meant(asked, around)
     names = dict.fromkeys(parse_benchmark(name)[0] for name in given) or tags
     rows = []
     for name in filter(tags.get, names):
@@ -170,7 +172,17 @@ def _parts(around: Around) -> Rows:
         shown = place if source == "real" else f"{place}.{source}"
         rows.append({**request.values, "TAGS": tags[name], "MADE": made(source), "NAME": shown})
     without = ", ".join(name for name in names if not tags.get(name))
-    return rows, [f"{without}: nothing to do for this target"] if without else [], []
+    return rows, [*remarks, *([f"{without}: nothing to do for this target"] if without else [])], []
+
+
+def _meant(names: Sequence[str], around: Around) -> tuple[tuple[str, ...], list[str]]:
+    """The benchmarks that names mean here, and what is said of those that mean another one."""
+    found = {name: around.benchmark(name) for name in names}
+    remarks = [f"{name} is {one} here" for name, one in found.items() if one != name]
+    for name in () if around.request.values["ROUND"] else found:
+        for other, last in earlier_benchmarks(official_name(name)).items() if found[name] == name else ():
+            remarks.append(f"{name} is that of rounds after {last}; ROUND={last} means {parse_benchmark(other)[0]}")
+    return tuple(found.values()), remarks
 
 
 def made(source: str) -> str:
@@ -185,9 +197,15 @@ def _kept_runs(around: Around) -> Rows:
     args, needs_accuracy = run_args.read(text), test in ("all", SAMPLED_TEST)
     modes = ("performance", "accuracy") if needs_accuracy else ("performance",)
     logs = [str(RunPaths(Path(INNER[mode])).summary_log) for mode in modes]
-    names = {parse_benchmark(name)[0] for name in args.benchmarks}
+    meant, remarks = _meant(args.benchmarks, around)
+    names = {parse_benchmark(name)[0] for name in meant}
+    asked = around.request.values["ROUND"]
     rows = [
-        {**run, "ROUND": rounds_of(run["benchmark"])[-1], "TEST": test}
+        {
+            **run,
+            "ROUND": asked if asked in rounds_of(run["benchmark"]) else rounds_of(run["benchmark"])[-1],
+            "TEST": test,
+        }
         for run in around.kept_runs(*logs)
         if not names or parse_benchmark(run["benchmark"])[0] in names
         if not args.scenarios or Scenario(run["scenario"]) in args.scenarios
@@ -196,7 +214,7 @@ def _kept_runs(around: Around) -> Rows:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
         raise MakeError(said, f"make run RUN_ARGS={shlex.quote(text)}")
-    return rows, args.remarks, []
+    return rows, [*args.remarks, *remarks], []
 
 
 def _tested_runs(around: Around) -> Rows:
@@ -208,6 +226,8 @@ def _tested_runs(around: Around) -> Rows:
 def _configs(around: Around) -> Rows:
     """The configurations that RUN_ARGS ask for. Raises MakeError where none is left, and for what cannot run here."""
     request, args = around.request, run_args.read(around.request.values["RUN_ARGS"])
+    meant, renamed = _meant(args.benchmarks, around)
+    args = replace(args, benchmarks=meant, remarks=(*args.remarks, *renamed))
     names = steps_of(request.work)[1]
     found: dict[tuple[str, Scenario, str], EffectiveConfig] = {}
     left_out: list[str] = []
@@ -310,7 +330,7 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
         "MODES": modes,
         "MODE": "all" if "," in modes else modes,
         "LOGS": args.flags.get("log_dir") or f"build/logs/{around.stamp}",
-        "RUN_ID": around.stamp if is_plain else f"{around.stamp}-{config.config_ver}",
+        "RUN_ID": "-".join([around.stamp, config.benchmark, scenario, *([] if is_plain else [config.config_ver])]),
     }
 
 

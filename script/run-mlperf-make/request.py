@@ -11,9 +11,11 @@ from typing import Any
 
 from machine_facts.findings import is_yes
 from mlperf_results.names import unknown_text
+from mlperf_results.rounds import ROUNDS
 from mlperf_results.wholefile import read_yaml
 
 PREFIX = "CM_MAKE_"
+AGAIN = "cm run script --tags=run,mlperf,make,_init --path=../.. makes it again"
 
 
 class MakeError(Exception):
@@ -69,8 +71,11 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     target = _target(str(env.get(PREFIX + "GOAL") or "help"))
     work = _target(values["TARGET"] or "help") if target == "plan" else target
     others = str(env.get(PREFIX + "OTHERS") or "").split()
-    problems = [unknown_text("variable", name, tuple(known)) for name in others if name not in without]
+    problems = [unknown_text("variable", name, tuple(known)) for name in others if name not in {**without, **known}]
+    problems += [f"this Makefile is older than the variable {name}: {AGAIN}" for name in others if name in known]
     problems += [line for name, (_, _, *rule) in known.items() for line in misfit(name, values[name], rule)]
+    if values["ROUND"] and values["ROUND"] not in ROUNDS:
+        problems.append(unknown_text("ROUND", values["ROUND"], ROUNDS))
     if problems:
         raise MakeError("\n  ".join(problems))
     own, machine = table("targets")[work][1:], values["MACHINE"]

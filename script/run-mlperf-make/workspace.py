@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from mlperf_results.names import unknown_text
+from mlperf_results.rounds import ROUNDS
 from mlperf_results.wholefile import write_whole
 
 from .request import MakeError, misfit, table
@@ -29,16 +31,23 @@ def in_make(text: str) -> str:
     return text.replace("#", r"\#").replace("$", "$$")
 
 
-def make_workspace(root: Path, submitter: str, division: str, cm: str) -> Path:
+def make_workspace(root: Path, submitter: str, division: str, cm: str, round_name: str = "") -> Path:
     """Writes the Makefile and gives its folder. Raises MakeError."""
     variables = table("variables")
     problems = misfit("--submitter", submitter, variables["SUBMITTER"][2:] if submitter else ["!", "a name"])
+    if round_name and round_name not in ROUNDS:
+        raise MakeError(unknown_text("round", round_name, ROUNDS), "--round=v0.7, or leave it out")
     if problems:
         raise MakeError(problems[0], "--submitter=NVIDIA --division=closed")
     file = root / division / submitter / "Makefile"
     given = [f'$${{{name}:+"--{row[0]}=$${name}"}}' for name, row in variables.items()]
     text = TEMPLATE.read_text(encoding="utf-8").format(
-        first=FIRST_LINE, cm=in_make(cm), submitter=submitter, names=" ".join(variables), inputs=" ".join(given)
+        first=FIRST_LINE,
+        cm=in_make(cm),
+        submitter=submitter,
+        round=f"ROUND ?= {round_name}\n" if round_name else "",
+        names=" ".join(variables),
+        inputs=" ".join(given),
     )
     try:
         if file.exists() and not file.read_text(encoding="utf-8", errors="replace").startswith(FIRST_LINE):

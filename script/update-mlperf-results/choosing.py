@@ -65,10 +65,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for: round_name is empty for the one of each log's seeds."""
+    """What the user asked for: round_name is empty for the one of each log's seeds.
+
+    may_be_synthetic: runs of synthetic input are copied, with their label.
+    """
 
     round_name: str = ""
     category: str = ""
+    may_be_synthetic: bool = False
 
 
 def refusal(facts: RunFacts, round_name: str) -> str:

@@ -42,7 +42,7 @@ def job_of(env: dict) -> update.Job:
     return update.Job(
         source=given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs",
         folders=placing.Folders(output, metadata_file),
-        request=choosing.Request(round_name=round_name, category=category),
+        request=choosing.Request(round_name, category, may_be_synthetic=is_set(env, PREFIX + "INCLUDE_SYNTHETIC")),
         stamp=metadata.Stamp(result_id=str(env.get(PREFIX + "ID", "") or "") or f"manual-{now}", time=now),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlperf_results.foundruns import FoundRun, find_runs
 from mlperf_results.logs import LogError
-from mlperf_results.names import Mode, with_problems
+from mlperf_results.names import STAND_IN_LABEL, Mode, with_problems
 from mlperf_results.resultrows import label_of, read_measurements
 from mlperf_results.runfacts import RunFacts, read_run
 from mlperf_results.systemnames import system_name
@@ -52,6 +52,13 @@ def _copied(facts: RunFacts) -> tuple[Path, ...]:
     if facts.run.mode is Mode.ACCURACY:
         wanted.append(paths.accuracy_text)
     return tuple(path for path in wanted if path.is_file())
+
+
+def _synthetic(facts: RunFacts) -> str:
+    """Why a run is not of the published model and data; empty when it is, or does not say."""
+    label, is_synthetic = label_of([facts], read_measurements(facts.run))
+    made = is_synthetic or STAND_IN_LABEL in label
+    return f"{label}; --include_synthetic copies it, with this label" if made else ""
 
 
 def _read(runs: Sequence[FoundRun], lines: list[str]) -> list[RunFacts]:
@@ -143,12 +150,13 @@ def prepare(job: Job) -> Update:
         place = choosing.place_of(facts, system_name(facts.run, read_object(facts.run.paths.metadata_json)))
         round_name = job.request.round_name or facts.round_name
         reason = rules.skip_reason(place.benchmark, facts.run.scenario, job.request.category, round_name)
+        reason = reason or ("" if job.request.may_be_synthetic else _synthetic(facts))
         if reason:
             planner.lines.append(f"left out {facts.run.relative.as_posix()}: {reason}")
         else:
             pools.setdefault(place, []).append(facts)
     if not pools:
-        raise UpdateError([*planner.lines, f"no run was found below {job.source}"])
+        raise UpdateError([*planner.lines, f"no run that counts was found below {job.source}"])
     old = _old_runs(job.folders, planner.content)
     for place, found in sorted(choosing.with_high_accuracy(pools).items()):
         last = metadata.last_slot(planner.content, place)

@@ -422,6 +422,58 @@ def test_a_link_never_takes_the_place_of_a_folder_and_is_turned_atomically(tmp_p
     assert sorted(path.name for path in real.parent.iterdir()) == ["real", "x"]
 
 
+@pytest.mark.parametrize(
+    ("values", "model", "said"),
+    [
+        ({"ROUND": "v0.7", "USE_CPU": "1"}, "3d-unet-brats-99", "3d-unet is 3d-unet-brats here"),
+        ({"TARGET": "run", "MACHINE": "t4x8"}, "3d-unet-brats-99", "3d-unet is 3d-unet-brats here"),
+        ({"ROUND": "v2.0", "USE_CPU": "1"}, "3d-unet-99", ""),
+        ({"USE_CPU": "1"}, "3d-unet-99", "ROUND=v1.1 means 3d-unet-brats"),
+    ],
+)
+def test_3d_unet_is_that_of_the_round_or_of_the_machine(tmp_path: Path, values: Any, model: str, said: str) -> None:
+    target = "plan" if "TARGET" in values else "run"
+    plan = planned(tmp_path, target, RUN_ARGS="--benchmarks=3d-unet --scenarios=Offline", SOURCE="synthetic", **values)
+    assert [call.inputs["model"] for call in plan.calls if "scenario" in call.inputs] == [model]
+    assert said in " ".join(plan.remarks)
+    if "ROUND" in values:
+        calls = planned(tmp_path, "download_data", BENCHMARKS="3d-unet", ROUND=values["ROUND"]).calls
+        assert ("brats" in calls[1].tags) == (values["ROUND"] == "v0.7")
+
+
+def test_a_workspace_has_the_round_of_its_document(tmp_path: Path) -> None:
+    made = workspace.make_workspace(tmp_path, "NVIDIA", "closed", "cm", "v0.7")
+    assert "\nROUND ?= v0.7\n" in (made / "Makefile").read_text(encoding="utf-8")
+    with pytest.raises(request.MakeError, match=r"unknown round 'v9\.9'"):
+        workspace.make_workspace(tmp_path, "NVIDIA", "closed", "cm", "v9.9")
+
+
+def test_a_makefile_that_is_older_than_a_variable_is_named(tmp_path: Path) -> None:
+    env = {"CM_MAKE_GOAL": "info", "CM_MAKE_OTHERS": "ROUND", "CM_MAKE_ROUND": ""}
+    with pytest.raises(request.MakeError, match=r"older than the variable ROUND: cm run script .*_init"):
+        request.read(env, {}, tmp_path)
+
+
+@pytest.mark.parametrize(("source", "given"), [("real", None), ("tiny", "yes")])
+def test_only_a_trial_keeps_runs_of_synthetic_input(tmp_path: Path, source: str, given: str | None) -> None:
+    (call,) = planned(tmp_path, "update_results", SOURCE=source).calls
+    assert call.inputs.get("include_synthetic") == given
+
+
+def test_each_pair_of_a_run_keeps_its_results_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    text = "--benchmarks=resnet50,bert --scenarios=Offline,SingleStream --config_ver=default,high_accuracy"
+    calls = [
+        call
+        for call in planned(tmp_path, "run", RUN_ARGS=text, SOURCE="tiny", USE_CPU="1").calls
+        if call.inputs.get("run_id")
+    ]
+    assert len(calls) == 6  # resnet50 has one level
+    assert len({call.inputs["run_id"] for call in calls}) == 6
+    for call in calls:
+        (view,) = call.views
+        assert view.source[0] == f"build/runs/{call.inputs['run_id']}/{call.inputs['model']}/{call.inputs['scenario']}"
+
+
 def test_clean_removes_noted_links_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()

@@ -293,7 +293,10 @@ def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_beh
         accuracy_run(logs(inside, "s", "resnet50", "Offline", "accuracy")),
     ):
         (run / "result.json").write_text(json.dumps({"label": label, "is_synthetic": {"model": True}}))
-    assert call()["return"] == 0
+    refused = call()
+    assert refused["return"] == 1 and not (inside / "results").exists()
+    assert refused["error"].count(f"{label}; --include_synthetic copies it, with this label") == 2
+    assert call(include_synthetic="yes")["return"] == 0
     assert capsys.readouterr().out.count(label) == 2
     from mlperf_results.resultrows import compare, read_results
 
@@ -326,7 +329,7 @@ def test_two_updates_do_not_work_at_once(inside, call):
         ({"round": "v9"}, "unknown round 'v9'"),
         ({"category": "moon"}, "known: edge, datacenter"),
         ({"input": "nowhere"}, "is not a folder"),
-        ({}, "no run was found"),
+        ({}, "no run that counts was found"),
     ],
 )
 def test_wrong_inputs_are_told(inside, call, inputs, expected):
