@@ -231,9 +231,17 @@ def omissions() -> Iterator[Mutation]:
         ("quantised in closed by others, with a text", None, both(
             field(measured, "weight_data_types", "fp8"),
             put(f"{CLOSED}/documentation/calibration.md", "Scales are those of the official samples.\n"))),
+        ("an own model in closed", "SYN-006", field(measured, "crowdperf", _own_model())),
+        ("README of an own model", "SYN-006", edit(
+            f"{C_MODEL}/Offline/README.md", r"\Z", "own model (not the published file)\n")),
         ("not retrained, in other words", None, field(measured, "retraining", "None")),
     )  # fmt: skip
     yield from (Mutation(name, "closed", rule, change) for name, rule, change in rows)
+
+
+def _own_model() -> dict:
+    facts = {"model": "own", "dataset": "given", "sample_count": 50_000, "benchmark_sample_count": 50_000}
+    return {"is_synthetic": {"model": False, "dataset": False, "backend": False}, "provenance": facts}
 
 
 def _quantised(measured: str, listed: dict) -> Change:

@@ -276,6 +276,20 @@ def test_closed_demands_the_official_calibration_of_int8_weights(
     assert problems(results, tmp_path / "tree") == []
 
 
+@pytest.mark.parametrize(
+    ("division", "origin", "is_refused"),
+    [("closed", "own", True), ("closed", "published", False), ("closed", "server", False), ("open", "own", False)],
+)
+def test_closed_refuses_weights_that_are_not_the_published_ones(
+    real_runs: Path, tmp_path: Path, division: str, origin: str, is_refused: bool
+) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    facts = {"model": origin, "dataset": "given", "sample_count": 50_000, "benchmark_sample_count": 50_000}
+    edit_json(run_folder(results, SCENARIOS[0], "performance") / "result.json", provenance=facts)
+    found = problems(results, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION=division)
+    assert ["an own model, not with the published file" in text for text in found] == ([True] if is_refused else [])
+
+
 def test_a_category_that_does_not_have_the_benchmark_is_refused(real_runs: Path, tmp_path: Path) -> None:
     env = {"CM_MLPERF_SUBMISSION_DIVISION": "closed", "CM_MLPERF_SUBMISSION_CATEGORY": "datacenter"}
     found = problems(real_runs, tmp_path / "tree", **env)

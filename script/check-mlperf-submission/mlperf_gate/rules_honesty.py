@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.privacy import FOLDER_PLACES, Budget, find_leaks, known_in, masked
+from mlperf_results.provenance import OWN, OWN_MODEL_LABEL, parse
 from mlperf_results.secretshapes import Kind
 
 from mlperf_gate.documents import TextFile, read_bytes
-from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
+from mlperf_gate.rulebook import CLOSED, OURS, Found, Scope, rule, shown
 from mlperf_gate.rules_system import OWN_KEY
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
@@ -120,6 +121,17 @@ def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
 @rule("SYN-005", Scope.SCENARIO, "The result is not of a rehearsal.", source=OURS, step=Step.TREE)
 def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Found]:
     return _labelled(scenario, REHEARSAL_LABEL, "runs of the full rules")
+
+
+@rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights.", source=OURS, divisions=CLOSED)
+def is_of_published_weights(scenario: ScenarioView) -> Iterator[Found]:
+    allowed = "the published weights; a model of one's own belongs into the open division"
+    own = scenario.measurements.fields.get(OWN_KEY)
+    said = parse(own.get("provenance")) if isinstance(own, dict) else None
+    if said is not None and said.model == OWN:
+        found, line = f"{OWN_KEY}.provenance.model = {shown(said.model)}", scenario.measurements.line_of("provenance")
+        yield Found(path=scenario.measurements.path, found=found, allowed=allowed, line=line)
+    yield from _labelled(scenario, OWN_MODEL_LABEL, allowed)
 
 
 def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Found]:

@@ -14,6 +14,7 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import ANSWER_TESTS, tests_needed
 from mlperf_results.logs import LoadGenLog
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.provenance import OWN, parse
 from mlperf_results.rounds import RoundRules, rounds_of
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
@@ -82,6 +83,7 @@ def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tupl
                 problems += _scores(group, name.rules)
                 problems += _compliance(group, name, round_name)
                 problems += _calibration(group)
+                problems += _own_weights(group)
             problems += _counts(group, name.rules)
         problems += _pairs(group)
         problems += _five_server_runs(group) if round_name == "v0.7" else ()
@@ -191,6 +193,15 @@ def _calibration(group: list[FoundRun]) -> Iterator[Problem]:
             told = record.get("name") if isinstance(record, Mapping) else "nothing that result.json names"
             hint = "quantise the model with the official list of its data set, then run again; or give --division=open"
             yield Problem(f"closed: {run.name} has int8 weights calibrated with {told}", hint)
+
+
+def _own_weights(group: list[FoundRun]) -> Iterator[Problem]:
+    """Yield runs of other weights than the published ones, which the closed division does not allow."""
+    for run in group:
+        said = parse(run.result.get("provenance"))
+        if said is not None and said.model == OWN:
+            told = f"closed: {run.name} was made with an own model, not with the published file"
+            yield Problem(told, "leave --model_path out, or give --division=open")
 
 
 def _pairs(group: list[FoundRun]) -> Iterator[Problem]:

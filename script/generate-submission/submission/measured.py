@@ -16,6 +16,7 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import RECORDS, model_of
+from mlperf_results.provenance import together
 from mlperf_results.wholefile import read_object
 
 from .found import FoundRun, Sut
@@ -124,6 +125,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
                 name: any(bool((one.result.get("is_synthetic") or {}).get(name)) for one in _both(run, accuracy))
                 for name in ("model", "dataset", "backend")
             },
+            "provenance": together([one.result for one in _both(run, accuracy)]),
             "implementation": sut.implementation,
             "device": str(run.setting("device") or ""),
             "backend": str(run.setting("backend") or ""),
