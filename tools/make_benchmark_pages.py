@@ -102,6 +102,7 @@ def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = (), more
     ]
     rows += [
         f"    - names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
+        + (f'      version_max: "{one.version_max}"\n' if one.version_max else "")
         + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
         for one in packages
     ]

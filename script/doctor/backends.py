@@ -47,7 +47,11 @@ def _still_to_install(name: str, facts: Facts) -> str:
     """The package of a backend that the first run installs; empty when it is there, or runs do not install it."""
     package = PACKAGES.get(name, "")
     is_there = package in facts.system.packages or (name == "tensorrt" and facts.system.tensorrt)
-    return "" if is_there or not facts.has_benchmark_python else package
+    if is_there or not package or not facts.has_benchmark_python:
+        return ""
+    cuda = facts.system.driver.cuda_version
+    last = compatibility.last_release(package, cuda) if name.endswith("(cuda)") else ""
+    return f"{package} up to {last}, since the driver runs CUDA up to {cuda}" if last else package
 
 
 def _finding(name: str, lacks: list[Lack], to_install: str) -> Finding:

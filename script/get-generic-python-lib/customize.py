@@ -40,12 +40,22 @@ def rival_patterns(asked: requirement.Requirement, metadata_path: Path) -> list[
     return [f"{site}/{name.replace('-', '_')}-*.dist-info" for name in asked.replaces]
 
 
+def last_for_driver(env: dict[str, Any]) -> str:
+    """The newest release that this machine's GPU driver runs; asked only for packages that are made for one CUDA."""
+    if env.get("CM_GENERIC_PYTHON_FITS_DRIVER") != "yes":
+        return ""
+    from machine_facts import compatibility, nvidia, probe  # the dependency of the variations that ask
+
+    name = str(env["CM_GENERIC_PYTHON_PACKAGE_NAME"]).partition("[")[0]
+    return compatibility.last_release(name, nvidia.look(probe.Machine()).cuda_version)
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Installs the package if needed and sets its keys; returns CM's answer with its version."""
     env = i["env"]
     python = Path(str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or ""))
     try:
-        asked = requirement.from_env(env)
+        asked = requirement.from_env(env, last_for_driver(env))
         locked = i.get("locked", {}).get("python_packages", {})
         requirement.check_locked(locked)
         way = pip_tool.Way(options=requirement.pip_options(env), proxies=requirement.proxies(env), locked=locked)

@@ -88,8 +88,12 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
             )
 
 
-def from_env(env: Mapping[str, Any]) -> Requirement:
-    """The requirement in CM's env. Raises RequirementError for a missing or impossible name or version."""
+def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
+    """The requirement in CM's env. Raises RequirementError for a missing or impossible name or version.
+
+    last_for_driver: the newest release that the machine's GPU driver runs, empty for any; a version that is asked for
+    exactly stays.
+    """
     text = str(env.get("CM_GENERIC_PYTHON_PACKAGE_NAME", "") or "").strip()
     # PEP 508, "Names" and "Extras".
     found = re.fullmatch(rf"({_NAME})(\[[A-Za-z0-9._, -]*\])?", text)
@@ -99,6 +103,8 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
             "and extras in brackets)\nhint: cm run script --tags=get,generic-python-lib,_package.numpy"
         )
     limits = str(env.get("CM_TMP_PIP_VERSION_STRING", "") or "").strip() or _limits_of(env)
+    if last_for_driver and "==" not in limits:
+        limits = ",".join(filter(None, (limits, f"<={last_for_driver}")))
     for part in filter(None, limits.split(",")):
         if not re.fullmatch(r"(==|>=|<=).+", part) or sort_key(part[2:]) is None:
             raise RequirementError(

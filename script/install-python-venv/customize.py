@@ -25,7 +25,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         folder = Path.cwd() / name
         base = Path(str(env["CM_PYTHON_BIN_WITH_PATH"]))
         environment.check_place(folder, is_entry=Path("_cm.json").is_file())
-        version = environment.make(base, folder, str(env.get("CM_HOST_OS_PACKAGE_MANAGER", "")))
+        has_system = str(env.get("CM_VIRTUAL_ENV_SYSTEM_PACKAGES", "")).lower() in ("yes", "true", "on", "1")
+        manager = str(env.get("CM_HOST_OS_PACKAGE_MANAGER", ""))
+        version = environment.make(base, folder, manager, has_system_packages=has_system)
     except (names.BadName, environment.VenvError) as error:
         return {"return": 1, "error": str(error)}
     scripts = folder / "bin"

@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,21 +49,24 @@ def check_place(folder: Path, *, is_entry: bool) -> None:
         )
 
 
-def make(base: Path, folder: Path, package_manager: str) -> str:
+def make(base: Path, folder: Path, package_manager: str, *, has_system_packages: bool = False) -> str:
     """Makes the environment with the interpreter `base`; returns the version of its Python.
 
+    has_system_packages: whether it sees the packages of `base` too (`venv --system-site-packages`).
     A half-made environment in the same folder is replaced. Raises VenvError with the command that helps.
     """
     with _alone(folder) as lock:
-        return _make(base, folder, package_manager, lock)
+        options = ("--clear", *(["--system-site-packages"] if has_system_packages else []))
+        return _make([str(base), "-I", "-m", "venv", *options], folder, package_manager, lock)
 
 
-def _make(base: Path, folder: Path, package_manager: str, lock: int) -> str:
-    whole = _run([str(base), "-I", "-m", "venv", "--clear", str(folder)], lock)
+def _make(command: Sequence[str], folder: Path, package_manager: str, lock: int) -> str:
+    base = Path(command[0])
+    whole = _run([*command, str(folder)], lock)
     python = folder / "bin" / "python3"
     tried = [f"{base} -m venv: {whole.said}"]
     if not (whole.is_ok and _has_pip(python)):
-        bare = _run([str(base), "-I", "-m", "venv", "--clear", "--without-pip", str(folder)], lock)
+        bare = _run([*command, "--without-pip", str(folder)], lock)
         tried.append(f"{base} -m venv --without-pip: {bare.said}")
         if not bare.is_ok or not _add_pip(base, folder, tried, lock):
             minor = _python_version(base).rpartition(".")[0] or "3"

@@ -138,6 +138,23 @@ def test_cuda_is_refused_where_the_build_has_none(folder):
         onnxruntime_tensorrt.open_backend(backend_request("image", path, device="cuda"))
 
 
+@pytest.mark.parametrize(("device", "loads"), [("cuda", ["preload ''", "session"]), ("cpu", ["session"])])
+def test_the_cuda_libraries_of_pips_packages_are_loaded_before_the_first_session(folder, monkeypatch, device, loads):
+    done = []
+    real = onnxruntime.InferenceSession
+
+    def session(path, options, providers):
+        done.append("session")
+        return real(path, options, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda directory: done.append(f"preload {directory!r}"))
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    monkeypatch.setattr(backend, "require_provider", lambda found, wanted: None)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [f"{device.upper()}ExecutionProvider"])
+    backend.open_backend(backend_request("image", folder / "toy-image.onnx", device=device))
+    assert done == loads
+
+
 def test_a_session_that_fell_back_is_an_error():
     # What onnxruntime-gpu 1.31.1 answered without CUDA libraries (feasibility run of 2026-11-20).
     with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider where CUDAExecutionProvider"):

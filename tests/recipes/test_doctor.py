@@ -17,6 +17,7 @@ for library in ("get-machine-lib", "get-mlperf-results-lib"):
 
 recipe = load_recipe("doctor")
 advice = load_module("doctor", "advice")
+backends = load_module("doctor", "backends")
 surroundings = load_module("doctor", "surroundings")
 
 from machine_facts import choose, compatibility, findings, versions  # noqa: E402
@@ -143,6 +144,21 @@ def test_what_onnxruntime_and_torch_are_made_for() -> None:
     assert found["onnxruntime (cuda)"] == "lacks CUDA 11 (onnxruntime-gpu 1.17.1 is made for it)"
     assert found["torch 2.3.1+cu121"] == "brings CUDA 12.1, which driver 535.161.08 runs"
     assert doctor["ready"] == ["onnxruntime (cpu)", "torch (cpu)", "torch (cuda)"]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "words"),
+    [
+        ("12.4", "onnxruntime-gpu up to 1.26.0, since the driver runs CUDA up to 12.4"),
+        ("13.0", "onnxruntime-gpu"),
+        ("", "onnxruntime-gpu"),
+    ],
+)
+def test_the_release_that_the_driver_runs_is_told(cuda: str, words: str) -> None:
+    system = SimpleNamespace(packages={}, tensorrt=(), driver=SimpleNamespace(cuda_version=cuda))
+    facts = SimpleNamespace(system=system, has_benchmark_python=True)
+    assert backends._still_to_install("onnxruntime (cuda)", facts) == words
+    assert backends._still_to_install("onnxruntime (cpu)", facts) == "onnxruntime"
 
 
 def machine(folder: Path, name: str, **changes: Any) -> Path:

@@ -19,6 +19,9 @@ import pip
 import pytest
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
+sys.path.append(str(RECIPES / "get-machine-lib"))
+from machine_facts import nvidia
+
 recipe = load_recipe("get-generic-python-lib")
 requirement = load_module("get-generic-python-lib", "requirement")
 pip_tool = load_module("get-generic-python-lib", "pip_tool")
@@ -621,3 +624,28 @@ def test_pips_settings_are_read_from_its_files_and_the_environment(
     monkeypatch.setenv("PIP_PROXY", "http://proxy")
     found = index_access.pip_config(python)
     assert (found["index-url"], found["proxy"]) == ("https://example.org/simple", "http://proxy")
+
+
+@pytest.mark.parametrize(
+    ("variation", "cuda", "extra", "wanted"),
+    [
+        ("onnxruntime_gpu", "12.4", {}, "onnxruntime-gpu[cuda,cudnn]<=1.26.0"),
+        ("onnxruntime_gpu", "12.4", {"CM_VERSION_MIN": "1.21.0"}, "onnxruntime-gpu[cuda,cudnn]>=1.21.0,<=1.26.0"),
+        ("onnxruntime_gpu", "13.0", {"CM_VERSION_MIN": "1.21.0"}, "onnxruntime-gpu[cuda,cudnn]>=1.21.0"),
+        ("onnxruntime_gpu", "", {}, "onnxruntime-gpu[cuda,cudnn]"),  # no driver: nothing is known
+        ("onnxruntime_gpu", "12.4", {"CM_VERSION": "1.30.0"}, "onnxruntime-gpu[cuda,cudnn]==1.30.0"),
+        ("torch_cuda", "11.8", {}, "torch<=2.10.0"),
+        ("torch_cuda", "13.1", {}, "torch"),
+    ],
+)
+def test_the_release_is_one_that_the_machines_driver_runs(monkeypatch, variation, cuda, extra, wanted) -> None:
+    env = {**recipe_meta("get-generic-python-lib")["variations"][variation]["env"], **extra}
+    monkeypatch.setattr(nvidia, "look", lambda machine: nvidia.Driver(cuda_version=cuda))
+    assert requirement.from_env(env, recipe.last_for_driver(env)).for_pip == wanted
+
+
+def test_a_torch_that_is_there_is_taken_and_not_replaced_by_a_pinned_one() -> None:
+    variation = recipe_meta("get-generic-python-lib")["variations"]["torch_cuda"]
+    asked = requirement.from_env({**variation["env"], "CM_VERSION_MIN": "2.4.0"})
+    assert "default_version" not in variation
+    assert [asked.takes(one) for one in ("2.11.0+cu130", "2.15.0", "2.13.0+cpu", "2.3.1")] == [True, True, False, False]

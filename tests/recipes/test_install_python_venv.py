@@ -192,3 +192,18 @@ def test_a_python_older_than_the_project_is_passed_over_though_it_is_first_on_pa
     made = done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"]
     assert not made.startswith(paths.partition(os.pathsep)[0])
     assert subprocess.run([made, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("said", "sees"), [("yes", True), ("no", False)])
+def test_an_environment_may_see_the_packages_of_its_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, sees: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done: list[list[str]] = []
+    monkeypatch.setattr(environment, "_has_pip", lambda python: True)
+    monkeypatch.setattr(environment, "_python_version", lambda python: "3.12.1")
+    ok = environment.Outcome(is_ok=True, output="", said="")
+    monkeypatch.setattr(environment, "_run", lambda command, *rest, **names: done.append(command) or ok)
+    env = {"CM_NAME": "mine", "CM_PYTHON_BIN_WITH_PATH": sys.executable, "CM_VIRTUAL_ENV_SYSTEM_PACKAGES": said}
+    assert recipe.preprocess({"env": env})["return"] == 0
+    assert ("--system-site-packages" in done[0]) == sees

@@ -95,3 +95,19 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _rows(name: str) -> list[dict[str, str]]:
     with open(FOLDER / name, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+LAST_RELEASES = {"onnxruntime-gpu": {12: "1.26.0"}, "torch": {12: "2.10.0"}}
+"""The last release on PyPI whose wheels are made for a major version of CUDA, by what they require of NVIDIA's packages
+(metadata of 1.26.0 and 1.27.0, 2.10.0 and 2.11.0; read 2026-11-28)."""
+
+
+def last_release(package: str, cuda_version: str) -> str:
+    """The newest release of a package that a driver runs whose newest CUDA is ``cuda_version``; empty: any, or unknown.
+
+    A driver runs programs of its own major version and of older ones, not of newer ones.
+    """
+    major = cuda_version.partition(".")[0]
+    rows = LAST_RELEASES.get(package, {})
+    fitting = [last for last in rows if major.isdigit() and int(major) <= last]
+    return rows[min(fitting)] if fitting else ""

@@ -285,6 +285,7 @@ class Package:
     name: str
     tags: str
     version_min: str = ""
+    version_max: str = ""
     device: str = ""
 
 

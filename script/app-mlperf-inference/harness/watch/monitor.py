@@ -274,9 +274,9 @@ class LoadRecord:
 class Monitor:
     """Samples from the start to the end of a `with` block; `record()` then tells what was seen.
 
-    `gpus`: the CUDA devices of the run as this process numbers them, about which NVIDIA's driver is asked. `counts`: the
-    samples that the run answers. `server`: where the measured server listens, if it is on this machine: its work is not
-    other programs' work.
+    `gpus`: the CUDA devices of the run as this process numbers them, about which NVIDIA's driver is asked. `counts`:
+    the samples that the run answers. `server`: where the measured server listens, if it is on this machine: its work is
+    not other programs' work.
     """
 
     def __init__(

@@ -205,6 +205,8 @@ def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]
     if path is None:
         raise HarnessError("backend onnxruntime needs a model file", "give model_path or model_info_path")
     is_cpu = request.device == "cpu"
+    if not is_cpu:
+        preload_cuda()
     sessions = []
     if is_cpu and request.threads > 1 and request.instances > 1:
         cores = request.cores or ((),) * request.instances
@@ -220,6 +222,13 @@ def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]
     ):
         _require_tensors(kind, {tensor.name for tensor in found}, wanted)
     return OnnxRuntimeBackend(sessions, request.network, () if is_cpu else (request.gpus or (0,)))
+
+
+def preload_cuda() -> None:
+    """Load CUDA's and cuDNN's libraries from NVIDIA's pip packages, where they lie beside onnxruntime (from 1.21 on):
+    no search path of the system leads there. An empty directory: these packages first, then the system's libraries."""
+    if (preload := getattr(onnxruntime, "preload_dlls", None)) is not None:
+        preload(directory="")
 
 
 def _open_session(

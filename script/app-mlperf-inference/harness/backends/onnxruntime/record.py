@@ -10,7 +10,8 @@ RECORD = BackendRecord(
     gpu_precisions=("tf32",),
     packages=(
         Package(name="onnxruntime", tags="_package.onnxruntime", version_min="1.17.0", device="cpu"),
-        Package(name="onnxruntime", tags="_onnxruntime_gpu", version_min="1.17.0", device="cuda"),
+        # 1.21 is the first that loads the CUDA libraries of pip's packages (`preload_dlls`).
+        Package(name="onnxruntime", tags="_onnxruntime_gpu", version_min="1.21.0", device="cuda"),
     ),
     library="onnxruntime",
     is_default=True,

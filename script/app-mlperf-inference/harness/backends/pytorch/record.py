@@ -11,7 +11,7 @@ RECORD = BackendRecord(
     packages=(
         Package(name="safetensors", tags="_package.safetensors"),
         Package(name="torch", tags="_torch_cpu", device="cpu"),
-        Package(name="torch", tags="_torch_cuda", device="cuda"),
+        Package(name="torch", tags="_torch_cuda", version_min="2.4.0", device="cuda"),
     ),
     library="torch",
 )

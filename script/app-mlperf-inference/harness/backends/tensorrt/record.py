@@ -13,7 +13,7 @@ RECORD = BackendRecord(
     precisions=("fp32", "tf32", "fp16", "int8"),
     packages=(
         Package(name="tensorrt", tags="_tensorrt"),
-        Package(name="torch", tags="_torch_cuda"),
+        Package(name="torch", tags="_torch_cuda", version_min="2.4.0"),
     ),
     library="tensorrt",
     short_name="TRT",
