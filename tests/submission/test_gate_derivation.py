@@ -15,7 +15,7 @@ from forgeries_of_runs import forgeries
 from forgeries_of_vendors import of_vendors
 from gate_support import trees  # noqa: F401
 from mlperf_gate import rules_messages, rules_settings, rules_tokens, views
-from mlperf_gate.derivation import Ranked, mean_bounds
+from mlperf_gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import TextFile
 from mlperf_gate.earlystopping import tolerated
@@ -162,6 +162,16 @@ def test_a_log_says_what_is_hidden_doubled_unflagged_and_when():
     assert [one.line for one in (*log.falls, *log.unflagged, *log.hidden, *log.doubled)] == [2, 3, 4, 5]
     assert log.processes == (7, 8)
     assert "7, then 8" in log.doubled[0].text
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_times_per_token_below_zero_are_loadgens_own_where_requests_failed(is_failed: bool):
+    """A failed request has no token, and LoadGen divides by its tokens less one."""
+    values = dict.fromkeys(OUTPUT_TOKENS.keys(), "5") | {OUTPUT_TOKENS.least: "-55123"}
+    text = "".join(message(key, value) for key, value in values.items()) + message("result_query_count", "9")
+    text += message("effective_samples_per_query", "1") + message("effective_scenario", '"Server"')
+    log = parsed(text + message("error_runtime", '"no token"').replace("false", "true", 1) * is_failed)
+    assert (ranked(log, OUTPUT_TOKENS) == []) is is_failed and log.error_count == is_failed
 
 
 def test_a_log_gives_the_build_of_its_loadgen_for_comparison():
