@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from machine_facts import choose, neuron, nvidia
+from mlperf_results import modelserver
 from mlperf_results.appnames import app_names
 from mlperf_results.backends import STAND_IN_BACKENDS, misfit
 from mlperf_results.disturbance import VERDICT
@@ -22,7 +23,7 @@ from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 from mlperf_results.runrequests import portable_request, read_request
 from mlperf_results.terminal import coloured
-from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
+from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL, WITH_MESSAGES, has_messages
 from mlperf_results.userpaths import users_folder
 
 from . import closing, run_request, several
@@ -120,9 +121,26 @@ def plan(i):
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is None:
             run_request.check_request(env, app_names(i["meta"]), folder)
+            if i.get("is_before_run"):
+                look_at_server(env)
     except run_request.RequestError as error:
         return failure(i, error)
+    except modelserver.ServerProblem as error:
+        return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     return {"return": 0, "runs": [call] if call else []}
+
+
+def look_at_server(env: dict) -> None:
+    """Asks the server of an endpoint run for its models, so that a wrong URL is found before anything is installed.
+    Raises modelserver.ServerProblem."""
+    if url := str(env.get(TEXT_KEYS[URL]) or ""):
+        variable = str(env.get(TEXT_KEYS[KEY_VARIABLE]) or "")
+        if not variable and DEFAULT_KEY_VARIABLE in os.environ:
+            variable = DEFAULT_KEY_VARIABLE
+        name = str(env.get(TEXT_KEYS["endpoint_model"]) or "") or None
+        is_asked_as_chats = has_messages(str(env.get(run_request.MODEL_KEY) or ""))
+        chat_hint = "" if is_asked_as_chats else f"give the URL of a server with /completions; {WITH_MESSAGES}"
+        modelserver.look(url, name, variable or None, chat_hint)
 
 
 def preprocess(i):

@@ -17,7 +17,7 @@ from mlperf_results.inputs import NO_ALIASES, Inputs
 from mlperf_results.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
 from mlperf_results.numbers import whole_number
 from mlperf_results.rounds import scenarios_of
-from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
+from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, chat_problem, text_of
 
 FORMAT = 3
 
@@ -181,6 +181,8 @@ class _Reader(Inputs):
         """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
         given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
         text, problems = text_of(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
+        if why := chat_problem(self.text(MODEL_KEY), given["endpoint_api"]):
+            problems.setdefault("endpoint_api", why)
         for name, why in problems.items():
             self.wrong(TEXT_KEYS[name], why)
         return text

@@ -169,13 +169,13 @@ def conduct_of(given: Inputs) -> Conduct:
 def measure(i: dict[str, Any], given: Inputs, request: CurveRequest) -> dict[str, Any]:
     """Asks the server one question, then makes what is missing of the curve, its tree and its page."""
     conduct = conduct_of(given)
+    answered = probe(request.settings.url, request.settings.model, request.settings.key_variable)
     if (found := find_client(i, given))["return"]:
         return found
     keys = found["new_env"]
     start = "CM_MLPERF_ENDPOINTS_CLIENT"
     known = {name: keys[f"{start}_{name}"].replace("unknown", "") for name in ("VERSION", "COMMIT")}
     client = Client(program=Path(keys[f"{start}_WITH_PATH"]), version=known["VERSION"], commit=known["COMMIT"])
-    answered = probe(request.settings.url, request.settings.model, request.settings.key_variable)
     say(f"server: first token after {answered.first_token_s * 1000:.0f} ms, {answered.pieces} pieces, "
         f"finish reason {answered.finish_reason}")  # fmt: skip
     say("\n".join(f"note: {note}" for note in (*answered.notes, *request.notes)))

@@ -82,3 +82,19 @@ def test_of_a_step_that_fails_and_one_that_reads_what_it_would_say_the_first_is_
         recipes.run("need,it")
     planned = recipes.cm("plan", "script", "--tags=need,it", "--quiet")
     assert planned.code == 1 and "there is no copy" not in planned.stderr + planned.stdout
+
+
+ASK = """
+    from pathlib import Path
+
+    def plan(i):
+        return {"return": 1, "error": "nobody answers"} if i["is_before_run"] else {"return": 0}
+    """
+
+
+def test_only_the_plan_of_a_run_that_is_about_to_begin_is_told_so(home: TemporaryHome) -> None:
+    home.recipe("ask-it", {}, customize=ASK)
+    home.recipe("do-it", {"deps": [{"tags": "ask,it"}], "plan_first": True})
+    with pytest.raises(RecipeError, match="nobody answers"):
+        home.run("do,it")
+    assert home.cm("plan", "script", "--tags=do,it", "--quiet").code == 0

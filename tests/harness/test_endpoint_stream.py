@@ -13,16 +13,16 @@ need("numpy", "aiohttp", "tokenizers")
 
 import numpy as np  # noqa: E402
 from harness.backends.endpoint.address import Key, parse_address  # noqa: E402
-from harness.backends.endpoint.answers import AnswerError, Collector, error_text  # noqa: E402
+from harness.backends.endpoint.answers import AnswerError, Collector  # noqa: E402
 from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
 from harness.backends.endpoint.conversation import pause_s  # noqa: E402
 from harness.backends.endpoint.counting import require_text  # noqa: E402
-from harness.backends.endpoint.probe import choose_model  # noqa: E402
 from harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.text.engine import Finish, Prompt  # noqa: E402
 from harness.text.request import Endpoint, TextRequest  # noqa: E402
 from mlperf_results.eventstream import DONE, EventStream, StreamError  # noqa: E402
+from mlperf_results.modelserver import ServerProblem, choose_model, error_text  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 
 TEXT = "日本 naïve 😀 ß"
@@ -346,7 +346,7 @@ def test_the_nearest_model_is_named() -> None:
         (entries, None, "it serves 2 models: llama-3.1-8b, qwen", "say which: --endpoint_model=llama-3.1-8b"),
         ([], None, "it serves no model", "wait until the server has loaded its model"),
     ]:
-        with pytest.raises(HarnessError, match=words) as caught:
+        with pytest.raises(ServerProblem, match=words) as caught:
             choose_model(listed, wanted)
         assert caught.value.hint == hint
 

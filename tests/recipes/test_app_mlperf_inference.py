@@ -106,6 +106,36 @@ def test_a_plan_refuses_a_value_that_a_run_would_refuse(hook_input, env):
     assert answer["return"] == 1 and next(iter(env)) in answer["error"]
 
 
+def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch):
+    asked = []
+    monkeypatch.setattr(recipe.modelserver, "look", lambda *words: asked.append(words))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    env = {
+        **GOOD,
+        "CM_MLPERF_BACKEND": "endpoint",
+        "CM_MLPERF_ENDPOINT_URL": "http://h/v1",
+        "CM_MLPERF_MODEL": "smollm2",
+    }
+    given = {key: value for key, value in env.items() if "PATH" not in key and "FILE" not in key}
+    assert recipe.plan(hook_input(dict(given), meta=META)) == {"return": 0, "runs": []}
+    assert asked == []
+    before = {**hook_input(dict(given), meta=META), "is_before_run": True}
+    assert recipe.plan(before) == {"return": 0, "runs": []}
+    assert asked == [("http://h/v1", None, None, "")]
+
+    def nobody(*_):
+        raise recipe.modelserver.ServerProblem("for the models", "nobody there", "start it")
+
+    monkeypatch.setattr(recipe.modelserver, "look", nobody)
+    answer = recipe.plan(before)
+    assert answer["return"] == 1
+    assert answer["error"].endswith("nobody there\nhint: start it")
+    chat = {**given, "CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_ENDPOINT_API": "chat"}
+    refused = recipe.plan(hook_input(chat, meta=META))
+    assert "found 'chat'; the prompts of llama3.1-8b are tokens" in refused["error"]
+    assert "benchmarks with messages: smollm2" in refused["error"]
+
+
 @pytest.mark.parametrize("key", run_request.OWN_PATH_KEYS)
 def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(key):
     with pytest.raises(run_request.RequestError, match="digits makes its data and model here"):

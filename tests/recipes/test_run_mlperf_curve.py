@@ -50,16 +50,15 @@ def call(folder: Path, texts: dict[str, str], client: dict[str, Any] | None = No
             "meta": {"input_mapping": mapping}, "automation": automation}  # fmt: skip
 
 
-def test_without_a_client_nothing_is_asked_or_written(tmp_path: Path) -> None:
-    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9")))
+def test_without_a_client_nothing_is_written(tmp_path: Path) -> None:
+    with running_stub() as (_, url):
+        answer = recipe.preprocess(call(tmp_path, {**given(tmp_path, url), "model": "stub-8b"}))
     assert answer == {"return": 16, "error": "no client"}
     assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
 
 
-def test_a_server_that_does_not_answer_ends_the_call_before_anything_is_written(tmp_path: Path) -> None:
-    keys = {f"CM_MLPERF_ENDPOINTS_CLIENT_{key}": "unknown" for key in ("WITH_PATH", "VERSION", "COMMIT")}
-    found = {"return": 0, "new_env": keys}
-    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9"), found))
+def test_a_server_that_does_not_answer_ends_the_call_before_the_client_is_looked_for(tmp_path: Path) -> None:
+    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9")))
     assert answer["return"] == 1 and "start the server" in answer["error"]
     assert answer["error"].endswith("hint: the same line again once the server answers; nothing was written")
     assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]

@@ -64,7 +64,7 @@ def first_error(plan: Plan) -> RecipeError | None:
 def refuse_impossible(engine: Engine, request: Request) -> None:
     """Plans a run that is about to begin; raises the error that would surely stop it, before anything is installed."""
     fresh = Engine(engine.source, engine.effects, engine.top_folder, engine.run)
-    if error := first_error(make_plan(fresh, request)):
+    if error := first_error(make_plan(fresh, request, PlannedEngine(fresh, is_before_run=True))):
         raise error
 
 

@@ -96,6 +96,7 @@ class PlannedEffects:
         env, given = WatchedEnv(step.env, step.unknown), WatchedEnv(step.configured.request.inputs, NOTHING_UNKNOWN)
         i = {**hook_input(step, meta, _automation(step)), "env": env, "input": given}
         i["run_script_input"]["env"] = env  # one env by both names, as in a run
+        i["is_before_run"] = self._planner.is_before_run
         error: RecipeError | None = None
         try:
             result = call_hook(step.recipe, PLAN_HOOK, i) or HookResult()
@@ -199,9 +200,11 @@ def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:
 
 
 class PlannedEngine(Engine):
-    """An engine whose steps act nowhere; ``tree`` is the plan that comes out."""
+    """An engine whose steps act nowhere; ``tree`` is the plan that comes out. is_before_run: whether the plan is that
+    of a run which is about to begin, whose ``plan(i)`` may ask what the run would ask, a server for example."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, is_before_run: bool = False) -> None:
+        self.is_before_run = is_before_run
         self.texts = RecipeTexts()
         self.tree = PlanTree(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)

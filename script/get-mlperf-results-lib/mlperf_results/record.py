@@ -128,17 +128,17 @@ class TokenLimits:
 class Generation:
     """A benchmark whose answers are texts made token by token.
 
-    longest_prompt: tokens. prompt: the form in which the rules let it be given: "tokens", or "chat".
+    longest_prompt: tokens.
     server, interactive: the limits of the scenarios; None: the benchmark does not have it. has_token_latencies:
     whether LoadGen gets first tokens (`use_token_latencies`). usual_backend: what runs it where none is named, if that
     is not the default of backends that answer prompts. accuracy_sampling: of accuracy runs, where that is
     another one. tests: its compliance tests, in all rounds. least_score: what TEST07's answers must score.
-    mean_tokens: between what TEST09's answers must be long on average.
+    mean_tokens: between what TEST09's answers must be long on average. has_messages: whether the data set has its
+    prompts as messages too, which a server takes that has chats only.
     """
 
     sampling: Sampling
     longest_prompt: int
-    prompt: str = "tokens"
     server: TokenLimits | None = None
     interactive: TokenLimits | None = None
     has_token_latencies: bool = True
@@ -147,6 +147,7 @@ class Generation:
     tests: tuple[str, ...] = ()
     least_score: float | None = None
     mean_tokens: tuple[float, float] | None = None
+    has_messages: bool = False
 
     @property
     def answers_key(self) -> str:

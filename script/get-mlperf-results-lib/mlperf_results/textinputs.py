@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.names import unknown_text
 from mlperf_results.numbers import WHOLE, positive_number, whole_number
 from mlperf_results.serveraddress import server_parts, without_login
@@ -38,6 +39,10 @@ TEXT_KEYS: Mapping[str, str] = MappingProxyType(
 
 SERVER_KEY = "CM_VLLM_SERVER_PYTHON"
 """The env key of what starts the server, for backends that start one; set by the recipe that installs it."""
+
+_CHAT_MODELS = [one.name for one in RECORDS.values() if one.generation is not None and one.generation.has_messages]
+WITH_MESSAGES = f"benchmarks with messages: {', '.join(_CHAT_MODELS)}"
+"""What can be measured on a server that has chats only."""
 
 APIS = ("completions", "chat")
 """The forms of OpenAI's API in which a server is asked."""
@@ -85,6 +90,22 @@ class _Given:
             words = "it is not the name of an environment variable (it is not shown: it may be the key itself)"
             self.problems["endpoint_key_variable"] = words
         return {"url": url, "model": given["endpoint_model"], "api": api, "key_variable": variable}
+
+
+def chat_problem(model: str, api: str) -> str:
+    """Return why a benchmark cannot be asked as chats; empty where it can. api: the input endpoint_api."""
+    if api != "chat" or has_messages(model):
+        return ""
+    return (
+        f"found 'chat'; the prompts of {model} are tokens, with the chat template in them, which only the form "
+        f"completions takes; {WITH_MESSAGES}"
+    )
+
+
+def has_messages(model: str) -> bool:
+    """Return whether a benchmark can be asked as chats; true for a model that is not known."""
+    record = RECORDS.get(model_of(model))
+    return record is None or record.generation is None or record.generation.has_messages
 
 
 def text_of(

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from mlperf_results.modelserver import without_key
 from mlperf_results.names import printable
 
 from harness.errors import ConfigError, HarnessError, Problem
@@ -23,8 +24,6 @@ _CALLS = ("/chat/completions", "/completions", "/models")
 _HIDDEN = "***"
 _FEWEST_KEY_CHARACTERS = 4
 """A shorter key cannot be told from ordinary text, so that text would be mangled where it is hidden."""
-_SHOWN_KEY_CHARACTERS = 8
-"""So many characters in a row of a key, in any case, are hidden like the whole key."""
 _LONGEST_SHOWN = 400
 
 
@@ -50,24 +49,7 @@ class Key:
 
     def hidden_in(self, text: str) -> str:
         """Return `text` without the key, and without parts of it, in capitals or not."""
-        if self._value is None:
-            return text
-        key = _folded(self._value)
-        size = min(_SHOWN_KEY_CHARACTERS, len(key))
-        parts = {key[start : start + size] for start in range(len(key) - size + 1)}
-        line, shown, place = _folded(text), [], 0
-        while place < len(line):
-            end = place
-            while line[end : end + size] in parts:
-                end += 1
-            shown.append(_HIDDEN if end > place else text[place])
-            place = end + size - 1 if end > place else place + 1
-        return "".join(shown)
-
-
-def _folded(text: str) -> str:
-    """Return the text in small letters, each in its place: keys are ASCII."""
-    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
+        return without_key(text, self._value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

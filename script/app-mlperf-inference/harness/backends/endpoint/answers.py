@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlperf_results.names import printable
+from mlperf_results.modelserver import error_text
 
 from harness.text.engine import LATE_FAILURE, Finish
 
@@ -39,24 +39,6 @@ class LateAnswer(AnswerError):
     """An answer that did not come, or did not come to its end, in the time that it had."""
 
     kind = LATE_FAILURE
-
-
-def one_line(text: str) -> str:
-    """Return what a server said on one line, with escapes in the place of what a terminal would obey."""
-    return printable(" ".join(text.split()))
-
-
-def error_text(body: Any) -> str:
-    """Return the server's own words for an error, whole: OpenAI's {"error": {"message": ...}} or a relative of it. Who
-    shows them hides the key first and cuts them afterwards (`Address.shown`)."""
-    if isinstance(body, dict):
-        for key in ("error", "message", "detail", "msg"):
-            if body.get(key):
-                return error_text(body[key])
-    if isinstance(body, list) and body:
-        where = ".".join(str(part) for part in body[0].get("loc", ())) if isinstance(body[0], dict) else ""
-        return f"{where}: {error_text(body[0])}" if where else error_text(body[0])
-    return one_line(body if isinstance(body, str) else repr(body))
 
 
 def _whole(text: str) -> tuple[str, int]:

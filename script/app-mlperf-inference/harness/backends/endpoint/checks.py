@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mlperf_results.modelserver import model_word
 from mlperf_results.record import Sampling
 
 from harness.backends.endpoint.answers import AnswerError, Collector
@@ -26,7 +27,7 @@ def check_answer(
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
         raise failure(
             f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
-            f"check what the server serves; to measure that model: --endpoint_model={answer.model}",
+            f"check what the server serves; to measure that model: {model_word(answer.model)}",
         )  # fmt: skip
     if answer.skipped:
         raise failure(

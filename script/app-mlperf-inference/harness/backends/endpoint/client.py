@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 from mlperf_results.eventstream import DONE, EventStream
+from mlperf_results.modelserver import body_text, error_text, one_line, shown_url
 from yarl import URL
 
 from harness.backends.endpoint.address import Address
-from harness.backends.endpoint.answers import Collector, LateAnswer, error_text, one_line
+from harness.backends.endpoint.answers import Collector, LateAnswer
 from harness.backends.endpoint.faults import Refused, Unfit
 
 CONNECT_S = 20.0
@@ -257,7 +257,7 @@ class Client:
             response.status,
             await _error(response) if response.status >= 400 else "",
             response.headers.get("Retry-After"),
-            None if location is None else _shown_url(location),
+            None if location is None else shown_url(location),
         )
 
 
@@ -269,16 +269,6 @@ def _take(events: list[Any], call: Call) -> None:
             return
         if call.collector.take(event):
             call.first()
-
-
-def _shown_url(location: str) -> str:
-    """Return the URL of a redirect without user, password and query."""
-    try:
-        parts = urlsplit(location)
-    except ValueError:
-        return "a URL that cannot be read"
-    host = parts.netloc.rpartition("@")[2]
-    return error_text((f"{parts.scheme}://{host}" if host else "") + parts.path)
 
 
 def _text(body: bytes) -> str:
@@ -303,7 +293,4 @@ async def _error(response: aiohttp.ClientResponse) -> str:
             body += received
             if len(body) > _LARGEST_ERROR_BYTES:
                 break
-    try:
-        return error_text(json.loads(body)) if body else ""
-    except (ValueError, RecursionError):
-        return error_text(_text(bytes(body)))
+    return body_text(bytes(body))

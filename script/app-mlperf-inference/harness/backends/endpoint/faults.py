@@ -8,9 +8,10 @@ import ssl
 
 import aiohttp
 from mlperf_results.eventstream import StreamError
+from mlperf_results.modelserver import error_text, refusal_words
 
 from harness.backends.endpoint.address import Address
-from harness.backends.endpoint.answers import AnswerError, error_text
+from harness.backends.endpoint.answers import AnswerError
 from harness.text.engine import OTHER_FAILURE
 
 
@@ -27,32 +28,6 @@ class Refused(Exception):
 
 class Unfit(Exception):
     """A response of another kind than asked for; the text says what came."""
-
-
-_STATUS_WORDS = {
-    400: "the server refused the request (400)",
-    401: "the server requires authentication (401)",
-    402: "the server asks for payment (402)",
-    403: "the server does not allow this key or address (403)",
-    404: "the server does not know this path or model (404)",
-    405: "the server does not take POST here (405)",
-    408: "the server gave up waiting for the request (408)",
-    413: "the request is too large for the server (413)",
-    422: "the server cannot read the request (422)",
-    429: "the server asks for fewer requests (429)",
-    500: "the server failed (500)",
-    502: "the gateway got no answer from the server behind it (502)",
-    503: "the server is not ready or overloaded (503)",
-    504: "the gateway gave up waiting for the server behind it (504)",
-}
-
-
-def _refused(error: Refused) -> str:
-    if 300 <= error.status < 400:
-        where = error.location or "nowhere"
-        return f"the server redirects to {where} ({error.status}); redirects are not followed: give that URL"
-    words = _STATUS_WORDS.get(error.status, f"the server answered with status {error.status}")
-    return f"{words}: {error.text}" if error.text else words
 
 
 def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
@@ -91,7 +66,7 @@ def kind_of(error: BaseException) -> str:
 def words(error: BaseException, address: Address) -> str:
     """Return what an error of one request means; raises it again where it is a fault of this program."""
     if isinstance(error, Refused):
-        found = _refused(error)
+        found = refusal_words(error.status, error.text, error.location)
     elif isinstance(error, AnswerError | StreamError | Unfit):
         found = str(error)
     elif isinstance(error, aiohttp.ClientConnectorSSLError):

@@ -7,7 +7,6 @@ is a HarnessError; what only makes it doubtful is a note.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +14,18 @@ from typing import Any
 import aiohttp
 import numpy as np
 from mlperf_results.eventstream import StreamError
+from mlperf_results.modelserver import (
+    KIND_HINT,
+    MODELS,
+    NO_LIST,
+    START_HINT,
+    ServerProblem,
+    choose_model,
+    listed_models,
+    refusal_hint,
+)
 from mlperf_results.record import Sampling
+from mlperf_results.textinputs import WITH_MESSAGES
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
@@ -39,7 +49,6 @@ from harness.text.tokenizer import Tokenizer
 TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
 _LIST_S = 30.0
-_MOST_SHOWN = 10
 _FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -82,60 +91,24 @@ class Probed:
 def hint_for(error: BaseException, address: Address, variable: str | None) -> str:
     """Return what to try next after an error."""
     if isinstance(error, Refused):
-        if error.status in (401, 403):
-            held = f"the key in {variable} was refused" if variable else "no key was sent"
-            return f"{held}: export the key and name its variable: --endpoint_key_variable=NAME"
-        if error.status == 404:
-            return f"check the path of the URL; most servers need /v1 at its end: --endpoint={address.root}/v1"
-        if 300 <= error.status < 400:
-            return "give the URL behind the redirect, up to and with /v1, as --endpoint"
-        if error.status == 429:
-            return "wait, or raise the server's limit on requests"
-        return "wait until the server has loaded its model; look into its log"
+        return refusal_hint(error.status, address.root, variable)
     if isinstance(error, LateAnswer):
         return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
-        return f"start the server and wait until it is ready; check host and port: curl {address.url}/models"
-    return "check that the URL is that of a server with OpenAI's API, and look into its log"
+        return START_HINT.format(address.url)
+    return KIND_HINT
 
 
 async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | None:
     """Return the models that the server lists, None where it has no list."""
     try:
-        listed = await client.get_json("/models", min(_LIST_S, client.timeout_s))
-    except Refused as error:
-        if error.status in (404, 405, 501) and endpoint.model is not None:
+        listed = await client.get_json(MODELS, min(_LIST_S, client.timeout_s))
+    except _FAULTS as error:
+        if isinstance(error, Refused) and error.status in NO_LIST and endpoint.model is not None:
             return None
         raise failure("for the models (GET /models)", words(error, client.address),
                       hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
-    except _FAULTS as error:
-        raise failure("for the models (GET /models)", words(error, client.address),
-                      hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
-    entries = listed.get("data") if isinstance(listed, dict) else None
-    if not isinstance(entries, list):
-        raise failure("for the models (GET /models)", "the answer has no list `data`",
-                      "check that the URL is that of a server with OpenAI's API") from None  # fmt: skip
-    return [one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
-
-
-def choose_model(entries: Sequence[dict[str, Any]] | None, wanted: str | None) -> str:
-    """Return the model to ask for; raises HarnessError naming those there are, the nearest first."""
-    if entries is None:
-        return str(wanted)
-    names = [str(one["id"]) for one in entries]
-    known = {*names, *(str(alias) for one in entries for alias in one.get("aliases") or ())}
-    if wanted in known or (wanted is None and len(names) == 1):
-        return wanted or names[0]
-    shown = ", ".join(names[:_MOST_SHOWN]) + (
-        f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    )
-    if wanted is None:
-        found = f"it serves {len(names)} models: {shown}" if names else "it serves no model"
-        hint = f"say which: --endpoint_model={names[0]}" if names else "wait until the server has loaded its model"
-        raise failure("for the model it serves", found, hint)
-    nearest = difflib.get_close_matches(wanted, names, n=1, cutoff=0.0) or names[:1]
-    hint = f"did you mean --endpoint_model={nearest[0]}?" if nearest else "wait until the server has loaded its model"
-    raise failure(f"for the model {wanted!r}", f"the server has: {shown or 'none'}", hint)
+    return listed_models(listed)
 
 
 def _is_fault_of_form(error: BaseException) -> bool:
@@ -156,7 +129,7 @@ class Prober:
         plain = self._client.address.plain
         try:
             return await self._probe()
-        except HarnessError as error:
+        except (HarnessError, ServerProblem) as error:
             raise HarnessError(plain(str(error)), plain(error.hint)) from None
 
     async def _probe(self) -> Probed:
@@ -192,7 +165,7 @@ class Prober:
             raise HarnessError(
                 f"the benchmark gives no {'messages' if endpoint.api == CHAT else 'tokens or text'}, which "
                 f"--endpoint_api={endpoint.api} needs",
-                "leave --endpoint_api out, or give the other of completions and chat",
+                f"leave --endpoint_api out; {WITH_MESSAGES}",
             )
         error: BaseException | None = None
         for kind in forms:
@@ -207,7 +180,10 @@ class Prober:
         assert error is not None
         address = self._client.address
         asked = f"for {self._most} tokens of the model {model!r} (POST {PATHS[kind]}, prompt as {kind})"
-        raise failure(asked, words(error, address), hint_for(error, address, endpoint.key_variable)) from None
+        hint = hint_for(error, address, endpoint.key_variable)
+        if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
+            hint = f"give the URL of a server with /completions; {WITH_MESSAGES}"
+        raise failure(asked, words(error, address), hint) from None
 
     async def _accepted(self, form: Form) -> tuple[Form, Collector]:
         """Return the form with the fields that the server takes, and its answer; raises what the last request raised,

