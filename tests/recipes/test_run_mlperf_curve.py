@@ -50,9 +50,9 @@ def call(folder: Path, texts: dict[str, str], client: dict[str, Any] | None = No
             "meta": {"input_mapping": mapping}, "automation": automation}  # fmt: skip
 
 
-def test_without_a_client_nothing_is_written(tmp_path: Path) -> None:
-    with running_stub() as (_, url):
-        answer = recipe.preprocess(call(tmp_path, {**given(tmp_path, url), "model": "stub-8b"}))
+def test_without_a_client_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "probe", lambda *_: None)
+    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9")))
     assert answer == {"return": 16, "error": "no client"}
     assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
 
