@@ -38,7 +38,8 @@ def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
             rows.append((row["scenario"], *values))
     headings = ("Answered within, ms", *(words for _, words in LATENCIES))
     if not rows:
-        return "<p>No performance run was made.</p>"
+        made = any(row["performance"] for row in scenarios)
+        return f"<p>{'No latency was measured.' if made else 'No performance run was made.'}</p>"
     return table(headings, rows, numbers=range(1, len(headings))) + f'\n<p class="quiet">{text(LATENCY_NOTE)}</p>'
 
 

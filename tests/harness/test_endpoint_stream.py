@@ -21,6 +21,7 @@ from harness.backends.endpoint.settings import in_flight, resolve_client  # noqa
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.text.engine import Finish, Prompt  # noqa: E402
 from harness.text.request import Endpoint, TextRequest  # noqa: E402
+from mlperf_results.benchmarks import RECORDS  # noqa: E402
 from mlperf_results.eventstream import DONE, EventStream, StreamError  # noqa: E402
 from mlperf_results.modelserver import ServerProblem, choose_model, error_text  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
@@ -322,6 +323,16 @@ def test_requests_hold_the_sampling_of_the_benchmark() -> None:
         BodyMaker(Form(prompt="chat", model="m", fields=(), max_tokens=5)).make(Prompt(messages=messages))
     )
     assert chat["messages"] == [dict(messages[0])] and "prompt" not in chat
+
+
+def test_special_tokens_are_asked_for_where_the_scorer_reads_them() -> None:
+    """language/gpt-oss-120b of mlcommons/inference decodes them: the final part of an answer is marked by them."""
+    for name, record in RECORDS.items():
+        generation = record.generation
+        for sampling in (generation.sampling, generation.accuracy_sampling) if generation is not None else ():
+            found = {one.name: one.value for one in fields_of(sampling or generation.sampling, "tokens")}
+            asked = found.get("skip_special_tokens"), found.get("spaces_between_special_tokens")
+            assert asked == ((False, False) if name.startswith("gpt_oss") else (None, None)), name
 
 
 def test_the_form_of_a_prompt_follows_the_api() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from harness.responses import ResponseSink  # noqa: E402
 from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
 from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
 from harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
+from harness.text.tokenizer import end_tokens  # noqa: E402
 
 COUNT = 10
 IDS = np.array([7, 8, 9], np.int32)
@@ -292,6 +294,38 @@ def test_the_process_is_not_ended_while_the_log_is_written(tmp_path: Path, monke
     failures._end_process()
     assert codes == [1]
     failures.settle()
+
+
+@pytest.mark.parametrize(
+    ("files", "ends"),
+    [
+        ({"config.json": {"eos_token_id": 2}}, (2,)),
+        ({"config.json": {"eos_token_id": 2}, "generation_config.json": {"eos_token_id": [7, 9]}}, (7, 9)),
+        ({"config.json": {"eos_token_id": 2}, "generation_config.json": {}}, (2,)),
+        ({"genai_config.json": {"model": {"eos_token_id": 5}}}, (5,)),
+        (
+            {
+                "tokenizer_config.json": {"eos_token": "<e>"},
+                "tokenizer.json": {"added_tokens": [{"id": 3, "content": "<s>"}, {"id": 4, "content": "<e>"}]},
+            },
+            (4,),
+        ),
+        ({"tokenizer_config.json": {"eos_token": {"content": "<e>"}}}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_end_tokens_are_those_that_the_models_files_name(tmp_path: Path, files: dict, ends: tuple) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    assert end_tokens(tmp_path) == ends
+
+
+@pytest.mark.parametrize("wrong", ["2", -1, [1, None], True])
+def test_an_end_token_that_is_no_number_is_an_error(tmp_path: Path, wrong: object) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": wrong}))
+    with pytest.raises(HarnessError, match="allowed: a number, or a list of numbers"):
+        end_tokens(tmp_path)
+    assert end_tokens(None) == ()
 
 
 def test_lost_requests_are_counted() -> None:

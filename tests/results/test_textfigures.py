@@ -59,7 +59,9 @@ def test_the_remarks_say_what_was_measured_of_a_server() -> None:
     )
     own = {name: value for name, value in ENGINE.items() if name not in ("endpoint", "counts")}
     assert remarks(text(engine=own)) == ["tokens counted by token ids of the server"]
-    assert remarks(text()) == []
+    assert remarks(text()) == [] == remarks(text(end_tokens=[]))
+    assert "no end token of the model is known" in remarks(text(engine=own, end_tokens=[]))[1]
+    assert len(remarks(text(engine=own, end_tokens=[2]))) == 1
 
 
 def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> None:

@@ -85,6 +85,11 @@ def measured_text(text: Mapping[str, Any]) -> str:
     return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}); {counts}"
 
 
+def _has_counts(text: Mapping[str, Any]) -> bool:
+    """Whether a server's tokens were counted, not those of an engine that knows its own end."""
+    return part(text, "engine", "token_counts") is not None
+
+
 def _retried(counts: Mapping[str, Any]) -> str:
     by_status = counts.get("retried_by_status")
     if not by_status:
@@ -121,6 +126,8 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
     if tally.get("tokens_behind_end"):
         padded = counted(tally["padded_answers"], "answer")
         found.append(f"{counted(tally['tokens_behind_end'], 'token')} behind the end token of {padded} did not count")
+    if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
+        found.append("no end token of the model is known: tokens behind the end would count")
     return [one for one in found if one]
 
 

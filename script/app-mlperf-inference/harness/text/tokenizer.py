@@ -67,15 +67,18 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def end_tokens(folder: Path | None) -> tuple[int, ...]:
     """Return the token ids that end an answer: `eos_token_id` (a number or a list) of generation_config.json, else of
-    config.json, else the id of `eos_token` of tokenizer_config.json; empty where none of them says so. Raises
-    HarnessError for anything else in their place.
+    config.json, else of genai_config.json, else the id of `eos_token` of tokenizer_config.json; empty where none of
+    them says so. Raises HarnessError for anything else in their place.
 
     In this order, since generate() of transformers and vLLM's server take those of generation_config.json.
     """
     if folder is None:
         return ()
-    for path in (folder / "generation_config.json", folder / "config.json"):
-        found = read_object(path).get("eos_token_id")
+    for name in ("generation_config.json", "config.json", "genai_config.json"):
+        path = folder / name
+        values = read_object(path)
+        own = values.get("model") if name == "genai_config.json" else values
+        found = own.get("eos_token_id") if isinstance(own, dict) else None
         if found is not None:
             listed = found if isinstance(found, list) else [found]
             if not all(type(one) is int and one >= 0 for one in listed):
