@@ -34,6 +34,7 @@ from .run_args import RunArgs
 from .views import INNER, View
 
 NEURON = "neuron"
+DIVISIONS = ("closed", "open", "network")
 NO_INPUTS = ("tags", "views", "marks", "when", "settings")
 """The keys of a row of calls in tables.yaml that are no inputs."""
 SETTINGS = ("model", "scenario", "device", "backend", "gpus", *(row.input for row in FIELDS.values() if row.input))
@@ -132,21 +133,47 @@ def _once(around: Around) -> Rows:
         _require_neuron(around)
     elif request.is_on("USE_INFERENTIA") and "container" in table("targets")[request.work]:
         _require_neuron(around, "leave USE_INFERENTIA out")
-    backup, slices = Path(f"{request.folder.parent.parent}_logs"), request.values["MIG_CONF"]  # of truncate_results
+    slices = request.values["MIG_CONF"]
+    tree = _tree_values(around) if request.work in ("check_submission", "truncate_results") else {}
     values = {
         **request.values,
         "FOLDER": str(request.folder),
         "SCRATCH": request.values["MLPERF_SCRATCH_PATH"] or around.linked_scratch,
-        "DIVISION_FOLDER": "/".join(request.folder.parts[-2:]),
         "PREBUILD": "_attach" if request.is_on("NO_BUILD") else "_prebuild",
         "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",
         "SLICES": "" if slices.upper() == "OFF" else slices,
         "SIMULATED": "-simulated" if request.values["SIMULATE"] else "",
-        "ROUND": request.values["ROUND"] or ROUNDS[-1],
+        "NEWEST": ROUNDS[-1],
         "SYNTHETIC": "" if around.source == "real" else "yes",
-        "BACKUP": str(backup) if backup.is_dir() else "",
+        **tree,
     }
-    return [values], [table("no_counterpart")] if request.work == "build" else [], []
+    remarks = [table("no_counterpart")] if request.work == "build" else []
+    if tree.get("HAS_RUNS") and not tree["FACTS"]:
+        remarks.append(
+            "facts of the system that no program can find out are read from system_facts.yaml in this folder"
+        )
+    return [values], remarks, []
+
+
+def _tree_values(around: Around) -> dict[str, str]:
+    """What a tree for the checker is made of. Raises MakeError outside <division>/<submitter>, as in a container."""
+    folder = around.folder
+    division, submitter = folder.parts[-2:] if len(folder.parts) > 2 else ("", "")
+    if division not in DIVISIONS:
+        said = f"a workspace is in <division>/<submitter>, with division {', '.join(DIVISIONS)}; this is {folder}"
+        raise MakeError(said, f"make {around.request.work} outside the container, where the workspace has its place")
+    has_runs = any((folder / run["RUN"]).is_dir() for run in around.kept_runs())
+    backup = Path(f"{folder.parent.parent}_logs")  # of truncate_results
+    facts = next((name for name in ("system_facts.yaml", "system_facts.json") if (folder / name).is_file()), "")
+    return {
+        "DIVISION": division,
+        "SUBMITTER": around.request.values["SUBMITTER"] or submitter,
+        "HAS_RUNS": "yes" if has_runs else "",
+        "STAGED": "" if has_runs else "yes",
+        "TREE": "build/submission" if has_runs else "build/staged",
+        "FACTS": facts,
+        "BACKUP": "build/submission_logs" if has_runs else str(backup) if backup.is_dir() else "",
+    }
 
 
 def _require_neuron(around: Around, hint: str = "") -> None:
@@ -199,13 +226,8 @@ def _kept_runs(around: Around) -> Rows:
     logs = [str(RunPaths(Path(INNER[mode])).summary_log) for mode in modes]
     meant, remarks = _meant(args.benchmarks, around)
     names = {parse_benchmark(name)[0] for name in meant}
-    asked = around.request.values["ROUND"]
     rows = [
-        {
-            **run,
-            "ROUND": asked if asked in rounds_of(run["benchmark"]) else rounds_of(run["benchmark"])[-1],
-            "TEST": test,
-        }
+        {**run, "ROUND": rounds_of(run["benchmark"])[-1], "TEST": test}
         for run in around.kept_runs(*logs)
         if not names or parse_benchmark(run["benchmark"])[0] in names
         if not args.scenarios or Scenario(run["scenario"]) in args.scenarios

@@ -25,6 +25,8 @@ BUILD_LINKS = ("build/data", "build/models", "build/preprocessed_data")
 CLEANED = ("build/engines/", "build/calibration/")
 INNER = {"performance": "performance/run_1", "accuracy": "accuracy"}
 """The folder of a run of a mode, below that of its scenario."""
+SUBMITTED = ("calibration", "code", "compliance", "documentation", "measurements", "results", "src", "systems")
+"""The folders of a submitter in the tree of a round: submission rules of mlcommons/policies (read 2026-11-23)."""
 ELSEWHERE = "move it away and call make again"
 
 
@@ -165,9 +167,11 @@ def stage(workspace: Path, place: str) -> None:
         raise MakeError(f"{target} was made by something else; it is left as it is", ELSEWHERE)
     note(workspace, place, "stage")
     shutil.rmtree(target, ignore_errors=True)
-    left_out = shutil.ignore_patterns("build", "Makefile", "results_metadata.json", "*.log", ".*", "*.update")
+    left_out = shutil.ignore_patterns("*.log", ".*", "*.update")
     with _beside(target) as beside:
-        shutil.copytree(workspace, beside, ignore=left_out, copy_function=_shared)
+        beside.mkdir()
+        for name in filter(lambda name: (workspace / name).is_dir(), SUBMITTED):
+            shutil.copytree(workspace / name, beside / name, ignore=left_out, copy_function=_shared)
 
 
 def clean(workspace: Path, *, is_shallow: bool) -> list[str]:

@@ -43,10 +43,10 @@ def test_every_line_is_planned_or_refused_with_a_reason(row: dict[str, Any], tmp
         return
     if row["outcome"] == "refused" or is_audit:  # of an audit there is no run
         with pytest.raises(load_module("run-mlperf-make", "request").MakeError) as caught:
-            front_doors.plan_of(row, tmp_path)
+            front_doors.plan_of(row, tmp_path / "closed/ACME")
         assert "unknown target" not in str(caught.value)
     else:
-        plan = front_doors.plan_of(row, tmp_path, **row.get("try", {}))
+        plan = front_doors.plan_of(row, tmp_path / "closed/ACME", **row.get("try", {}))
         assert plan.calls or row["make"][0] in WITHOUT_CALLS
     assert not list(tmp_path.iterdir()), "a plan makes nothing"
 

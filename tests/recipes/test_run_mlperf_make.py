@@ -388,7 +388,7 @@ def test_what_a_run_lacks_is_an_error_at_the_end() -> None:
 
 def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "closed" / "ACME"
-    for name in ("results/a/mlperf_log_summary.txt", "build/runs/x", "Makefile"):
+    for name in ("results/a/mlperf_log_summary.txt", "build/runs/x", "Makefile", "my_scratch/x.txt", "notes.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x", encoding="utf-8")
     plan = planned(folder, "check_submission", SUBMITTER="ACME")
@@ -398,10 +398,34 @@ def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest
         encoding="utf-8"
     ) == "printed by check,mlperf,submission\n"
     assert "printed by check,mlperf,submission" in capfd.readouterr().out
-    staged = folder / "build/submission/closed/ACME"
+    staged = folder / "build/staged/closed/ACME"
     assert [path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file()] == [
         "results/a/mlperf_log_summary.txt"
     ]
+
+
+def test_the_tree_for_the_checker_is_made_of_the_runs_where_there_are_any(tmp_path: Path) -> None:
+    folder = tmp_path / "closed" / "ACME"
+    shown_run(folder, "1", "performance", "accuracy")
+    plan = planned(folder, "check_submission", CATEGORY="datacenter")
+    made, checked = plan.calls
+    assert made.tags == "generate,inference,submission"
+    assert (made.inputs["submitter"], made.inputs["division"], made.inputs["category"]) == (
+        "ACME",
+        "closed",
+        "datacenter",
+    )
+    assert made.inputs["submission_dir"] == checked.inputs["submission_dir"] == "build/submission"
+    assert "system_facts.yaml" in plan.remarks[0] and not plan.copies
+    (folder / "system_facts.yaml").write_text("status: rdi\n", encoding="utf-8")
+    plan = planned(folder, "check_submission")
+    assert plan.calls[0].inputs["system_facts"] == "system_facts.yaml" and not plan.remarks
+
+
+@pytest.mark.parametrize("target", ["check_submission", "truncate_results"])
+def test_a_workspace_in_a_container_has_no_tree_around_it(tmp_path: Path, target: str) -> None:
+    with pytest.raises(request.MakeError, match="is in <division>/<submitter>"):
+        planned(tmp_path / "work", target)
 
 
 # --- views ---
@@ -676,6 +700,7 @@ def test_the_variables_of_the_makefile_are_inputs_of_the_recipe() -> None:
 def test_one_of_a_few_values_is_a_choice_of_the_input_which_the_engine_checks() -> None:
     described = recipe_meta(RECIPE)["input_description"]
     assert {name: row["choices"] for name, row in described.items() if "choices" in row} == {
+        "category": ["edge", "datacenter", "datacenter-edge"],
         "division": ["closed", "open", "network"],
         "simulate": ["neuron"],
         "source": ["real", "synthetic", "tiny"],
