@@ -80,12 +80,14 @@ class ScenarioOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What is said beside the runs: the command that repeats the call, runs that are missing, notes, the recipes."""
+    """What is said beside the runs: the command that repeats the call, runs that are missing, notes, the recipes, and
+    which crowdperf this is (version, commit, is_modified)."""
 
     command: str
     missing: tuple[str, ...]
     notes: tuple[str, ...]
     recipes: Sequence[Mapping[str, str]]
+    crowdperf: Mapping[str, Any]
 
 
 def by_scenario(runs: Sequence[FinishedRun]) -> tuple[ScenarioOutcome, ...]:
@@ -174,8 +176,12 @@ def results_record(
     runs: Sequence[FinishedRun],
     missing: Sequence[str] = (),
     notes: Sequence[str] = (),
+    made_by: str = "",
 ) -> dict[str, Any]:
-    """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it."""
+    """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it.
+
+    made_by: which crowdperf, as `crowdperf --version` says it.
+    """
     outcomes = by_scenario(runs)
     measured = [(run.spec.scenario.value, run.result) for run in runs if run.spec.mode is Mode.PERFORMANCE]
     is_passed = not missing and not any(outcome.problems for outcome in outcomes)
@@ -183,6 +189,7 @@ def results_record(
         "format": FORMAT,
         "run_id": run_id,
         "label": label_of(runs),
+        "made_by": made_by,
         "notes": [*notes_on(config, runs), *server_lines(measured), *notes],
         "is_synthetic": synthetic_parts(runs),
         "provenance": provenance.together([run.result for run in runs]),
@@ -213,9 +220,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def environment_record(
-    runs: Sequence[FinishedRun], host: Mapping[str, Any], recipes: Sequence[Mapping[str, str]], command: str
-) -> dict[str, Any]:
+def environment_record(runs: Sequence[FinishedRun], host: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     """The content of environment.json: facts of the runs themselves, of the machine and of the recipes.
 
     Every run says its own versions, seeds and model; they are listed per run, because nothing forces them to be equal.
@@ -223,9 +228,10 @@ def environment_record(
     wanted = ("started_utc", "versions", "loadgen_version", "seeds", "model_sha256", "command")
     return {
         "format": FORMAT,
-        "command": command,
+        "command": remarks.command,
+        "crowdperf": dict(remarks.crowdperf),
         "host": dict(host),
-        "recipes": [dict(recipe) for recipe in recipes],
+        "recipes": [dict(recipe) for recipe in remarks.recipes],
         "runs": [
             {
                 "folder": run.folder,

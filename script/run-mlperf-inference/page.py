@@ -87,6 +87,7 @@ def environment_part(environment: Mapping[str, Any]) -> str:
         for name, version in (run.get("versions") or {}).items():
             versions.setdefault(str(name), set()).add(str(version))
     software = [(name, ", ".join(sorted(found))) for name, found in sorted(versions.items())]
+    software = [*([("crowdperf", made)] if (made := environment["crowdperf"].get("text")) else []), *software]
     host = [
         (key.removeprefix("CM_HOST_"), value)
         for key, value in sorted(environment["host"].items())

@@ -132,6 +132,14 @@ def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return without_secret_flags(inputs)
 
 
+def made_by() -> dict[str, str | bool | None]:
+    """Which crowdperf makes the results: text, version, commit, is_modified."""
+    from recipe_engine.provenance.toolversion import tool_version  # only a hook's process has the engine
+
+    found = tool_version()
+    return {"text": found.text, **found.record()}
+
+
 def recipe_records(facts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Name, uid and digest of recipes, for files."""
     return [{name: row[name] for name in ("alias", "uid", "sha256")} for row in facts]

@@ -102,7 +102,8 @@ def render(title: str, results: Mapping[str, Any]) -> str:
         lines += ["", *tokens]
     if settings := settings_lines(results["scenarios"]):
         lines += ["", *settings]
-    lines += ["", *map(wrapped, (label, *results["notes"]))]
+    made_by = [f"Made by {results['made_by']}"] if results["made_by"] else []
+    lines += ["", *map(wrapped, (label, *results["notes"], *made_by))]
     return "\n".join(lines) + "\n"
 
 

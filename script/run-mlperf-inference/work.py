@@ -112,7 +112,8 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
         if call.config.run_id:
             _tell_after(call, runs[run_name(spec)])
     in_order = [runs[name] for name in map(run_name, matrix.matrix(call.config)) if name in runs]
-    remarks = outcome.Remarks(call.command, choice.missing, notes, session.recipe_records(call.recipes))
+    recipes, crowdperf = session.recipe_records(call.recipes), session.made_by()
+    remarks = outcome.Remarks(call.command, choice.missing, notes, recipes, crowdperf)
     return _finish(call, in_order, remarks)
 
 
@@ -173,12 +174,13 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     env, config, paths = call.i["env"], call.config, call.paths
     if config.is_finding:
         return _finish_search(call, runs, remarks.missing)
-    results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
+    made_by = f"crowdperf {remarks.crowdperf['text']}"
+    results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes, made_by)
     outcomes = outcome.by_scenario(runs)
     place = "" if BACKENDS[config.backend].is_remote else f" on {config.device}"  # a server has its own devices
     title = f"{config.model} with {config.backend}{place}"
     text = table.render(title, results)
-    environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
+    environment = outcome.environment_record(runs, session.host_facts(env), remarks)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(basis.dependencies_of(call.app_meta, run.spec))
     places = Places({RESULT: str(paths.folder), HOME: str(Path.home())})

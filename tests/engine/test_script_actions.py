@@ -100,7 +100,7 @@ def test_version_is_the_projects(tmp_path: Path, capsys: pytest.CaptureFixture[s
     answer = actions.version_action({"out": "con"}, tmp_path)
     assert answer["version"] == "7.8.9"
     assert "crowdperf 7.8.9" in capsys.readouterr().out
-    assert actions.project_version(tmp_path / "none") == "unknown"
+    assert actions.version_action({}, tmp_path / "none")["version"] == "unknown"
 
 
 # --- test ---

@@ -437,6 +437,23 @@ def test_an_own_model_and_incomplete_data_are_said_in_label_files_table_and_page
     assert outcome.results_record(config(), "id", runs[1:])["provenance"] is None
 
 
+COMMIT = "0123456789ab" * 3 + "0123"
+CROWDPERF = {"text": "0.1.0+g0123456789ab", "version": "0.1.0", "commit": COMMIT, "is_modified": False}
+
+
+def remarks(command: str) -> outcome.Remarks:
+    return outcome.Remarks(command, (), (), [], CROWDPERF)
+
+
+def test_summary_page_and_files_say_which_crowdperf_made_them():
+    runs = [finished("Offline", "performance", result())]
+    record = outcome.results_record(config(), "id", runs, made_by="crowdperf 0.1.0+g0123456789ab")
+    environment = outcome.environment_record(runs, {}, remarks("cm run"))
+    assert environment["crowdperf"] == CROWDPERF
+    assert "Made by crowdperf 0.1.0+g0123456789ab" in table.render("t", record)
+    assert "0.1.0+g0123456789ab" in page.render("t", record, environment, {})
+
+
 def measured(scenario: str, *, load: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
     """A performance run's result.json with its settings as the harness records them: a number, or one with origin."""
     rows = {name: value if isinstance(value, dict) else {"value": value, "origin": "warm-up estimate"}
@@ -464,7 +481,7 @@ def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equa
         "  Offline                    2 instances of 1 thread, batch of 64\n"
         "  Server                     2 instances of 2 threads (given), batch of 8, 500 queries/s sent (given)\n"
     ) in text
-    html = page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    html = page.render("t", results, outcome.environment_record(runs, {}, remarks("cm run")), {})
     assert "2 instances of 1 thread, batch of 64" in html
     assert "Run id; 2026-11-21 01:02 UTC; Xeon, 2 processors" in html
 
@@ -481,7 +498,7 @@ def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record()
     assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the processor"]
     text = table.render("digits", results)
     assert line in text.replace("\n  ", " ")
-    assert line in page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    assert line in page.render("t", results, outcome.environment_record(runs, {}, remarks("cm run")), {})
     assert table.warnings_of(results)[1] in text
 
 
@@ -519,7 +536,7 @@ def test_answers_made_token_by_token_have_lines_of_their_own():
     assert lines[lines.index(heading) + 1].split()[:3] == ["Server", "1,234,567", "1,234"]
     assert any("70 answers of 2 to 128 tokens" in line for line in lines)
     assert max(map(len, lines)) <= 100
-    shown = page.render("t", results, outcome.environment_record(rows, {}, [], "cm run"), {})
+    shown = page.render("t", results, outcome.environment_record(rows, {}, remarks("cm run")), {})
     assert "<h2>Answers</h2>" in shown and "ended by length 1, stop 69" in shown
 
 
@@ -545,7 +562,7 @@ def page_of(label: str = TEST_RUN_LABEL, loads: dict[str, Any] | None = None, ti
         finished("SingleStream", "performance", {**result(label=label), "latency": latency}),
         finished("Offline", "accuracy", result(value=None, label=label), score()),
     ]
-    environment = outcome.environment_record(runs, {"CM_HOST_OS_TYPE": "<linux>"}, [], "cm run <script>")
+    environment = outcome.environment_record(runs, {"CM_HOST_OS_TYPE": "<linux>"}, remarks("cm run <script>"))
     return page.render(title, outcome.results_record(config(), "id", runs), environment, loads or {})
 
 

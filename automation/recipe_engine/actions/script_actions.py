@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
+from ..provenance.toolversion import tool_version
 from ..rules.amounts import counted, whole_number
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
@@ -47,25 +47,18 @@ def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
 
 
 def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
-    """Answers ``cm version script``: the version, how many recipes, the CM automation it is compatible with."""
+    """Answers ``cm version script``: version and commit, how many recipes, the CM automation it is compatible with."""
+    found = tool_version(checkout)
     recipes = {path.parent for path in (checkout / "script").glob("*/_cm.*")}
     facts = {
-        "version": project_version(checkout),
+        **found.record(),
         "recipes": len(recipes),
         "compatible_with": COMPATIBLE_VERSION,
         "cmind": cm_version(),
     }
     compatible = f"recipe format of CM's script automation {COMPATIBLE_VERSION}"
-    show(i, f"crowdperf {facts['version']} ({counted(len(recipes), 'recipe')}; {compatible}; cmind {facts['cmind']})")
+    show(i, f"crowdperf {found.text} ({counted(len(recipes), 'recipe')}; {compatible}; cmind {facts['cmind']})")
     return {"return": 0, **facts}
-
-
-def project_version(checkout: Path) -> str:
-    """The version in the repository's ``pyproject.toml``; ``unknown`` without one."""
-    path = checkout / "pyproject.toml"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    found = re.search(r'^version\s*=\s*"([^"]+)"', text, re.MULTILINE)  # tomllib comes with Python 3.11
-    return found.group(1) if found else "unknown"
 
 
 def prepare_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:

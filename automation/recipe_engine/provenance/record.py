@@ -4,6 +4,7 @@
                    "command": "cm run script --tags=...",       the request as a line, for people
                    "request": {"inputs": {...}, "secrets": [...], "folder_input": "results_dir"},
                    "attachments": {"user_conf": "text"},        files that inputs name, as "<record>/user_conf"
+                   "crowdperf": {"version": "0.1.0", "commit": "<sha1>", "is_modified": false},   for people
                    "lock": {...},                               as ``cm lock script`` writes it
                    "recipe_files": {"alias,uid": {"customize.py": "<sha256>"}},
                    "journal": [...],                            what happened, without paths of the machine
@@ -51,6 +52,7 @@ from ..rules.secrets import hidden, hidden_texts, without_secret_flags
 from ..running.journal import iso, rows_until_now
 from .lock import LockingEngine, places
 from .lockfile import Lockfile, lockfile_json, lockfile_of, portable
+from .toolversion import tool_version
 
 FORMAT = 1
 RECORD_FILE = "record.json"
@@ -333,6 +335,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             "folder_input": folder_input,
         },
         "attachments": hidden_texts(given["attachments"]),
+        "crowdperf": tool_version().record(),
         "lock": lockfile_json(lock),
         "recipe_files": {key: recipe_files(recipe.path) for key, recipe in sorted(engine.recipes.items())},
         "journal": hidden_texts(portable_value(journal, known)),

@@ -24,8 +24,8 @@ OF_RUN = (*LOGS, "user.conf", "result.json", "accuracy.json", "accuracy.txt", "l
 """The files that go of a call and of each of its runs."""
 
 _RESULTS = """
-format run_id label notes is_synthetic provenance model backend device precision source execution_mode passed missing
-disturbances scenarios verdict"""
+format run_id label made_by notes is_synthetic provenance model backend device precision source execution_mode passed
+missing disturbances scenarios verdict"""
 _RESULT = """
 format label run user_conf_lines is_synthetic provenance issue_shape shape_found_utc shape_candidates warm_up valid
 invalid_reasons errors error_messages metric latency early_stopping min_duration_met min_queries_met duration_s
@@ -33,10 +33,10 @@ query_count generated_query_count samples_per_query sample_counts loadgen_versio
 calibration started_utc load machine disturbances took_s first_attempt served text find"""
 _ACCURACY = """
 format metrics passed target_basis line label is_synthetic response_count duplicate_count log_sha256"""
-_RECORD = "format name made_utc duration_s command request lock inputs settings machine outcome files seals"
+_RECORD = "format name made_utc duration_s command request crowdperf lock inputs settings machine outcome files seals"
 KEYS_OF: Mapping[str, frozenset[str]] = {
     "results.json": frozenset(_RESULTS.split()),
-    "environment.json": frozenset(["format", "command", "host", "recipes", "runs"]),
+    "environment.json": frozenset(["format", "command", "crowdperf", "host", "recipes", "runs"]),
     "result.json": frozenset(_RESULT.split()),
     "accuracy.json": frozenset(_ACCURACY.split()),
     "load.json": frozenset(["format", "interval_s", "gpus", "columns", "rows"]),

@@ -1,0 +1,90 @@
+"""Which crowdperf made a result: version and commit of the checkout itself, never of a folder around or elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from recipe_engine.provenance import toolversion
+
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.org", "GIT_CONFIG_GLOBAL": os.devnull,
+}  # fmt: skip
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def checkout(folder: Path, *, is_repository: bool = True) -> Path:
+    (folder / "script").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[project]\nversion = "7.8.9"\n')
+    (folder / "script" / "a.py").write_text("a = 1\n")
+    if is_repository:
+        git(folder, "init", "-q")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "first")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew():
+    toolversion.tool_version.cache_clear()
+
+
+def test_a_checkout_has_its_commit_and_says_when_what_runs_was_modified(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "c")
+    commit = git(folder, "rev-parse", "HEAD")
+    found = toolversion.tool_version(folder)
+    assert found == toolversion.ToolVersion("7.8.9", commit, False)
+    assert found.text == f"7.8.9+g{commit[:12]}"
+    (folder / "notes.txt").write_text("mine\n")  # a result does not depend on it
+    toolversion.tool_version.cache_clear()
+    assert toolversion.tool_version(folder).is_modified is False
+    (folder / "script" / "new.py").write_text("b = 2\n")
+    toolversion.tool_version.cache_clear()
+    assert toolversion.tool_version(folder).text == f"7.8.9+g{commit[:12]}.modified"
+
+
+@pytest.mark.parametrize("is_around", [True, False])
+def test_a_copy_without_git_has_its_version_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_around: bool
+) -> None:
+    outer = checkout(tmp_path / "outer")
+    inner = checkout((outer if is_around else tmp_path) / "inner", is_repository=False)
+    monkeypatch.chdir(outer)
+    assert toolversion.tool_version(inner) == toolversion.ToolVersion("7.8.9", "", None)
+    assert toolversion.tool_version(inner).text == "7.8.9"
+
+
+def test_the_repository_that_the_environment_names_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = checkout(tmp_path / "mine"), checkout(tmp_path / "theirs")
+    git(theirs, "commit", "-q", "--allow-empty", "-m", "second")
+    monkeypatch.setenv("GIT_DIR", str(theirs / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(theirs))
+    monkeypatch.chdir(theirs)
+    assert toolversion.tool_version(mine).commit == git(mine, "rev-parse", "HEAD")
+
+
+def test_without_the_program_git_the_version_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = checkout(tmp_path / "c")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolversion.tool_version(folder) == toolversion.ToolVersion("7.8.9", "", None)
+
+
+def test_the_version_is_written_in_one_place_and_repeated_truly() -> None:
+    import re
+
+    from recipe_engine.disk.repos import CHECKOUT
+
+    version = toolversion.project_version(CHECKOUT)
+    assert f"\nversion: {version}\n" in (CHECKOUT / "cmr.yaml").read_text() + "\n"
+    telemetry = CHECKOUT / "script" / "get-mlperf-results-lib" / "mlperf_metrics" / "telemetry.py"
+    assert re.findall(r'APP_VERSION = "crowdperf", "([^"]+)"', telemetry.read_text()) == [version]
