@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
@@ -191,7 +192,7 @@ def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
         result.made_utc[:16].replace("T", " "),
         result.model,
         result.backend,
-        result.device,
+        "-" if (known := BACKENDS.get(result.backend)) and known.is_remote else result.device,
         result.scenario,
         "" if result.figure is None else f"{result.figure:,.4g}" if result.figure < 1000 else f"{result.figure:,.0f}",
         result.unit,
