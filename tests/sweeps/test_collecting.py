@@ -101,6 +101,20 @@ def test_a_cell_is_no_formula(text: str) -> None:
     assert guarded("a=1") == "a=1"
 
 
+def test_times_of_tokens_stand_in_csv_table_and_page() -> None:
+    text = {"ttft_ms": {"p50": 11.5, "p99": 30.25}, "tpot_ms": {"p50": 2.5, "p99": 1234.5}}
+    performance = {"metric": {"name": "tokens per second", "value": 99.0, "unit": "tokens/s"}, "text": text}
+    scenario = {"scenario": "Server", "passed": True, "performance": performance, "accuracy": None}
+    own = replace(row(1, 5.0), figures=tuple(figures_of({"scenarios": [scenario]})))
+    first, second = csv.DictReader(io.StringIO(sweep_csv([own, row(2, 6.0)])))
+    names = ("ttft_p50_ms", "ttft_p99_ms", "tpot_p50_ms", "tpot_p99_ms")
+    assert [first[name] for name in names] == ["11.5", "30.25", "2.5", "1234.5"]
+    assert [second[name] for name in names] == [""] * 4 and list(first) == list(second)
+    assert "99 tokens/s, TTFT p50 11.5 ms, TTFT p99 30.2 ms, TPOT p50 2.5 ms" in summary_text(FACTS, [own])
+    shown = page(FACTS, [own, row(2, 6.0)])
+    assert "TTFT p99, ms" in shown and "1,234" in shown and "TTFT" not in page(FACTS, [row(2, 6.0)])
+
+
 def test_the_table_names_the_best_point_and_why_others_have_none() -> None:
     text = summary_text(FACTS, [row(1, 5.0), row(2, 9.0, State.FAILED)])
     assert "s: 2 points of run,x: 1 done, 1 failed" in text

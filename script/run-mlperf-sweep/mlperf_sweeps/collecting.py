@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mlperf_results.csvcells import csv_text
 from mlperf_results.names import duration_text
 from mlperf_results.terminal import aligned
+from mlperf_results.textdocuments import part
 from mlperf_results.wholefile import read_object
 
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
@@ -18,6 +19,13 @@ from mlperf_sweeps.states import PointStatus, status
 
 FORMAT = 1
 RESULTS_FILE = "results.json"
+TOKEN_COLUMNS = {
+    "ttft_p50_ms": ("ttft_ms", "p50"),
+    "ttft_p99_ms": ("ttft_ms", "p99"),
+    "tpot_p50_ms": ("tpot_ms", "p50"),
+    "tpot_p99_ms": ("tpot_ms", "p99"),
+}
+"""Columns of a language model's times, and where `text` of results.json has them; LoadGen has none in Offline."""
 SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
 """States that a summary gives the reason of."""
 
@@ -26,8 +34,9 @@ SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, Stat
 class Figures:
     """One scenario of a point. metric: name, value, unit, higher_is_better; None without a performance run.
 
-    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. is_search: the
-    metric is a target that was found, and no measurement.
+    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. tokens: the times
+    to the first token and per token after it, by TOKEN_COLUMNS, of a language model. is_search: the metric is a target
+    that was found, and no measurement.
     """
 
     scenario: str
@@ -36,6 +45,7 @@ class Figures:
     latency: Mapping[str, Any]
     is_passed: bool
     is_search: bool = False
+    tokens: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +71,12 @@ class Row:
         return float(first.metric["value"])
 
 
+def token_times(text: Mapping[str, Any]) -> dict[str, float]:
+    """The times to the first token and per token after it, in ms, by TOKEN_COLUMNS; empty where there are none."""
+    found = {name: part(text, *places) for name, places in TOKEN_COLUMNS.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+
 def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
     """The scenarios of a results.json of run,mlperf,inference. Raises KeyError or TypeError for another file."""
     for scenario in results["scenarios"]:
@@ -75,6 +91,7 @@ def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
             accuracy=tuple(scores),
             latency=performance.get("latency") or {},
             is_passed=bool(scenario["passed"]),
+            tokens=token_times(performance.get("text") or {}),
         )
 
 
@@ -187,7 +204,7 @@ def sweep_csv(rows: Sequence[Row]) -> str:
     keys = list(dict.fromkeys(key for row in rows for key in row.point.inputs))
     lines: list[list[object]] = []
     columns = ["id", "variant", "repeat", *(f"in_{key}" for key in keys), "state", "verdict", "label", "scenario",
-               "metric", "value", "unit", "accuracy", "node", "seconds"]  # fmt: skip
+               "metric", "value", "unit", *TOKEN_COLUMNS, "accuracy", "node", "seconds"]  # fmt: skip
     for row in rows:
         point, facts = row.point, row.status
         start = [point.id, point.variant, point.repeat, *(point.inputs.get(key) for key in keys)]
@@ -195,7 +212,8 @@ def sweep_csv(rows: Sequence[Row]) -> str:
         for figures in row.figures or (None,):
             metric = (figures.metric if figures else None) or {}
             own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
-            lines.append([*start, *own, score_text(figures), facts.node, facts.duration_s])
+            times = [figures.tokens.get(name) if figures else None for name in TOKEN_COLUMNS]
+            lines.append([*start, *own, *times, score_text(figures), facts.node, facts.duration_s])
     return csv_text(columns, lines)
 
 
@@ -219,8 +237,15 @@ def varied_text(point: PlannedPoint) -> str:
     return ", ".join(words + ([f"repeat {point.repeat}"] if point.repeat > 1 else [])) or "base"
 
 
+def _times_text(figures: Figures) -> str:
+    times = [f"{name[:4].upper()} {name[5:8]} {value:.3g} ms" for name, value in figures.tokens.items()]
+    return f", {', '.join(times)}" if times else ""
+
+
 def _figure_text(row: Row) -> str:
-    found = [f"{each.metric['value']:.6g} {each.metric['unit']}" for each in row.figures if each.metric]
+    found = [
+        f"{each.metric['value']:.6g} {each.metric['unit']}{_times_text(each)}" for each in row.figures if each.metric
+    ]
     return "; ".join(found) or score_text(row.first)
 
 

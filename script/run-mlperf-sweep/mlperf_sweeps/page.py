@@ -8,8 +8,9 @@ from statistics import median
 from mlperf_results.htmlpage import Html, document, figures, folded, table, text
 from mlperf_results.names import duration_text
 from mlperf_results.plot import MARKERS, Spread, spread_plot
+from mlperf_results.textfigures import number
 
-from mlperf_sweeps.collecting import Facts, Figures, Row, best_of, score_text, totals, varied_text
+from mlperf_sweeps.collecting import TOKEN_COLUMNS, Facts, Figures, Row, best_of, score_text, totals, varied_text
 from mlperf_sweeps.folder import State
 
 MOST_PLOTS = 40
@@ -70,8 +71,8 @@ def _target(row: Row) -> str:
     return f"points/{point}/results/{point}/results.html" if has_page else f"points/{point}/"
 
 
-def _cells(row: Row, best: Row | None) -> Iterator[list[object]]:
-    """A line of the table for each scenario; the point's own columns stand in the first."""
+def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[object]]:
+    """A line of the table for each scenario; the point's own columns stand in the first. columns: of token times."""
     facts = row.status
     folder = Html(f'<a href="{text(_target(row))}">{text(varied_text(row.point))}</a>')
     time = "" if facts.duration_s is None else duration_text(facts.duration_s)
@@ -79,7 +80,9 @@ def _cells(row: Row, best: Row | None) -> Iterator[list[object]]:
         metric: Mapping[str, object] = (each.metric if each else None) or {}
         value = metric.get("value")
         figure = f"{value:,.6g}" if isinstance(value, int | float) else ""
-        own = [figure, str(metric.get("unit", "")), score_text(each)]
+        times = each.tokens if each else {}
+        shown = [number(times[name]) if name in times else "" for name in columns]
+        own = [figure, str(metric.get("unit", "")), *shown, score_text(each)]
         mark = "best" if row is best else ""
         state = facts.state.value if not facts.verdict or each is None else f"{facts.state.value}, {facts.verdict}"
         start = [folder, state, mark] if place == 0 else ["", "", ""]
@@ -94,15 +97,19 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     labels = sorted({row.label for row in rows if row.label})
     plots = list(_plots(rows))
-    headings = ("Point", "State", "Best", "Scenario", "Figure", "Unit", "Accuracy", "Label", "Node", "Time")
-    lines = [line for row in rows for line in _cells(row, best)]
+    columns = [name for name in TOKEN_COLUMNS if any(name in each.tokens for row in rows for each in row.figures)]
+    named = [f"{name[:4].upper()} {name[5:8]}, ms" for name in columns]
+    start = ("Point", "State", "Best", "Scenario", "Figure", "Unit")
+    headings = (*start, *named, "Accuracy", "Label", "Node", "Time")
+    lines = [line for row in rows for line in _cells(row, best, columns)]
+    numbers = (4, *range(len(start), len(start) + len(columns)), len(headings) - 1)
     commands = table(("Point", "Command"), [(row.point.id, row.point.command) for row in rows], kind="facts")
     parts = [
         f"<h1>{text(facts.name)}</h1>",
         f'<p class="label">{text("; ".join(labels))}</p>' if labels else "",
         f"<p>{count['points']} points of {text(facts.recipe)}: {text(said)}. Written {text(facts.made_utc)}.</p>",
         "<h2>Points</h2>",
-        table(headings, lines, numbers=(4, 9), kind="stacked"),
+        table(headings, lines, numbers=numbers, kind="stacked"),
         "<h2>Plots</h2>" if plots else "",
         '<p class="quiet">Valid points only. A bar reaches from the least to the greatest of repeats, its mark is their'
         " median.</p>" if plots else "",
