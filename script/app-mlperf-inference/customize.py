@@ -10,7 +10,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import os
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,15 +17,13 @@ from machine_facts import choose, neuron, nvidia
 from mlperf_results import modelserver
 from mlperf_results.appnames import app_names
 from mlperf_results.backends import STAND_IN_BACKENDS, misfit
-from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 from mlperf_results.runrequests import portable_request, read_request
-from mlperf_results.terminal import coloured
 from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL, WITH_MESSAGES, has_messages
 from mlperf_results.userpaths import users_folder
 
-from . import closing, run_request, several
+from . import run_request, several
 
 
 def default_session(request: dict, folder: Path, started: datetime) -> ResultsPaths:
@@ -68,10 +65,6 @@ def failure(i: dict, error: Exception) -> dict:
         if name in i["input"]:
             text = text.replace(f"{key}:", f"--{name}:")
     return {"return": getattr(error, "code", 1), "error": f"{text}\n{HINT}"}
-
-
-SESSION_KEY = "CM_TMP_MLPERF_SESSION"
-"""From one hook to the other: the folder of a call that named none."""
 
 
 def is_terminal() -> bool:
@@ -118,11 +111,11 @@ def plan(i):
     try:
         env.update(run_request.stand_in(env))
         require_device(env, folder)
-        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
-        if call is None:
+        if not several.is_several(env):
             run_request.check_request(env, app_names(i["meta"]), folder)
-            if i.get("is_before_run"):
-                look_at_server(env)
+        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
+        if call is None and i.get("is_before_run"):
+            look_at_server(env)
     except run_request.RequestError as error:
         return failure(i, error)
     except modelserver.ServerProblem as error:
@@ -144,7 +137,7 @@ def look_at_server(env: dict) -> None:
 
 
 def preprocess(i):
-    """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands on several runs."""
+    """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands the call on."""
     env = i["env"]
     folder = users_folder(env)
     known = app_names(i["meta"])
@@ -155,6 +148,8 @@ def preprocess(i):
         require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:
+            if not several.is_several(env):
+                run_request.check_request(env, known, folder)
             return {"return": 0, "skip": True, "script": call}
         if env.get(TEXT_KEYS[URL]) and not env.get(TEXT_KEYS[KEY_VARIABLE]) and DEFAULT_KEY_VARIABLE in os.environ:
             env[TEXT_KEYS[KEY_VARIABLE]] = DEFAULT_KEY_VARIABLE
@@ -165,7 +160,7 @@ def preprocess(i):
     if request["output_dir"] is None:
         session = default_session(request, folder, datetime.now(timezone.utc))
         run = session.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"]))
-        request["output_dir"], env[SESSION_KEY] = str(run.folder), str(session.folder)
+        request["output_dir"] = str(run.folder)
     paths = RunPaths(Path(request["output_dir"]))
     paths.folder.mkdir(parents=True, exist_ok=True)
     paths.result_json.unlink(missing_ok=True)
@@ -193,14 +188,4 @@ def postprocess(i):
         }
     env.update(result_environment(result, paths))
     i["state"]["mlperf_run"] = {"output_dir": str(paths.folder), **result}
-    if env.get(SESSION_KEY) and not result.get("find"):
-        tell(env, closing.closing_lines(result, Path(env[SESSION_KEY]), paths.folder), result)
     return {"return": 0}
-
-
-def tell(env: dict, lines: list[str], result: dict) -> None:
-    """Prints the last lines of a single run; of a silent call what is wrong with its figure."""
-    warnings = [line for line in lines if line.endswith(VERDICT)]
-    shown = warnings if env.get("CM_TMP_SILENT") == "yes" else lines
-    if shown:
-        print(coloured("\n".join(shown), sys.stdout, os.environ, [*warnings, result["label"]]), flush=True)

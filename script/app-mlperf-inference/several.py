@@ -1,17 +1,20 @@
-"""Whether a call asks for one LoadGen run or for several, and the call of run-mlperf-inference that makes those. Pure.
+"""Whether a call makes its LoadGen run itself, and the call of run-mlperf-inference that makes all others. Pure.
 
-One run needs one scenario and one mode, by variation or input. What is not given means all, as a list does what it
-lists; run-mlperf-inference then makes each of them as a call of this recipe.
+run-mlperf-inference gives results their table, page and record, and makes each run as a call of this recipe with
+`--output_dir`. It is handed what a user asks for: several runs (what is not given means all, as a list does what it
+lists), and a single one without a folder of its own. A compliance test and a search for a target are made here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from mlperf_results.inputs import Inputs
 from mlperf_results.recipecalls import passed_on_inputs
 
-from .run_request import COMPLIANCE_TEST_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
+from .run_request import COMPLIANCE_TEST_KEY, FIND_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
 
 TAGS = "run,mlperf,inference"
 ALL = "all"
@@ -40,18 +43,25 @@ def is_several(env: Mapping[str, Any]) -> bool:
 def inputs_for_all(
     env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Return the inputs of run-mlperf-inference that make what was asked for; None when that is a single run.
+    """Return the inputs of run-mlperf-inference that make what was asked for; None when this recipe makes it.
 
     `mapping` is this recipe's input_mapping. Raises RequestError for an input that suits a single run only.
     """
     if not is_several(env):
-        return None
+        is_made_here = (
+            env.get(OUTPUT_DIR_KEY) or env.get(COMPLIANCE_TEST_KEY) or Inputs(env, Path(), start="").truth(FIND_KEY)
+        )
+        return None if is_made_here else _handed_on(env, inputs, mapping)
     if env.get(OUTPUT_DIR_KEY):
         way_out = "name its scenario and its mode too, or give --results_dir, which gets a folder of this call"
         raise RequestError([f"{OUTPUT_DIR_KEY} is the folder of one run: {way_out}"])
     if env.get(COMPLIANCE_TEST_KEY):
         words = "suits one run in performance mode: name its scenario, and --mode=performance"
         raise RequestError([f"{COMPLIANCE_TEST_KEY} {words}"])
+    return _handed_on(env, inputs, mapping)
+
+
+def _handed_on(env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
     keys = {**NAMED_BY_VARIATIONS, **{name: key for name, key in mapping.items() if name not in ONE_RUN_ONLY}}
     given = {name: str(env[key]) for name, key in sorted(keys.items()) if env.get(key) not in (None, "")}
     passed_on = passed_on_inputs(inputs)

@@ -82,7 +82,7 @@ def test_a_plan_and_a_run_refuse_the_gpu_where_none_is_and_a_recorded_one_can_be
     monkeypatch.setattr(recipe.nvidia, "missing_gpu", lambda machine: "" if machine.is_recorded else "no GPU answers")
     refused = planned(hook_input, CM_MLPERF_DEVICE="cuda")
     assert refused["return"] == 1 and "--device=cuda: no GPU answers; --device=cpu" in refused["error"]
-    assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="a100-sxm4x8") == {"return": 0, "runs": []}
+    assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="a100-sxm4x8")["return"] == 0
     assert "is not a recorded machine" in planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="x")["error"]
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_MLPERF_BACKEND="null")["return"] == 0
     for env in ({"CM_MLPERF_DEVICE": "cuda"}, {"CM_RECORDED_MACHINE": "a100-sxm4x8"}):
@@ -115,6 +115,7 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
         "CM_MLPERF_BACKEND": "endpoint",
         "CM_MLPERF_ENDPOINT_URL": "http://h/v1",
         "CM_MLPERF_MODEL": "smollm2",
+        "CM_MLPERF_OUTPUT_DIR": "out",
     }
     given = {key: value for key, value in env.items() if "PATH" not in key and "FILE" not in key}
     assert recipe.plan(hook_input(dict(given), meta=META)) == {"return": 0, "runs": []}
@@ -342,7 +343,8 @@ def test_the_hooks_hand_several_runs_on_and_plan_them(inside, hook_input):
     answer = recipe.preprocess(hook_input(dict(env), meta=META, input={}))
     assert (answer["return"], answer["skip"], answer["script"]["tags"]) == (0, True, "run,mlperf,inference")
     assert recipe.plan(hook_input(dict(env), meta=META, input={})) == {"return": 0, "runs": [answer["script"]]}
-    assert recipe.plan(hook_input({**GOOD}, meta=META, input={})) == {"return": 0, "runs": []}
+    in_a_folder = {**GOOD, "CM_MLPERF_OUTPUT_DIR": "out"}
+    assert recipe.plan(hook_input(in_a_folder, meta=META, input={})) == {"return": 0, "runs": []}
     assert list(inside.iterdir()) == []
 
 
@@ -370,13 +372,23 @@ def test_preprocess_writes_run_json_and_removes_an_old_result(inside, hook_input
     assert not (out / "result.json").exists()
 
 
-def test_without_an_output_folder_the_run_goes_below_results(inside, hook_input):
+def test_a_single_run_without_a_folder_is_made_like_several_so_that_it_is_listed_and_compared(inside, hook_input):
     i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside)}, meta=META, input={})
+    answer = recipe.preprocess(i)
+    assert (answer["skip"], answer["script"]["scenario"], answer["script"]["mode"]) == (True, "Offline", "performance")
+    assert list(inside.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["CM_MLPERF_FIND", "CM_MLPERF_COMPLIANCE_TEST"])
+def test_a_search_and_a_compliance_test_without_a_folder_go_below_results(inside, hook_input, key):
+    value = {"CM_MLPERF_FIND": "yes", "CM_MLPERF_COMPLIANCE_TEST": "TEST01"}[key]
+    env = {**GOOD, "CM_MLPERF_MODEL": "resnet50", "CM_TMP_CURRENT_PATH": str(inside), key: value}
+    i = hook_input(env, meta=META, input={})
     assert recipe.preprocess(i) == {"return": 0}
     folder = Path(i["env"]["CM_MLPERF_OUTPUT_DIR"])
     run_id, *rest = folder.relative_to(inside / "results").parts
-    assert run_id.endswith("Z-digits-onnxruntime-cpu")
-    assert rest == ["digits", "Offline", "performance", "run_1"]
+    assert run_id.endswith("Z-resnet50-onnxruntime-cpu")
+    assert rest == ["resnet50", "Offline", "performance", "run_1"]
     assert (folder / "run.json").is_file()
 
 
@@ -401,54 +413,6 @@ def test_postprocess_reads_the_result_into_env_and_state(inside, hook_input):
     assert i["state"]["mlperf_run"] == {"output_dir": str(inside), **result}
     assert i["env"]["CM_MLPERF_RUN_VALID"] == "no"
     assert i["env"]["CM_MLPERF_RUN_METRIC"] == "5.0 ms"
-
-
-def finished_run(mode: str, **changes: object) -> dict:
-    run = {name: {"value": value} for name, value in (("model", "digits"), ("scenario", "Offline"), ("mode", mode))}
-    metric = {"name": "throughput", "value": 74123.8, "unit": "samples/s"} if mode == "performance" else None
-    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
-    return {
-        "run": run, "metric": metric, "valid": True, "invalid_reasons": [], "label": "test run", "duration_s": 2.0,
-        "load": busy, "machine": {"core_count": 2}, **changes,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("mode", "silent", "lines"),
-    [
-        ("performance", "", [
-            "", "digits Offline performance: throughput 74,124 samples/s, VALID", "test run",
-            "other programs used 57 % of the processor: do not compare these figures", "",
-            "Results: {run}", "Page:    cm run script --tags=report,mlperf,submission --input={session}",
-        ]),
-        ("performance", "yes", ["other programs used 57 % of the processor: do not compare these figures"]),
-        ("accuracy", "", [
-            "", "digits Offline accuracy: VALID", "test run", "", "Results: {run}",
-            "Score:   cm run script --tags=process,mlperf,accuracy --result_dir={run}",
-            "Page:    cm run script --tags=report,mlperf,submission --input={session}",
-        ]),
-        ("accuracy", "yes", []),
-    ],
-)  # fmt: skip
-def test_a_single_run_ends_with_its_figure_its_place_and_what_to_do_next(
-    inside, hook_input, capsys, mode, silent, lines
-):
-    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_LOADGEN_MODE": mode}, meta=META, input={})
-    assert recipe.preprocess(i) == {"return": 0}
-    run = Path(i["env"]["CM_MLPERF_OUTPUT_DIR"])
-    (run / "result.json").write_text(json.dumps(finished_run(mode)))
-    i["env"]["CM_TMP_SILENT"] = silent
-    assert recipe.postprocess(i) == {"return": 0}
-    (session,) = (inside / "results").iterdir()
-    assert capsys.readouterr().out.splitlines() == [line.format(run=run, session=session) for line in lines]
-
-
-def test_a_run_in_a_folder_that_the_caller_named_leaves_the_telling_to_the_caller(inside, hook_input, capsys):
-    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_OUTPUT_DIR": "x"}, meta=META, input={})
-    recipe.preprocess(i)
-    (inside / "x" / "result.json").write_text(json.dumps(finished_run("performance")))
-    recipe.postprocess(i)
-    assert capsys.readouterr().out == ""
 
 
 def test_postprocess_without_a_result_is_an_error(inside, hook_input):
@@ -535,7 +499,8 @@ def test_the_usual_variable_holds_the_key_of_a_server_where_it_is_set(
         monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     seen = {}
     monkeypatch.setattr(recipe.run_request, "build_request", lambda env, known, folder: seen.update(env) or {})
-    env = {**GOOD, "CM_MLPERF_ENDPOINT_URL": "http://h/v1", "CM_TMP_CURRENT_PATH": str(tmp_path)}
+    env = {**GOOD, "CM_MLPERF_ENDPOINT_URL": "http://h/v1", "CM_TMP_CURRENT_PATH": str(tmp_path),
+           "CM_MLPERF_OUTPUT_DIR": "out"}  # fmt: skip
     with pytest.raises(KeyError):
         recipe.preprocess(hook_input(env, meta=META))
     assert seen.get("CM_MLPERF_ENDPOINT_KEY_VARIABLE") == expected

@@ -268,7 +268,8 @@ def find_results(folder: Path) -> tuple[ResultRecord, ...]:
     if not found:
         raise NothingFound(
             f"{folder} is not a result folder: neither it nor a folder below it holds a {RECORD_FILE}",
-            hint="results made by an older version, or copied without it, have none; make the result again",
+            hint="runs made into a folder by --output_dir, by an older version, or copied without it have none; "
+            "make the result again without that input",
         )
     return found
 
