@@ -329,6 +329,14 @@ def test_failures_and_retries_are_counted_by_kind(server: tuple[Stub, str], fold
     engine.close()
 
 
+def test_answers_that_a_proxy_holds_back_are_counted(server: tuple[Stub, str], folder: Path) -> None:
+    for behaviour, held in [("odd=plain", 2), ("tpot_ms=2", 0)]:  # one write; one for each token
+        engine = open_engine(asked(f"{server[1]}/{behaviour}/v1", folder))
+        run(engine, 2)
+        assert engine.record()["counts"]["in_one_read"] == held  # type: ignore[index,call-overload]
+        engine.close()
+
+
 def test_text_with_another_count_is_counted_and_with_far_fewer_tokens_fails(
     server: tuple[Stub, str], folder: Path
 ) -> None:

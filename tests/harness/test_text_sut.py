@@ -119,6 +119,7 @@ def test_answers_that_come_whole_in_one_piece_make_the_run_invalid_where_most_do
     made = sut_of(at_once)
     made.sut.issue(list(range(9)), list(range(9)))
     assert problems(made).startswith("6 of 9 answers came whole in one piece")
+    assert made.work.tally.record()["mean_first_tokens"] == (6 * 3 + 3) / 9
     made = sut_of(at_once)
     made.sut.issue([0], [0])
     made.sut.issue([1], [0])

@@ -64,6 +64,16 @@ def test_the_remarks_say_what_was_measured_of_a_server() -> None:
     assert len(remarks(text(engine=own, end_tokens=[2]))) == 1
 
 
+def test_the_remarks_doubt_a_time_per_token_that_is_not_the_servers() -> None:
+    engine = {"counts": {"in_one_read": 20, "answered": 30}}
+    doubtful = text(engine=engine, tally={**TALLY, "mean_first_tokens": 4.0})
+    assert remarks(doubtful) == [
+        "20 of 30 answers arrived all at once, as through a proxy that holds them back: TPOT says little",
+        "answers begin with 4.0 tokens at once on average, whose time is not in TPOT",
+    ]
+    assert remarks({**doubtful, "tpot_ms": None}) == []
+
+
 def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> None:
     counts = {**ENGINE["counts"], "retried_by_status": {}, "differing": 20, "differing_tokens": 30, "unsaid": 1}
     tally = {**TALLY, "issued": 1610, "failed": 10, "failure_kinds": {"status 500": 7, "timeout": 3},

@@ -9,7 +9,7 @@ TTFT: time to the first token. TPOT: time per output token after it. LoadGen has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,8 @@ from mlperf_results.textdocuments import part
 
 HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
 PERCENTILES = ("p50", "p90", "p99")
+_ONE_READ_PART, _FEW_FIRST = 0.5, 1.5
+"""From where on a time per token is doubtful: this project's choice."""
 _LIMIT_PART = 0.01
 """Where more of what was sent was refused with 429, the figure is that of the server's limit: this project's choice."""
 
@@ -128,7 +130,19 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
         found.append(f"{counted(tally['tokens_behind_end'], 'token')} behind the end token of {padded} did not count")
     if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
         found.append("no end token of the model is known: tokens behind the end would count")
-    return [one for one in found if one]
+    return [one for one in (*found, *_doubts(text)) if one]
+
+
+def _doubts(text: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the time per token may not be that of the server; nothing where LoadGen measured none."""
+    counts, began_with = part(text, "engine", "counts") or {}, text["tally"].get("mean_first_tokens") or 1
+    if not text.get("tpot_ms"):
+        return
+    if counts.get("in_one_read", 0) > _ONE_READ_PART * counts.get("answered", 0):
+        many = f"{counts['in_one_read']:,} of {counted(counts['answered'], 'answer')}"
+        yield f"{many} arrived all at once, as through a proxy that holds them back: TPOT says little"
+    if began_with > _FEW_FIRST:
+        yield f"answers begin with {began_with:,.1f} tokens at once on average, whose time is not in TPOT"
 
 
 def limits_text(text: Mapping[str, Any]) -> str:

@@ -182,6 +182,7 @@ class TextSut:
                 self._give_first(flight, answer.tokens[:1])
             response = np.ascontiguousarray(work.response_of(answer))
             ended = Ended(
+                began_with=flight.began_with,
                 is_first_late=is_late and work.has_first,
                 is_whole_at_once=work.has_first and 1 < came <= flight.began_with,
                 behind_end=came - len(answer.tokens),

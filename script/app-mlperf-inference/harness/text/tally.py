@@ -76,8 +76,10 @@ def lengths_record(lengths: Mapping[int, int]) -> dict[str, Json]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """How an answer came. is_first_late: its first token was told only with the last; is_whole_at_once: all its tokens
-    came in one piece, which was told as the first. behind_end: tokens that came behind its end."""
+    came in one piece, which was told as the first. began_with: tokens that were told as the first ones. behind_end:
+    tokens that came behind its end."""
 
+    began_with: int = 0
     is_first_late: bool = False
     is_whole_at_once: bool = False
     behind_end: int = 0
@@ -90,8 +92,8 @@ class Tally:
     tokens_in: of prompts that came as tokens; prompts_without: those that did not. finishes: answers by the reason of
     their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
     requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
-    only with the last. at_once: answers that came whole in one piece. unasked: what was told of requests that were not
-    in flight (any more).
+    only with the last. at_once: answers that came whole in one piece. began_with: tokens of first pieces. unasked: what
+    was told of requests that were not in flight (any more).
     """
 
     issued: int = 0
@@ -105,6 +107,7 @@ class Tally:
     short: int = 0
     unasked: int = 0
     at_once: int = 0
+    began_with: int = 0
     padded: int = 0
     behind_end: int = 0
     lengths: Counter[int] = field(default_factory=Counter)
@@ -131,6 +134,7 @@ class Tally:
             self.skipped += answer.skipped
             self.late_first += ended.is_first_late
             self.at_once += ended.is_whole_at_once
+            self.began_with += ended.began_with
             self.short += length < FEWEST_TOKENS
             self.padded += ended.behind_end > 0
             self.behind_end += ended.behind_end
@@ -193,5 +197,6 @@ class Tally:
             "padded_answers": self.padded,
             "tokens_behind_end": self.behind_end,
             "whole_at_once": self.at_once,
+            "mean_first_tokens": self.began_with / self.completed if self.completed else None,
             "unasked": self.unasked,
         }

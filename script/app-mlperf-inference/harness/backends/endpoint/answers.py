@@ -89,8 +89,9 @@ def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
 
 @dataclass(slots=True)
 class Collector:
-    """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens.
-    identifier: `id` of the answer; has_other_ids: pieces had another one, so that they may be of another answer."""
+    """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens; reads:
+    how often some of them were received. identifier: `id` of the answer; has_other_ids: pieces had another one, so that
+    they may be of another answer."""
 
     most_tokens: int
     texts: list[str] = field(default_factory=list)
@@ -102,6 +103,7 @@ class Collector:
     skipped: int = 0
     is_done: bool = False
     has_reasoning: bool = False
+    reads: int = 0
     identifier: str = ""
     has_other_ids: bool = False
 

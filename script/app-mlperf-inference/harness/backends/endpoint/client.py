@@ -207,7 +207,9 @@ class Client:
         stream = EventStream(_BYTES_BESIDE + _BYTES_PER_TOKEN * collector.most_tokens)
         async for received in response.content.iter_any():
             flight.heard()
+            before = collector.pieces
             _take(stream.feed(received), call)
+            collector.reads += collector.pieces > before
             if collector.is_done:
                 break
         else:

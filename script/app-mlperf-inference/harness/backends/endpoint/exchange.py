@@ -23,9 +23,10 @@ _LONG_TEXT = 4000
 class Counts:
     """What happened since the start. retried: sent again because the server asked to wait, by status in
     retried_by_status; differing: answers whose text has another number of tokens here than the server counted, and by
-    how many in all (differing_tokens); unsaid: answers whose number of tokens the server did not say; other_starts:
-    answers whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a prefix cache;
-    waited: requests that found max_in_flight reached."""
+    how many in all (differing_tokens); unsaid: answers whose number of tokens the server did not say; in_one_read:
+    answers of several pieces that were received all at once, as from a proxy that holds them; other_starts: answers
+    whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a prefix cache; waited:
+    requests that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0
@@ -36,6 +37,7 @@ class Counts:
     differing: int = 0
     differing_tokens: int = 0
     unsaid: int = 0
+    in_one_read: int = 0
     other_starts: int = 0
     cached_tokens: int = 0
     peak_in_flight: int = 0
@@ -140,6 +142,7 @@ class Exchange:
         counts.cached_tokens += collector.usage.cached_tokens or 0
         counts.other_starts += self._first is not None and not np.array_equal(tokens[: len(self._first)], self._first)
         counts.unsaid += count.difference is None
+        counts.in_one_read += collector.pieces > 1 and collector.reads == 1
         counts.differing += bool(count.difference)
         counts.differing_tokens += abs(count.difference or 0)
         self.is_reported = True
