@@ -31,6 +31,13 @@ def test_the_last_lines_of_standard_error_are_shown_and_not_the_chatter(tmp_path
     assert (silent.output_title, silent.output) == ("last lines of its standard output", ("much", "chatter"))
 
 
+def test_the_hint_of_another_program_is_not_the_recipes(tmp_path: Path) -> None:
+    lines = ("No space left on device", "hint: Updates were rejected", "hint: because the tip is behind")
+    error = failure(Ended(1, (), lines), tmp_path)
+    assert error.output == lines
+    assert error.hint.startswith("free disk space")
+
+
 def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> None:
     trace = ("Traceback (most recent call last):", '  File "x.py", line 1, in <module>', "    write()", "    ^^^^^^^")
     full = "OSError: [Errno 28] No space left on device"
@@ -63,6 +70,11 @@ def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> No
         (Ended(1, (), ("No space left on device",)), "free disk space"),
         (Ended(1, ("Address already in use",), ()), "another program listens"),
         (Ended(1, (), ("nobody knows",)), "the command above runs it again"),
+        (
+            Ended(1, ("harness: error: the server said: out of memory", "harness: hint: look into its log", "end"), ()),
+            "look into its log",
+        ),
+        (Ended(1, (), ("make_it.py: No space left on device", "hint: buy a disk")), "buy a disk"),
     ],
 )
 def test_there_is_one_suggestion(ended: Ended, hint: str, tmp_path: Path) -> None:

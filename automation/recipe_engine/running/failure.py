@@ -43,6 +43,8 @@ SIGNAL_HINTS = {
 """What each signal usually means (POSIX, signal.h), with what to try."""
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 """What Python writes between two tracebacks (library reference, traceback)."""
+_OWN_ERROR, _OWN_HINT = re.compile(r"[\w-]+(?:\.py|: error): "), re.compile(r"(?:[\w-]+: )?hint: (.+)")
+"""How programs of recipes end: `harness: error: TEXT`, `harness: hint: TEXT`; or `make.py: TEXT`, `hint: TEXT`."""
 DEFAULT_HINT = "the lines above and the log say why; the command above runs it again"
 
 
@@ -56,7 +58,8 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
     error = ScriptFailed(f"{label}: {script.name} {exit_text(ended.status)}")
     error.notes = (*ended.memory.lines, *_ends_of(folder, files))
     error.output_title = f"last lines of its standard {stream}"
-    known = advice(shown)
+    own, shown = own_hint(shown)
+    known = own or advice(shown)
     error.output = without_tracebacks(shown) if known else shown
     if is_kill(ended.status):
         error.hint = MEMORY_HINT if ended.memory.is_exhausted else KILLED_HINT
@@ -67,6 +70,17 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
         known = f"install the program {error.missing_program}, or add its folder to PATH"
     error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or DEFAULT_HINT
     return error
+
+
+def own_hint(lines: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The hint that a program of a recipe gave with its error, and the lines without it; empty where it gave none.
+
+    It knows more than a table of patterns does, which may match what a server or a library wrote into the error.
+    """
+    for place in range(len(lines) - 1, 0, -1):
+        if (found := _OWN_HINT.fullmatch(lines[place])) and _OWN_ERROR.match(lines[place - 1]):
+            return found[1], (*lines[:place], *lines[place + 1 :])
+    return "", lines
 
 
 def without_tracebacks(lines: Iterable[str]) -> tuple[str, ...]:
