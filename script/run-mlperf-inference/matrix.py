@@ -210,8 +210,10 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     problems += [f"--{name}: {why}" for name, why in wrong.items()]
     if config.is_finding and BACKENDS[config.backend].is_text:
         problems.append("--find: targets of engines that answer prompts are not looked for; give --server_target_qps")
-    if config.run_id and config.resume:
-        problems.append("--resume: a call with --run_id goes on by itself; leave one of them out")
+    if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
+        problems.append(
+            f"--resume: found {config.resume!r}; runs with --run_id resume by themselves, which is all: leave it out"
+        )
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
         if is_given and not config.run_id:
             problems.append(f"--{name}: it is for calls with --run_id")

@@ -246,7 +246,7 @@ def test_the_folder_of_an_ordinary_call_is_never_taken(call, tmp_path):
     ("env", "words"),
     [
         ({"CM_MLPERF_RUN_ID": "../x"}, "--run_id: found '../x'"),
-        ({"CM_MLPERF_RESUME": "all"}, "--resume: a call with --run_id goes on by itself"),
+        ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed'; runs with --run_id resume by themselves"),
         ({"CM_MLPERF_RUN_ID": "", "CM_RERUN": "yes"}, "--rerun: it is for calls with --run_id"),
         ({"CM_MLPERF_RUN_CHECK": "maybe"}, "--check: found 'maybe'"),
         ({"CM_MLPERF_LOADGEN_TARGET_ORIGIN": "Nowhere: x"}, "--target_origin: unknown scenario"),
@@ -257,6 +257,14 @@ def test_what_makes_no_sense_is_refused(call, runs, env, words):
     assert answer["return"] == 1
     assert words in answer["error"]
     assert not runs.made
+
+
+def test_what_resume_adds_to_a_call_with_a_run_id_changes_nothing(call, runs):
+    first, _ = call()
+    made = len(runs.made)
+    again, _ = call(CM_MLPERF_RESUME="all")
+    assert (first["return"], again["return"]) == (0, 0)
+    assert len(runs.made) == made > 0
 
 
 def test_a_fingerprint_sees_names_sizes_and_times(tmp_path):
