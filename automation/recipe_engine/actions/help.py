@@ -7,7 +7,7 @@ explain, lock), rules/inputs.py knows the flags.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from ..documents.recipe_help import call_tags, help_json, help_lines, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError
 from ..rules.inputs import EVERYWHERE, renamed_line
-from ..rules.query import IndexEntry, RecipeIndex, candidates, further_words, named, nearest
+from ..rules.query import IndexEntry, RecipeIndex, candidates, further_words, named
 from ..rules.rerun import secret_flags
 from ..rules.schema import is_yes
+from ..rules.spelling import meant as meant_name
 from .adapter import Home, is_verbose, listing_width, print_lines, show
 from .run import new_engine, parse_query_input, parse_request
 
@@ -126,7 +127,7 @@ def check_flags(i: Mapping[str, Any]) -> None:
     unknown = [name for name in i if name not in own | EVERYWHERE and not secret_flags({name: i[name]})]
     if not unknown:
         return
-    meant = {name: _meant(name, own) for name in unknown}
+    meant = {name: meant_name(name, own) for name in unknown}
     lines = [
         f"unknown flag --{name} for cm {action} {automation}" + (f"; did you mean --{near}?" if near else "")
         for name, near in meant.items()
@@ -135,12 +136,6 @@ def check_flags(i: Mapping[str, Any]) -> None:
     if all(meant.values()):
         hint = renamed_line(i, meant, action)
     raise RequestError("\n".join(lines), hint=hint)
-
-
-def _meant(name: str, own: Collection[str]) -> str:
-    begun = [flag for flag in own if flag.startswith(name)]
-    close = begun if len(begun) == 1 else nearest(name, own, 1)
-    return close[0] if close else ""
 
 
 # --- cm find script ---

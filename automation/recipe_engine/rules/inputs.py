@@ -15,8 +15,9 @@ from .env import INPUT_TO_ENV, Env, texts_of
 from .errors import RequestError
 from .frozen import Frozen
 from .model import Recipe, Request, RunOptions
-from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
+from .query import BOUND_KEYS, VersionRange, parse_query, split_words
 from .schema import both_overrides, is_yes
+from .spelling import meant
 
 _TABLE = """
 cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
@@ -132,8 +133,7 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    close = [] if name.startswith(NO_CONTAINER) else nearest(name, known, 1, likeness=0.65)
-    return close[0] if close else ""
+    return "" if name.startswith(NO_CONTAINER) else meant(name, known)
 
 
 class WrongValue(Frozen):
@@ -182,15 +182,14 @@ def _misfit(text: str, choices: tuple[str, ...]) -> str | None:
     words = [word.strip() for word in text.split(",")]
     if _plain(text) in allowed or all(_plain(word) in allowed for word in words):
         return None
-    meant = [word if _plain(word) in allowed else _nearest_choice(_plain(word), allowed) for word in words]
-    return ",".join(meant) if all(meant) else ""
+    right = [word if _plain(word) in allowed else _nearest_choice(_plain(word), allowed) for word in words]
+    return ",".join(right) if all(right) else ""
 
 
 def _nearest_choice(word: str, allowed: Mapping[str, str]) -> str:
-    """The one choice that begins with the word, else the one that looks most like it; empty when none does."""
-    begun = [plain for plain in allowed if plain.startswith(word) and len(word) > 2]
-    close = begun if len(begun) == 1 else nearest(word, allowed, 1)
-    return allowed[close[0]] if close else ""
+    """The one choice that was meant by a misspelt word, or begins with it; empty when none is near."""
+    near = meant(word, allowed)
+    return allowed[near] if near else ""
 
 
 def _plain(text: str) -> str:
@@ -249,15 +248,15 @@ def remarks_on_handles(
     """
     unknown = [handle for handle in handles if handle not in known]
     texts = {name: f"{recipe.id.alias}: --adr.{name}: no recipe has a dependency called {name}" for name in unknown}
-    meant = {name: close[0] for name in unknown if (close := nearest(name, known, 1, likeness=0.8))}
-    if not meant:
+    right = {name: near for name in unknown if (near := meant(name, known))}
+    if not right:
         return [f"{text}, so it has no effect" for text in texts.values()]
     renamed = {
-        key: {meant.get(name, name): changes for name, changes in inputs[key].items()}
+        key: {right.get(name, name): changes for name, changes in inputs[key].items()}
         for key in ("adr", "add_deps_recursive")
         if isinstance(inputs.get(key), Mapping)
     }
-    lines = [f"{texts[name]}; did you mean --adr.{meant[name]}?" for name in meant]
+    lines = [f"{texts[name]}; did you mean --adr.{right[name]}?" for name in right]
     raise RequestError(
         "\n".join(lines), hint=renamed_line({**inputs, **renamed}, {}, str(inputs.get("action") or "run"))
     )
