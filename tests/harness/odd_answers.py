@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-END, MARK = 500, 501
-"""The end token, and another special one, which the stub's words do not have."""
-SPECIAL = {END: "</s>", MARK: "<|channel|>"}
+END, MARK, PAD = 500, 501, 502
+"""The end token, another special one and padding, which the stub's words do not have."""
+SPECIAL = {END: "</s>", MARK: "<|channel|>", PAD: "<pad>"}
 Event = dict[str, Any]
 
 
@@ -140,6 +140,7 @@ EVENTS: dict[str, Callable[[list[Event], Said], list[Event]]] = {
     "huge": lambda events, said: [*events[:-1], usage(said, completion_tokens=10**12)],
     "wide": lambda events, said: _first_choices(events, _wide),
     "padded": lambda events, said: _of_tokens(said, [*said.tokens[:5], *[END] * (said.most - 5)], "length"),
+    "pad_token": lambda events, said: _of_tokens(said, [*said.tokens[:5], *[PAD] * (said.most - 5)], "length"),
     "goes_on": lambda events, said: _of_tokens(said, [*said.tokens[:5], END, *said.tokens[6:]], "length"),
     "ends": lambda events, said: _of_tokens(said, [*said.tokens[:5], END], "stop"),
     "silent_end": lambda events, said: _of_tokens(said, said.tokens[:5], "stop", completion_tokens=6),

@@ -26,9 +26,9 @@ from harness.responses import ResponseSink
 from harness.text.engine import EngineRequest, Prompt
 from harness.text.request import Endpoint, TextRequest
 from harness.text.sut import PromptLibrary, TextSut, TextWork
-from harness.text.tokenizer import end_tokens
+from harness.text.tokenizer import end_tokens, padding_token
 from mlperf_results.record import Sampling
-from odd_answers import END, SPECIAL
+from odd_answers import END, PAD, SPECIAL
 from stub_openai import MODEL, running_stub, word, write_tokenizer
 
 MOST, COUNT = 12, 4
@@ -121,6 +121,7 @@ ENDS = (
     Odd("the end token is the last token", "odd=ends", tokens=6),
     Odd("padding behind the end token", "odd=padded", tokens=6),
     Odd("padding behind the end token, text alone", TEXT + "odd=padded", tokens=6),
+    Odd("padding with the padding token, no end token", "odd=pad_token", tokens=5),
     Odd("goes on behind the end token", "odd=goes_on", tokens=6),
     Odd("the same where the benchmark ignores the end", "odd=goes_on", sampling=IGNORED),
     Odd("more tokens than max_tokens", "odd=many", REFUSED, "more than the 8 tokens asked for"),
@@ -195,7 +196,7 @@ def write_model(folder: Path) -> Path:
         for token, text in SPECIAL.items()
     ]  # fmt: skip
     path.write_text(json.dumps(content))
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [END]}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [END], "pad_token_id": PAD}))
     return folder
 
 
@@ -239,7 +240,7 @@ def measured(url: str, folder: Path, odd: Odd) -> Outcome:
     ends = () if odd.sampling.is_end_ignored else end_tokens(folder)
     work = TextWork(
         engine=engine, library=library, response_of=lambda answer: answer.tokens, sink=loadgen.sink, has_first=True,
-        ends=ends, failures=Failures(grace_s=60.0),
+        ends=ends, padding=padding_token(folder) if ends else None, failures=Failures(grace_s=60.0),
     )  # fmt: skip
     try:
         sut = TextSut(work)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from harness_support import need, run_harness
-from stub_openai import MODEL, answer_tokens, running_stub, write_tokenizer
+from stub_openai import MODEL, answer_tokens, running_stub
 
 need("numpy", "mlperf_loadgen", "aiohttp", "tokenizers")
 
 from mlperf_results.names import Scenario  # noqa: E402
+from odd_servers import write_model  # noqa: E402
 from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
 
 SHORT = {"min_duration_ms": 100, "min_query_count": 20}
@@ -22,7 +23,7 @@ SHORT = {"min_duration_ms": 100, "min_query_count": 20}
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("endpoint")
     add_parrot(folder)
-    model = write_tokenizer(folder / "model")
+    model = write_model(folder / "model")
     facts = {"format": 1, "name": "parrot", "framework": "huggingface", "precision": "fp32", "files": {}}
     (model / "model.json").write_text(json.dumps(facts))
     return folder
@@ -79,6 +80,19 @@ def test_a_server_that_fails_some_requests_makes_the_run_invalid_and_says_why(ro
     reasons = " ".join(ended.result["invalid_reasons"])
     assert not ended.result["valid"] and ended.result["text"]["tally"]["failed"] == 20
     assert "20 of 300 requests got no answer: the server ended the connection in the middle of its answer" in reasons
+
+
+def test_padding_and_another_tokenizer_do_not_raise_the_rate_of_a_run(root: Path, url: str) -> None:
+    """Of 8 tokens that come 6 count: the other two are behind the end token."""
+    _, ended = run(root, f"{url}/odd=padded/v1", scenario="Server", **LONG)
+    assert ended.code == 0, ended.stderr
+    tally = ended.result["text"]["tally"]
+    assert tally["tokens_out"] == 6 * tally["completed"] and tally["tokens_behind_end"] == 2 * tally["completed"]
+    assert ended.result["text"]["end_tokens"] == [500]
+    rate = ended.result["metric"]["value"] / ended.result["text"]["samples_per_second"]
+    assert rate == pytest.approx(6.0, rel=0.02)
+    _, ended = run(root, f"{url}/ids=0,odd=wide/v1", scenario="Server", **LONG)
+    assert ended.code == 1 and "the server has another tokenizer" in ended.stderr and "Traceback" not in ended.stderr
 
 
 def test_a_wrong_endpoint_ends_the_run_before_loadgen(root: Path, url: str) -> None:

@@ -67,7 +67,11 @@ class FakeEngine:
 
 
 def sut_of(
-    then: Callable[[FakeEngine, Request], None], *, has_first: bool = True, ends: tuple[int, ...] = ()
+    then: Callable[[FakeEngine, Request], None],
+    *,
+    has_first: bool = True,
+    ends: tuple[int, ...] = (),
+    padding: int | None = None,
 ) -> SimpleNamespace:
     loadgen, engine = FakeLoadGen(), FakeEngine(then)
     raw = SimpleNamespace(count=COUNT, load=list)
@@ -75,7 +79,7 @@ def sut_of(
     library.load(range(COUNT))
     work = TextWork(
         engine=engine, library=library, response_of=lambda one: one.tokens, sink=loadgen.sink, has_first=has_first,
-        failures=Failures(grace_s=60.0), ends=ends,
+        failures=Failures(grace_s=60.0), ends=ends, padding=padding,
     )  # fmt: skip
     sut = TextSut(work)
     engine.start(sut)
@@ -250,6 +254,18 @@ def test_tokens_behind_the_end_token_do_not_count_whatever_the_engine(
     record, behind = made.work.tally.record(), len(tokens) - len(counted)
     assert (record["tokens_out"], record["tokens_behind_end"]) == (len(counted), behind)
     assert record["padded_answers"] == (behind > 0)
+    made.work.failures.settle()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "counted"),
+    [((5, 6, 9, 9, 9), (5, 6)), ((5, 9, 6), (5, 9, 6)), ((5, 2, 9, 9), (5, 2)), ((9, 9), ())],
+)
+def test_padding_that_ends_an_answer_does_not_count(tokens: tuple[int, ...], counted: tuple[int, ...]) -> None:
+    made = sut_of(lambda engine, request: engine.listener.done(request.number, answer(*tokens)), ends=(2,), padding=9)
+    made.sut.issue([1], [0])
+    assert made.told[-1] == ("done", 1, list(counted), len(counted))
+    assert made.work.tally.record()["tokens_behind_end"] == len(tokens) - len(counted)
     made.work.failures.settle()
 
 

@@ -47,7 +47,7 @@ from harness.text.parts import sample_folder
 from harness.text.request import TextRequest
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
-from harness.text.tokenizer import end_tokens
+from harness.text.tokenizer import end_tokens, padding_token
 from harness.text.warmup import Plan, warm_up
 
 if TYPE_CHECKING:
@@ -197,7 +197,8 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
         has_first = parts.generation.has_token_latencies and config.scenario is not Scenario.OFFLINE
         work = TextWork(
             engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=has_first,
-            ends=parts.ends, is_paced=config.scenario is not Scenario.OFFLINE,
+            ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
+            is_paced=config.scenario is not Scenario.OFFLINE,
         )  # fmt: skip
         plan = Plan(
             needs_rate=not config.scenario.is_stream,

@@ -76,7 +76,8 @@ class PromptLibrary:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWork:
     """What answers in a test. response_of: an answer to the array that LoadGen logs. has_first: whether LoadGen gets
-    first tokens. ends: token ids that end an answer; empty where answers go on behind them. is_paced: LoadGen issues
+    first tokens. ends: token ids that end an answer; empty where answers go on behind them. padding: the token id that
+    fills answers up behind their end. is_paced: LoadGen issues
     requests over time (all scenarios but Offline), so that the limit of a request counts from its issue."""
 
     engine: TextEngine
@@ -85,6 +86,7 @@ class TextWork:
     sink: ResponseSink
     has_first: bool
     ends: Collection[int] = ()
+    padding: int | None = None
     is_paced: bool = False
     failures: Failures = field(default_factory=Failures)
     counts: Counts = field(default_factory=Counts)
@@ -115,9 +117,12 @@ def up_to_end(tokens: Tokens, ends: Collection[int]) -> Tokens:
     return tokens[: min(places) + 1] if places else tokens
 
 
-def _ended(answer: Answer, ends: Collection[int]) -> Answer:
-    """Return the answer without what came behind its end; it stopped there."""
+def _ended(answer: Answer, ends: Collection[int], padding: int | None) -> Answer:
+    """Return the answer without what came behind its end, or filled it up; it stopped there."""
     tokens = up_to_end(answer.tokens, ends)
+    if padding is not None and padding not in ends and len(tokens) and tokens[-1] == padding:
+        said = np.flatnonzero(tokens != padding)
+        tokens = tokens[: int(said[-1]) + 1 if len(said) else 0]
     if len(tokens) == len(answer.tokens):
         return answer
     counted = None if answer.counted is None else min(answer.counted, len(tokens))
@@ -176,7 +181,7 @@ class TextSut:
             return
         try:
             came = len(answer.tokens)
-            answer = _ended(answer, work.ends)
+            answer = _ended(answer, work.ends, work.padding)
             is_late = not flight.has_first
             if is_late:
                 self._give_first(flight, answer.tokens[:1])

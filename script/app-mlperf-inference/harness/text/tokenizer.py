@@ -87,6 +87,16 @@ def end_tokens(folder: Path | None) -> tuple[int, ...]:
     return _named_end(folder)
 
 
+def padding_token(folder: Path | None) -> int | None:
+    """Return the token id that fills answers up (`pad_token_id` of generation_config.json, else of config.json); None
+    where neither names one."""
+    for name in ("generation_config.json", "config.json") if folder is not None else ():
+        found = read_object(folder / name).get("pad_token_id")
+        if type(found) is int and found >= 0:
+            return found
+    return None
+
+
 def _named_end(folder: Path) -> tuple[int, ...]:
     """Return the id of the end token that tokenizer_config.json names, as tokenizer.json has it among its added
     tokens."""
