@@ -143,6 +143,14 @@ class _Reader(Inputs):
         if mode and mode.lower() != "performance":
             self.wrong(key, f"found {self.text(key)!r} in mode {mode}; it needs performance mode (_performance)")
 
+    def require_even_threads(self, instances: object, threads: object) -> None:
+        """A problem for threads that instances cannot share evenly: they are those of all together."""
+        if not isinstance(instances, int) or not isinstance(threads, int) or threads % instances == 0:
+            return
+        allowed = f"a multiple of {instances}, as they are those of all {instances} instances together"
+        key, each = WHOLE_NUMBERS["threads"], max(1, threads // instances)
+        self.not_allowed(key, f"{allowed} ({each * instances} are {each} for each)")
+
     def refuse_unused_copies(self) -> None:
         """A problem for a copy of the user's own where everything is made here."""
         known = RECORDS.get(model_of(self.text(MODEL_KEY)))
@@ -236,6 +244,7 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         asked["serving"] = serving
     if (text := reader.prompts()) is not None:
         asked["text"] = text
+    reader.require_even_threads(asked["instances"], asked["threads"])
     reader.refuse_unused_copies()
     if reader.problems:
         raise RequestError(reader.problems)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlperf_results.names import Scenario
 
-HEADING = "Settings, chosen by the harness before the run where not given"
+HEADING = "Settings (chosen by the harness, except those marked as given)"
 _GIVEN = "user"
 _DEFAULT = "default"
 """Origins in result.json: of a value that the caller gave, and of one that nothing has changed. Any other one says what
@@ -23,6 +23,13 @@ def _count(number: int, word: str) -> str:
 
 def _given(setting: Mapping[str, Any]) -> str:
     return " (given)" if setting.get("origin") == _GIVEN else ""
+
+
+def _given_in_all(threads: Mapping[str, Any], instances: int) -> str:
+    """The mark of threads that the caller gave, who gives those of all instances together."""
+    if threads.get("origin") != _GIVEN or instances == 1:
+        return _given(threads)
+    return f" ({_count(threads['value'] * instances, 'thread')} given in all)"
 
 
 _SERVERS = tuple(scenario.value for scenario in Scenario if scenario.is_server)
@@ -43,7 +50,7 @@ def settings_text(performance: Mapping[str, Any]) -> str:
         return ""
     text = _count(value["instances"], "instance") + _given(found["instances"])
     if value["threads"] and (run.get("device") or {}).get("value") == "cpu":
-        text += f" of {_count(value['threads'], 'thread')}{_given(found['threads'])}"
+        text += f" of {_count(value['threads'], 'thread')}{_given_in_all(found['threads'], value['instances'])}"
     parts = [text]
     is_inline = str(performance.get("issue_shape") or "").startswith("inline")
     if value["batch_size"] and scenario in (Scenario.OFFLINE.value, *_SERVERS):

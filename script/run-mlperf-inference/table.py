@@ -60,7 +60,9 @@ def result_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]
         metrics = (row["accuracy"] or {}).get("metrics", ())
         cells = [(score["name"], score_text(score["value"]), target_text(score)) for score in metrics]
         first, *others = cells or [(ABSENT, ABSENT, ABSENT)]
-        rows.append((row["scenario"], *figure, *first, "yes" if row["passed"] else "NO"))
+        is_judged = bool(cells) or not row["passed"]  # without an accuracy run nobody knows whether it passes
+        passed = ABSENT if not is_judged else "yes" if row["passed"] else "NO"
+        rows.append((row["scenario"], *figure, *first, passed))
         rows += [("", "", "", "", "", *more, "") for more in others]
     return rows
 

@@ -73,6 +73,21 @@ def test_given_values_arrive_as_numbers_and_absolute_paths():
     assert (request["output_dir"], request["user_conf"]) == ("/user/out", "/x/user.conf")
 
 
+@pytest.mark.parametrize(("instances", "threads", "right"), [(2, 1, 2), (2, 5, 4), (3, 8, 6), (2, 4, 0), (1, 3, 0)])
+def test_threads_that_the_instances_cannot_share_are_refused_before_anything_is_prepared(
+    hook_input, instances, threads, right
+):
+    inputs = {"threads": str(threads), "instances": str(instances)}
+    env = {**GOOD, "CM_NUM_THREADS": str(threads), "CM_MLPERF_INSTANCES": str(instances)}
+    answer = recipe.plan(hook_input(env, meta=META, input=inputs))
+    assert answer["return"] == (1 if right else 0)
+    if right:
+        words = (
+            f"--threads: found '{threads}'; allowed: a multiple of {instances}, as they are those of all {instances}"
+        )
+        assert words in answer["error"] and f"({right} are {right // instances} for each)" in answer["error"]
+
+
 def planned(hook_input: Any, **env: str) -> dict:
     asked = {key: value for key, value in GOOD.items() if "PATH" not in key and "FILE" not in key}
     return recipe.plan(hook_input({**asked, **env}, meta=META))

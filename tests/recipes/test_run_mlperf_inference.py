@@ -388,6 +388,11 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
     )
 
 
+def test_a_performance_run_alone_has_not_passed_an_accuracy():
+    assert [row[-1] for row in table_rows(finished("Offline", "performance", result()))] == ["-"]
+    assert [row[-1] for row in table_rows(finished("Offline", "performance", result(is_valid=False)))] == ["NO"]
+
+
 def table_rows(run):
     scenarios = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", [run])["scenarios"]
     return list(table.narrow(table.result_rows(scenarios)))
@@ -476,10 +481,11 @@ def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equa
     results = outcome.results_record(config(), "id", runs)
     text = table.render("digits", results)
     assert (
-        "Settings, chosen by the harness before the run where not given:\n"
+        "Settings (chosen by the harness, except those marked as given):\n"
         "  SingleStream, MultiStream  1 instance of 1 thread\n"
         "  Offline                    2 instances of 1 thread, batch of 64\n"
-        "  Server                     2 instances of 2 threads (given), batch of 8, 500 queries/s sent (given)\n"
+        "  Server                     2 instances of 2 threads (4 threads given in all), batch of 8, 500 queries/s sent"
+        " (given)\n"
     ) in text
     html = page.render("t", results, outcome.environment_record(runs, {}, remarks("cm run")), {})
     assert "2 instances of 1 thread, batch of 64" in html
