@@ -90,7 +90,9 @@ def end_tokens(folder: Path | None) -> tuple[int, ...]:
 def padding_token(folder: Path | None) -> int | None:
     """Return the token id that fills answers up (`pad_token_id` of generation_config.json, else of config.json); None
     where neither names one."""
-    for name in ("generation_config.json", "config.json") if folder is not None else ():
+    if folder is None:
+        return None
+    for name in ("generation_config.json", "config.json"):
         found = read_object(folder / name).get("pad_token_id")
         if type(found) is int and found >= 0:
             return found
