@@ -39,6 +39,14 @@ class BadCall(Exception):
     """The call asks for something that cannot be; the text says what is allowed."""
 
 
+class IsThere(BadCall):
+    """A system of this name is there already."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path.stem} is there already: {path}")
+        self.path = path
+
+
 PROBLEMS = (BadCall, MachineError, RegistryError, UnknownConfig, UnknownName, OSError)
 
 
@@ -61,7 +69,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"return": 0, "runs": _read(i).searches}
     except PROBLEMS as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return _failure(error)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             text = definition.text_of(system, today, facts, call.starts, is_stub=is_yes(_text(env, "STUB")))
             put(call.path, text, is_replaced=is_yes(_text(env, "REPLACE")))
     except PROBLEMS as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return _failure(error)
     print("\n".join(_lines(call)), flush=True)
     env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), system
     rows = [
@@ -98,7 +106,16 @@ def put(path: Path, text: str, *, is_replaced: bool) -> None:
     if is_replaced:
         write_whole(path, text)
     elif not write_once(path, text.encode("utf-8")):
-        raise BadCall(f"{path.stem} is there already: {path}; --replace writes over it")
+        raise IsThere(path)
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    hint = (
+        f"{HINT.replace('my_box', error.path.stem)} --replace   # writes over it"
+        if isinstance(error, IsThere)
+        else HINT
+    )
+    return {"return": 1, "error": f"{error}\n{hint}"}
 
 
 def _text(env: dict[str, Any], key: str) -> str:
@@ -120,7 +137,7 @@ def _read(i: dict[str, Any]) -> Call:
     here = look(machine, users_folder(env), {})
     is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
     if is_there and not (is_auto and read_registry(folder).custom[system].machine == here.facts):
-        raise BadCall(f"{system} is there already: {path}; --replace writes over it")
+        raise IsThere(path)
     wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
     starts = _starts(registry, here, "", "") if is_auto else wanted
     searches = _searches(i, registry, here, wanted) if is_auto else []

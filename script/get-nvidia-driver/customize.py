@@ -8,6 +8,7 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import shlex
 from typing import Any
 
 from machine_facts import choose, findings
@@ -43,7 +44,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         code = 1 if there.driver.is_working else NOT_FOUND_CODE
         return {
             "return": code,
-            "error": f"the NVIDIA driver of this machine cannot be used:\n{text}\n{_hint(there, found)}",
+            "error": f"the NVIDIA driver of this machine cannot be used:\n{text}\n{_hint(there, found, asked)}",
         }
     print(text)
     env.update(_env_of(there))
@@ -77,9 +78,12 @@ def _install_text(there: seen.Seen, asked: judge.Asked) -> str:
     return findings.plan_text(title, commands, there.packages.rights)
 
 
-def _hint(there: seen.Seen, found: tuple[findings.Finding, ...]) -> str:
+def _hint(there: seen.Seen, found: tuple[findings.Finding, ...], asked: judge.Asked) -> str:
     if findings.fixes(findings.problems(found)):
-        return "  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags=get,nvidia,driver"
+        again = f"get,nvidia,driver{',_fabricmanager-match' * asked.must_match}"
+        wanted = {"min": asked.minimum, "expected": asked.expected}
+        inputs = "".join(f" --{name}={shlex.quote(value)}" for name, value in wanted.items() if value)
+        return f"  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags={again}{inputs}"
     if there.jetson:
         return "  hint: cm run script --tags=get,cuda finds the CUDA of the board"
     return f"  hint: NVIDIA's guide to install a driver: {install.GUIDE}"

@@ -59,12 +59,19 @@ def performance_text(row: Row) -> str:
     return f"{line} and Result is : {verdict(facts)}"
 
 
-def _score_text(score: Score) -> str:
-    if score.target is None:
-        return score.line
+def _threshold_text(score: Score) -> str:
     word = "PASSED" if score.is_passed else "FAILED"
     limit = "" if score.upper_limit is None else f" to {score.upper_limit:.3f}"
-    return f"{score.line} (Threshold = {score.target:.3f}{limit}; {score.name} {word})"
+    return f"Threshold = {score.target:.3f}{limit}; {score.name} {word}"
+
+
+def _scores_text(scores: Sequence[Score]) -> str:
+    """Each line of the scorer once, with the thresholds of its scores: a line may hold several (ROUGE)."""
+    texts = []
+    for line in dict.fromkeys(score.line for score in scores):
+        limits = [_threshold_text(score) for score in scores if score.line == line and score.target is not None]
+        texts.append(f"{line} ({', '.join(limits)})" if limits else line)
+    return " | ".join(texts)
 
 
 def accuracy_text(row: Row) -> str:
@@ -74,7 +81,7 @@ def accuracy_text(row: Row) -> str:
         return NO_ACCURACY
     if not facts.run.paths.accuracy_log.is_file():
         return NO_ACCURACY_LOG
-    return " | ".join(map(_score_text, facts.scores)) or NOT_SCORED
+    return _scores_text(facts.scores) or NOT_SCORED
 
 
 def performance_summary(rows: Sequence[Row]) -> Summary:
@@ -165,7 +172,7 @@ def _tree_scores(facts: RunFacts) -> str:
     texts = []
     for score in facts.scores:
         if score.value is None or score.target is None:
-            texts.append(score.line)
+            texts += [] if score.line in texts else [score.line]
         else:
             texts.append(f"[{'PASSED' if score.is_passed else 'FAILED'}] {score.name}: {score.value:.3f} "
                          f"(Threshold={score.target:.3f})")  # fmt: skip

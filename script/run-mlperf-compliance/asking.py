@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS, model_of
 from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
 from mlperf_results.inputs import Inputs
 from mlperf_results.names import UnknownName, with_problems
@@ -21,6 +21,8 @@ from mlperf_results.rounds import ROUNDS, rounds_of
 ALL = "all"
 DIVISIONS = (*CHECKED_DIVISIONS, "open")
 TESTS_UP_TO_V20 = ("TEST04-A", "TEST04-B")
+TOKEN_TESTS = ("TEST06", "TEST09")
+"""Tests that read numbers of tokens from LoadGen's log."""
 SOURCES = ("real", "synthetic", "tiny")
 
 GIVEN_NUMBERS = ("min_duration_ms", "min_query_count", "performance_sample_count")
@@ -106,8 +108,9 @@ def round_of(call: Call, benchmark: str) -> str:
 
 def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
     """Return the tests to make of a benchmark, none where it is exempt; raises CallError for one that the round needs
-    and nobody here makes, and for a benchmark the round does not have."""
+    and nobody here makes, for one that cannot pass, and for a benchmark the round does not have."""
     if call.tests is not None:
+        _refuse_without_tokens(benchmark, call.tests)
         return call.tests
     try:
         needed = tests_needed(benchmark, round_of(call, benchmark), call.division)
@@ -124,7 +127,20 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
             f"{benchmark} needs {', '.join(unknown)} in {round_of(call, benchmark)}, which this recipe does not make"
         )
         raise CallError([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
+    _refuse_without_tokens(benchmark, needed)
     return needed
+
+
+def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
+    """Raises CallError for a test that reads how long answers are, where the harness logs no numbers of tokens."""
+    record = RECORDS.get(model_of(benchmark))
+    found = [test for test in tests if test in TOKEN_TESTS]
+    if record is None or not record.is_official or record.generation is not None or not found:
+        return
+    said = f"{', '.join(found)} of {benchmark} cannot pass: it reads how many tokens each answer has, and this harness"
+    exempt = next((one for one in reversed(rounds_of(benchmark)) if not tests_needed(benchmark, one, "closed")), "")
+    way = f"; --version={exempt} is the newest round that asks for no test of it" if exempt else ""
+    raise CallError([f"{said} logs no numbers of tokens for it{way}"])
 
 
 def _resolved(result: Mapping[str, Any], name: str) -> Any:

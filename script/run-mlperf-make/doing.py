@@ -6,10 +6,11 @@ those calls print whose output is the answer.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from . import views
 from .plans import Plan, RecipeCall
+from .request import MakeError
 
 
 class CallFailed(Exception):
@@ -31,12 +33,12 @@ def perform(
     plan: Plan, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any], folder: Path
 ) -> list[str]:
     """Makes the calls, each with the inputs `common`, too; gives what did not pass. Raises CallFailed and MakeError."""
+    refuse_impossible(plan, access, common)
     problems = [line for copy in plan.copies for line in views.show(copy, {}, "", folder)]
     for number, call in enumerate(plan.calls, start=1):
         views.say(f"\n[{number}/{len(plan.calls)}] {call.line}")
-        own = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": call.tags, "quiet": True}
         with output_of(call, folder):
-            answer = access({**common, **call.inputs, **own})
+            answer = access({**common, **call.inputs, **own_inputs(call, "run")})
         if answer["return"] == 0:
             problems += not_passed(answer)
             problems += [line for view in call.views for line in views.show(view, answer, call.line, folder)]
@@ -46,6 +48,30 @@ def perform(
         else:
             raise CallFailed(answer)
     return problems
+
+
+def own_inputs(call: RecipeCall, action: str) -> dict[str, Any]:
+    """The inputs of a recipe call that are not of its recipe."""
+    return {"action": action, "automation": SCRIPT_AUTOMATION, "tags": call.tags, "quiet": True}
+
+
+def refuse_impossible(
+    plan: Plan, access: Callable[[dict[str, Any]], dict[str, Any]], common: Mapping[str, Any]
+) -> None:
+    """Raises MakeError for an engine that cannot be made, before anything is installed for any.
+
+    The engine plans what a user calls first, and not what a recipe calls.
+    """
+    for call in plan.calls:
+        if call.views and not call.may_fail:
+            with redirect_stdout(io.StringIO()):
+                answer = access({**common, **call.inputs, **own_inputs(call, "plan"), "silent": True})
+            if answer["return"] > 0:
+                said = str(answer.get("error", "")).removeprefix("the run would fail: ").splitlines()[0]
+                hint = (
+                    "make ... SOURCE=tiny tries it with a small synthetic model; make plan TARGET=... shows all steps"
+                )
+                raise MakeError(said, hint, code=answer["return"])
 
 
 @contextmanager

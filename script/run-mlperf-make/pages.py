@@ -93,8 +93,10 @@ def cost_lines(plan: Plan) -> list[str]:
     lines = [f"runs: at least {shown}; what they need is prepared before that"]
     real = dict.fromkeys(call.inputs["model"] for call in runs if call.inputs["source"] == "real")
     for name in real:
-        whole = record_of(name).sizes.needed_bytes
-        lines.append(f"space of {name}: {f'at least {whole / GB:.0f} GB' if whole else 'unknown'}")
+        sizes = record_of(name).sizes
+        memory = f"; {sizes.memory.size_bytes / GB:.0f} GB of memory to make the model" if sizes.memory else ""
+        known = f"at least {sizes.needed_bytes / GB:.0f} GB" if sizes.needed_bytes else "unknown"
+        lines.append(f"space of {name}: {known}{memory}")
     return lines
 
 

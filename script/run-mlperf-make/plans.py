@@ -235,7 +235,7 @@ def _kept_runs(around: Around) -> Rows:
     if not rows:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         said = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
-        raise MakeError(said, f"make run RUN_ARGS={shlex.quote(text)}")
+        raise MakeError(said, again("run", [text], around))
     return rows, [*args.remarks, *remarks], []
 
 
@@ -356,20 +356,23 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
     }
 
 
+def again(target: str, run_args_words: Sequence[str], around: Around) -> str:
+    """The command that makes another target of the same things."""
+    text = " ".join(filter(None, run_args_words))
+    words = ["make", target, *([f"RUN_ARGS={shlex.quote(text)}"] if text else [])]
+    words += [f"SOURCE={around.source}"] if around.source != "real" else []
+    return " ".join([*words, *(["USE_CPU=1"] if around.is_cpu else [])])
+
+
 def _require_engines(rows: Sequence[Mapping[str, str]], args: RunArgs, around: Around) -> None:
     """Raises MakeError where an engine is not there, or was made by another call than it would be now."""
     calls = [call for row in rows for call in listed("engine", row)]
     places = [call.views[0].place for call in calls if around.made_by(call.views[0].place) != call.line]
     if places:
-        given = [
-            around.request.values["RUN_ARGS"],
-            *([] if args.config_versions else [f"--config_ver={_usual(around)}"]),
-        ]
-        again = [f"make generate_engines RUN_ARGS={shlex.quote(' '.join(filter(None, given)))}"]
-        again += [f"SOURCE={around.source}"] if around.source != "real" else []
-        again += ["USE_CPU=1"] if around.is_cpu else []
+        version = [] if args.config_versions else [f"--config_ver={_usual(around)}"]
+        hint = again("generate_engines", [around.request.values["RUN_ARGS"], *version], around)
         text = f"engines that are not there, or were made for other settings: {len(places)}"
-        raise MakeError("\n  ".join([text, *places]), " ".join(again))
+        raise MakeError("\n  ".join([text, *places]), hint)
 
 
 def _usual(around: Around) -> str:

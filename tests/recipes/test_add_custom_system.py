@@ -165,7 +165,9 @@ def test_a_name_that_is_there_is_kept_unless_replacing_is_asked_for(call: Call, 
     path = tmp_path / "mlperf-custom-systems" / "mine.yaml"
     before = path.read_text(encoding="utf-8")
     for hook in ("plan", "preprocess"):
-        assert f"mine is there already: {path}; --replace writes over it" in call(hook, NAME="mine")["error"]
+        error = call(hook, NAME="mine")["error"]
+        assert f"mine is there already: {path}" in error
+        assert "add,custom,system --id=mine --replace" in error, "the same command again would be a loop"
     assert path.read_text(encoding="utf-8") == before
     assert call(NAME="mine", BENCHMARKS="rnnt", REPLACE="yes")["return"] == 0
     assert "rnnt" in path.read_text(encoding="utf-8")

@@ -97,6 +97,8 @@ def test_a_minimum_is_an_error_with_a_plan(tmp_path: Path, hook_input: Any, env:
     answer, _ = run(hook_input, t4(tmp_path), **env)
     assert answer["return"] == code
     assert code == 0 or "hint:" in answer["error"]
+    if env.get("CM_NVIDIA_DRIVER_MIN_VERSION") == "535.161.09":
+        assert "cm run script --tags=get,nvidia,driver --min=535.161.09" in answer["error"], "the hint asks for less"
 
 
 @pytest.mark.parametrize(

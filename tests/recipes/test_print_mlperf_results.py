@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
+from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
 load_recipe("get-mlperf-results-lib").preprocess(
     {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
 )
+from mlperf_results.runfacts import Score  # noqa: E402 - importable from here on
+
 recipe = load_recipe("print-mlperf-results")
 META = recipe_meta("print-mlperf-results")
 
@@ -113,6 +115,15 @@ def test_an_accuracy_target_is_printed_with_its_verdict(inside, call):
     text = call()["text"]
     assert "accuracy=75.920%, good=37960, total=50000 (Threshold = 75.695; acc PASSED)" in text
     assert "accuracy: [PASSED] acc: 75.920 (Threshold=75.695)" in text
+
+
+def test_a_line_with_several_scores_is_printed_once(inside, call):
+    summaries = load_module("print-mlperf-results", "summaries")
+    line = "{'rouge1': 42.5, 'rouge2': 19.9}"
+    score = partial(Score, upper_limit=None, is_passed=True, line=line, evidence=None)
+    scores = (score(name="ROUGE1", value=42.5, target=42.1), score(name="ROUGE2", value=19.9, target=19.7))
+    text = summaries._scores_text(scores)
+    assert text == f"{line} (Threshold = 42.100; ROUGE1 PASSED, Threshold = 19.700; ROUGE2 PASSED)"
 
 
 def test_an_accuracy_run_without_log_or_score_says_so(inside, call):

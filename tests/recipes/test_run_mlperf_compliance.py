@@ -5,6 +5,7 @@ LoadGen is a fake here; whole runs with it are in tests/harness/test_audit.py.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import struct
@@ -419,13 +420,20 @@ def test_a_benchmark_that_the_round_no_longer_has_names_the_newest_round_with_it
     ("benchmark", "round_name", "tests"),
     [
         ("resnet50", "v6.1", ("TEST01", "TEST04")),
-        ("gptj-99", "v5.0", ("TEST06",)),
         ("rnnt", "v4.0", ("TEST01", "TEST05")),
     ],
 )
 def test_without_a_version_the_newest_round_that_has_the_benchmark_decides(benchmark, round_name, tests):
     assert asking.round_of(asked("closed", ""), benchmark) == round_name
     assert asking.wanted_tests(asked("closed", ""), benchmark) == tests
+
+
+@pytest.mark.parametrize("tests", [None, ("TEST06",)])
+def test_a_test_that_cannot_pass_is_refused_at_once_with_the_round_that_asks_for_none(tests):
+    with pytest.raises(asking.CallError, match=r"TEST06 of gptj-99 cannot pass.*--version=v4\.1"):
+        asking.wanted_tests(dataclasses.replace(asked("closed", ""), tests=tests), "gptj-99")
+    assert asking.wanted_tests(asked("closed", "v4.1"), "gptj-99") == ()
+    assert asking.wanted_tests(asked("closed", "v6.1"), "llama2-70b-99.9")
 
 
 def test_the_round_that_is_named_is_that_of_the_benchmark(tmp_path, capsys):

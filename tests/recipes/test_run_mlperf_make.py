@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchma
     )
 
 from mlperf_configs.sheets import CONFIG_VERSIONS  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
+from mlperf_results.benchmarks import RECORDS, record_of  # noqa: E402
 from mlperf_results.names import ExecutionMode, Scenario  # noqa: E402 - importable from here on
 
 RECIPE = "run-mlperf-make"
@@ -218,7 +219,8 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "TARGET": "run"}.items()}
     text = pages.plan_text(Around(request.read(env, {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
-    assert "space of gptj-99: at least 50 GB" in text and " h; what they need" in text
+    assert "space of gptj-99: at least 95 GB; 61 GB of memory to make the model" in text
+    assert " h; what they need" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
     with pytest.raises(request.MakeError, match="nothing can run on it"):
@@ -335,6 +337,9 @@ class StandIn:
         self.folder, self.answers = folder, answers
 
     def __call__(self, i: dict[str, Any]) -> dict[str, Any]:
+        if i["action"] == "plan":
+            print("a plan")
+            return dict(self.answers.get("plan_" + i["tags"].replace(",", "_").replace("-", "_"), {"return": 0}))
         self.requests.append(i)
         os.write(1, f"printed by {i['tags']}\n".encode())
         if i["tags"] == "run-mlperf-inference":
@@ -374,6 +379,36 @@ def test_no_run_is_made_when_an_engine_fails(tmp_path: Path) -> None:
         "get,ml-model,resnet50,_onnx,_tiny",
         "get,ml-model,bert-large,_onnx,_tiny",
     ]
+
+
+def test_the_hint_of_a_missing_run_keeps_the_source(tmp_path: Path) -> None:
+    with pytest.raises(request.MakeError) as caught:
+        planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=bert", SOURCE="tiny", USE_CPU="1")
+    assert caught.value.hint == "make run RUN_ARGS=--benchmarks=bert SOURCE=tiny USE_CPU=1"
+    with pytest.raises(request.MakeError) as caught:
+        planned(tmp_path, "run_audit_harness")
+    assert caught.value.hint == "make run"
+
+
+def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
+    refused = {"return": 16, "error": "the run would fail: it needs 95 GB of disk\n  hint: none"}
+    access = StandIn(tmp_path, plan_get_ml_model_bert_large__onnx__tiny=refused)
+    with pytest.raises(request.MakeError, match=r"^it needs 95 GB of disk$") as caught:
+        doing.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
+    assert caught.value.code == 16 and access.requests == []
+
+
+@pytest.mark.parametrize(("benchmark", "alias"), [("gptj", "gptj"), ("dlrm", "dlrm"), ("dlrm-v2", "dlrm-v2")])
+def test_the_record_of_a_large_benchmark_says_what_its_model_recipe_needs(benchmark: str, alias: str) -> None:
+    if str(RECIPES / "get-mlperf-data-lib") not in sys.path:
+        sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
+    full = load_recipe(f"get-ml-model-{alias}").MODEL.full_size
+    env = {"CM_ML_MODEL_FRAMEWORK": "onnx", "CM_PUBLISHED_MODEL_IS_FETCHED": "yes"}
+    needed = full.needed(env)
+    sizes = record_of(benchmark).sizes
+    assert sizes.memory.size_bytes == needed.memory_bytes
+    assert sizes.needed_bytes >= needed.disk_bytes
+    assert sizes.making is None or sizes.making.size_bytes == needed.disk_bytes
 
 
 def test_what_a_run_lacks_is_an_error_at_the_end() -> None:

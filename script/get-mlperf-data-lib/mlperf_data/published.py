@@ -84,15 +84,16 @@ class FullSize:
     download_bytes: int = 0
     has_smaller_copies: bool = False
 
-    def refusal(self, i: Mapping[str, Any]) -> Answer:
-        """Return the hook's answer: whether there is room."""
-        env = i["env"]
+    def needed(self, env: Mapping[str, Any]) -> room.Room:
+        """Return the disk and memory that making the model takes, by framework and whether it is downloaded."""
         files = 2 if env[FRAMEWORK_KEY] == "onnx" else 1  # of ONNX scattered ones first, then one (modelfiles.py)
         downloaded = self.download_bytes if env[FETCHED_KEY] == "yes" else 0
-        needed = room.Room(
-            disk_bytes=files * self.weights_bytes + downloaded, memory_bytes=int(_MEMORY_FACTOR * self.weights_bytes)
-        )
-        refused = room.shortage_here(self.title, needed, i)
+        memory_bytes = int(_MEMORY_FACTOR * self.weights_bytes)
+        return room.Room(disk_bytes=files * self.weights_bytes + downloaded, memory_bytes=memory_bytes)
+
+    def refusal(self, i: Mapping[str, Any]) -> Answer:
+        """Return the hook's answer: whether there is room."""
+        refused = room.shortage_here(self.title, self.needed(i["env"]), i)
         hint = "take _tiny to try the pipeline, or a machine that has it"
         return {"return": 0} if refused is None else failure(refused, hint)
 

@@ -77,20 +77,23 @@ class Sizes:
     """What a benchmark takes on disk; None is unknown.
 
     data: as it is fetched. prepared: as it is stored for runs. advised: what MLCommons asks for in all, archives,
-    intermediate files and logs included.
+    intermediate files and logs included. making: of disk while the recipe of the model makes the ONNX file of full
+    size, at its peak; memory: of memory then.
     """
 
     model: Size | None = None
     data: Size | None = None
     prepared: Size | None = None
     advised: Size | None = None
+    making: Size | None = None
+    memory: Size | None = None
     note: str = ""
 
     @property
     def needed_bytes(self) -> int:
-        """The larger of what is advised and the sum of the known parts."""
+        """The largest of what is advised, what making the model takes, and the sum of the known parts."""
         parts = sum(part.size_bytes for part in (self.model, self.data, self.prepared) if part)
-        return max(parts, self.advised.size_bytes if self.advised else 0)
+        return max(parts, *(part.size_bytes for part in (self.advised, self.making) if part), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

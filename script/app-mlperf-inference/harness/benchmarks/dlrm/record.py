@@ -26,6 +26,7 @@ RECORD = Record(
     sizes=Sizes(
         model=Size(90 * GB, f"{INFERENCE}, retired_benchmarks/recommendation/dlrm: tb00_40M.pt"),
         data=Size(343 * GB + 1_100 * GB, f"{INFERENCE}, same file: 24 days packed and unpacked"),
+        memory=Size(240_365_959_690, "script/get-ml-model-dlrm: 2.5 times the float32 weights"),
     ),
     unservable="a sample is itself a batch of rows, and a server counts rows",
 )

@@ -43,6 +43,8 @@ RECORD = Record(
     sizes=Sizes(
         model=Size(22_700 * MB, f"{CM_RECIPES}, get-ml-model-gptj"),
         advised=Size(50 * GB, MLC_DOCS),
+        making=Size(95_310_593_408, "script/get-ml-model-gptj: archive, unpacked checkpoint, ONNX scattered and whole"),
+        memory=Size(60_508_827_840, "script/get-ml-model-gptj: 2.5 times the float32 weights"),
     ),
     unservable="it hands states from call to call, which a server would copy each time",
 )
