@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mlperf_results import endtokens
 from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LogError, parse_events
@@ -17,7 +18,6 @@ from mlperf_results.verification import DamagedLog
 from .asking import MeasuredRun
 from .finding import read_object
 
-END_TOKEN_FILES = ("generation_config.json", "config.json")
 OWN_SCORE_PART, OWN_LENGTH_PART = 0.99, 0.10
 """How far from the run's own figures a test with generated data may be: as the rules allow beside the reference."""
 
@@ -33,16 +33,11 @@ def model_folder(run: MeasuredRun) -> Path | None:
 
 
 def end_tokens(folder: Path | None) -> tuple[int, ...]:
-    """The tokens that end an answer: `eos_token_id` of generation_config.json, else of config.json; empty where neither
-    says so. Raises DamagedLog."""
-    for path in (folder / name for name in END_TOKEN_FILES) if folder is not None else ():
-        found = read_object(path, DamagedLog).get("eos_token_id") if path.is_file() else None
-        if found is not None:
-            ids = found if isinstance(found, list) else [found]
-            if not all(type(one) is int for one in ids):
-                raise DamagedLog(f"{path}: eos_token_id is {found!r}; allowed: a number, or a list of numbers")
-            return tuple(ids)
-    return ()
+    """The tokens that end an answer, as the model's files name them. Raises DamagedLog."""
+    try:
+        return endtokens.end_tokens(folder)
+    except ValueError as error:
+        raise DamagedLog(str(error)) from error
 
 
 def _generation(run: MeasuredRun) -> Generation:

@@ -172,7 +172,7 @@ def _answers_verdict(run: MeasuredRun, tested: RunPaths) -> Verdict:
     if not ends:
         raise DamagedLog(
             f"no token is known that ends an answer of {record.name}: there is no eos_token_id in "
-            f"{' or '.join(limits.END_TOKEN_FILES)} of {folder or 'a folder of the model'}"
+            f"generation_config.json or config.json of {folder or 'a folder of the model'}"
         )
     with tested.accuracy_log.open(encoding="utf-8") as answers:
         return verify_answers(answers, parse_scenario(run.request["scenario"]), ends, record.response_type)

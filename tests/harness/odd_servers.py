@@ -26,7 +26,7 @@ from harness.responses import ResponseSink
 from harness.text.engine import EngineRequest, Prompt
 from harness.text.request import Endpoint, TextRequest
 from harness.text.sut import PromptLibrary, TextSut, TextWork
-from harness.text.tokenizer import end_tokens, padding_token
+from mlperf_results.endtokens import end_tokens, padding_token
 from mlperf_results.record import Sampling
 from odd_answers import END, PAD, SPECIAL
 from stub_openai import MODEL, running_stub, word, write_tokenizer

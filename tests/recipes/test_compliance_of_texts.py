@@ -145,7 +145,7 @@ def test_test06_looks_for_the_models_own_end_tokens(tmp_path: Path) -> None:
 def test_a_model_without_an_end_token_is_named(tmp_path: Path) -> None:
     run = make_run(tmp_path, "llama3.1-8b")
     write_test(run, "TEST06", answers(3))
-    for name in limits.END_TOKEN_FILES:
+    for name in ("generation_config.json", "config.json"):
         (tmp_path / "model" / name).unlink()
     outcome = verifying.verify(run, "TEST06", score_of(0.0))
     assert not outcome.is_passed and "no eos_token_id in generation_config.json or config.json" in outcome.notes[0]

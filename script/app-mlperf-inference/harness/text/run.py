@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import record_of
+from mlperf_results.endtokens import padding_token
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, Latencies, LoadGenLog
 from mlperf_results.names import ExecutionMode, Mode, Scenario
@@ -47,7 +48,7 @@ from harness.text.parts import sample_folder
 from harness.text.request import TextRequest
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
-from harness.text.tokenizer import end_tokens, padding_token
+from harness.text.tokenizer import end_tokens
 from harness.text.warmup import Plan, warm_up
 
 if TYPE_CHECKING:

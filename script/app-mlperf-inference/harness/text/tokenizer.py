@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results import endtokens
+
 from harness.errors import HarnessError
 from harness.libraries import import_library
 
@@ -66,47 +68,11 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def end_tokens(folder: Path | None) -> tuple[int, ...]:
-    """Return the token ids that end an answer: `eos_token_id` (a number or a list) of generation_config.json, else of
-    config.json, else of genai_config.json, else the id of `eos_token` of tokenizer_config.json; empty where none of
-    them says so. Raises HarnessError for anything else in their place.
-
-    In this order, since generate() of transformers and vLLM's server take those of generation_config.json.
-    """
-    if folder is None:
-        return ()
-    for name in ("generation_config.json", "config.json", "genai_config.json"):
-        path = folder / name
-        values = read_object(path)
-        own = values.get("model") if name == "genai_config.json" else values
-        found = own.get("eos_token_id") if isinstance(own, dict) else None
-        if found is not None:
-            listed = found if isinstance(found, list) else [found]
-            if not all(type(one) is int and one >= 0 for one in listed):
-                raise HarnessError(f"{path}: eos_token_id is {found!r}; allowed: a number, or a list of numbers", _HINT)
-            return tuple(listed)
-    return _named_end(folder)
-
-
-def padding_token(folder: Path | None) -> int | None:
-    """Return the token id that fills answers up (`pad_token_id` of generation_config.json, else of config.json); None
-    where neither names one."""
-    if folder is None:
-        return None
-    for name in ("generation_config.json", "config.json"):
-        found = read_object(folder / name).get("pad_token_id")
-        if type(found) is int and found >= 0:
-            return found
-    return None
-
-
-def _named_end(folder: Path) -> tuple[int, ...]:
-    """Return the id of the end token that tokenizer_config.json names, as tokenizer.json has it among its added
-    tokens."""
-    named = read_object(folder / "tokenizer_config.json").get("eos_token")
-    text = named.get("content") if isinstance(named, dict) else named
-    added = read_object(folder / FILE).get("added_tokens") if isinstance(text, str) else None
-    known = [one for one in added or () if isinstance(one, dict) and one.get("content") == text]
-    return tuple(one["id"] for one in known if type(one.get("id")) is int)
+    """Return the token ids that end an answer, as the model's files name them; raises HarnessError for damaged ones."""
+    try:
+        return endtokens.end_tokens(folder)
+    except ValueError as error:
+        raise HarnessError(str(error), _HINT) from error
 
 
 def open_tokenizer(folder: Path | None, is_cleaned: bool | None = None) -> Tokenizer:
