@@ -19,6 +19,8 @@ from mlperf_results.wholefile import write_whole
 from . import inputs, planning
 
 CONF_NAME = "user.conf"
+UNUSED_KEY = "CM_TMP_MLPERF_RECORDED_UNUSED_IN"
+"""Set by run-mlperf-inference-app: the kind of runs that do not go by what is recorded."""
 HEAD = "# Written by crowdperf before the runs; the comments say where each value comes from. Times in ms.\n"
 HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=resnet50 --scenario=Offline"
 
@@ -40,8 +42,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
     except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
+    unused_in = str(env.get(UNUSED_KEY) or "")
     planned = [
-        planning.plan_scenario(call.model, scenario, call.execution_mode, given, recorded.get(scenario.value))
+        planning.plan_scenario(
+            call.model, scenario, call.execution_mode, given, recorded.get(scenario.value), unused_in
+        )
         for scenario, given in call.overrides.items()
     ]
     lines = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]

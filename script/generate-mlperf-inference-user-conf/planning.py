@@ -83,9 +83,18 @@ small)."""
 
 
 def plan_scenario(
-    model: str, scenario: Scenario, execution_mode: ExecutionMode, given: Overrides, recorded: Mapping[str, Any] | None
+    model: str,
+    scenario: Scenario,
+    execution_mode: ExecutionMode,
+    given: Overrides,
+    recorded: Mapping[str, Any] | None,
+    unused_in: str = "",
 ) -> Planned:
-    """The settings of one scenario; ``recorded`` is its entry in the configuration of the system, None without one."""
+    """The settings of one scenario; ``recorded`` is its entry in the configuration of the system, None without one.
+
+    unused_in: the kind of runs that do not go by what is recorded ("test runs"); empty where they do.
+    """
+    kept, recorded = recorded, None if unused_in else recorded
     row = BENCHMARKS.get(model)
     settings: dict[str, Value] = {}
     rule = f"rule of {execution_mode.value} runs"
@@ -104,7 +113,10 @@ def plan_scenario(
     if target is not None:
         settings[key] = target
     else:
-        notes.append(f"{scenario.value}: no {key} is recorded or given; the harness measures it before the run")
+        why = f"no {key} is recorded or given"
+        if kept and key in kept:
+            why = f"a {key} of {float(kept[key]):g} is recorded, and {unused_in} do not use it"
+        notes.append(f"{scenario.value}: {why}; the harness measures it before the run")
     if scenario.is_server and row is not None and not _has_token_limits(row):
         settings["target_latency"] = Value(row.record.server_target_latency_ms, "rule")
     measured = float(recorded.get("measured") or recorded[key]) if recorded else None

@@ -75,9 +75,11 @@ def mode_of(request: Request) -> str:
     return "all" if len(request.modes) > 1 else request.modes[0].value
 
 
-def conf_call(request: Request, config_file: str, folder: Path) -> dict[str, Any]:
-    """Writes user.conf into ``folder`` and tells its lines and the expected durations."""
+def conf_call(request: Request, config_file: str, folder: Path, unused_in: str) -> dict[str, Any]:
+    """Writes user.conf into ``folder`` and tells its lines and the expected durations. unused_in: the kind of runs that
+    do not go by recorded targets; empty where they do."""
     return {
+        **({"env": {"CM_TMP_MLPERF_RECORDED_UNUSED_IN": unused_in}} if unused_in else {}),
         "tags": CONF_TAGS,
         "model": request.model,
         "scenario": ",".join(scenario.value for scenario in request.scenarios),

@@ -6,7 +6,6 @@ Effects: calls other recipes, writes `sut.json`, and prints. Everything is decid
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -15,9 +14,10 @@ from typing import Any
 
 import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.seeds import SEEDS
+from mlperf_results.terminal import aligned
 from mlperf_results.wholefile import read_object, write_whole
 
 from . import calls, known, needs, pages
@@ -71,7 +71,8 @@ def perform(call: Call) -> dict[str, Any]:
     if request.execution_mode is ExecutionMode.VALID or request.makes_submission:
         print("\n".join(needs.lines(request, lambda need: _is_there(paths, request.model, need))), flush=True)
     if request.is_finding:
-        _find(call, request, sut)
+        found = _find(call, request, sut)
+        print("\n".join(found_lines(found, config_file, _accuracy_line(call))), flush=True)
         return {"mlperf_sut": sut, "folder": str(paths.folder), "problems": []}
     recorded = _recorded(call, sut, config_file)
     inputs = calls.run_call(request, sut["sut"], request.scenarios, recorded)
@@ -107,13 +108,33 @@ def _is_there(paths: ResultsPaths, model: str, need: needs.Need) -> bool:
     return bool(result.get("valid"))
 
 
-def _find(call: Call, request: Request, sut: Mapping[str, str]) -> None:
-    """Searches the target of each scenario and records it at once, so that what was found is never lost."""
-    day = datetime.now(timezone.utc).date().isoformat()
-    for scenario in request.scenarios:
+def _find(call: Call, request: Request, sut: Mapping[str, str]) -> dict[Scenario, Mapping[str, Any]]:
+    """Searches the target of each scenario and records it at once, so that what was found is never lost; gives all."""
+    day, finds = datetime.now(timezone.utc).date().isoformat(), {}
+    for number, scenario in enumerate(request.scenarios, start=1):
+        print(f"\nSearch {number} of {len(request.scenarios)}: {scenario.value}", flush=True)
         inputs = calls.run_call(request, sut["sut"], [scenario], {})
         found = call.make(inputs)["new_state"]["mlperf_found"][scenario.value]
         call.make(calls.record_call(request, sut, scenario, found, day), is_silent=True)
+        finds[scenario] = found
+    return finds
+
+
+def found_lines(finds: Mapping[Scenario, Mapping[str, Any]], config_file: str, following: str) -> list[str]:
+    """The last lines of a search: what was measured and what runs will be planned with, by scenario; where it is kept,
+    and the next command."""
+    rows = [("Scenario", "Measured", "", "Target of later runs", "")]
+    for scenario, found in finds.items():
+        metric = METRIC_OF_SCENARIO[scenario]
+        measured = "-" if found["measured"] is None else f"{found['measured']:,.4g}"
+        for name, setting in found["settings"].items():
+            rows.append((scenario.value, measured, metric.unit, f"{setting['value']:,.4g}", name))
+    kept = f"Kept in: {config_file} (--execution-mode=fast and valid use it)"
+    return ["", *aligned(rows, frozenset(("Measured", "Target of later runs"))), "", kept, "Next:", following]
+
+
+def _accuracy_line(call: Call) -> str:
+    return pages.command("generate-run-cmds,inference,_accuracy-only", call.repeat)
 
 
 def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scenario, tuple[str, str]]:
@@ -134,7 +155,9 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
         )
         _find(replace(call, request=finding), finding, sut)
     folder = request.style_folder / sut["sut"] / request.model
-    answer = call.make(calls.conf_call(request, config_file if is_used else os.devnull, folder))
+    is_short = request.execution_mode not in RECORDED_STYLES
+    unused_in = "" if is_used else "test runs" if is_short else "accuracy runs"
+    answer = call.make(calls.conf_call(request, config_file, folder, unused_in))
     rows = answer["new_state"]["mlperf_user_conf"]["scenarios"]
     unknown = ",".join(name for name, row in rows.items() if row["target"] is None and is_used)
     if unknown:

@@ -105,6 +105,17 @@ def test_the_file_has_every_scenario_and_is_told(call, tmp_path, capsys):
     assert "SingleStream performance: at least 10 min" in told
 
 
+def test_a_recorded_target_that_a_run_does_not_use_is_not_called_missing(call, capsys):
+    recorded = {"resnet50": {"Offline": {"target_qps": 514.52, "origin": "found", "measured": 467.7}}}
+    env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_LOADGEN_SCENARIO": "Offline,SingleStream"}
+    _, _, state = call(recorded, **env, CM_TMP_MLPERF_RECORDED_UNUSED_IN="test runs")
+    told = capsys.readouterr().out
+    assert "# Offline: a target_qps of 514.52 is recorded, and test runs do not use it; the harness measures it" in told
+    assert "# SingleStream: no target_latency is recorded or given" in told
+    row = state["mlperf_user_conf"]["scenarios"]["Offline"]
+    assert (row["target"], row["is_recorded"]) == (None, False)
+
+
 @pytest.mark.parametrize(
     ("name", "official"), [("ResNet50", "resnet50"), ("BERT", "bert-99"), ("3D-UNet-99.9", "3d-unet-99.9")]
 )

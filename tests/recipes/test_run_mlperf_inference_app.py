@@ -126,7 +126,8 @@ class FakeCM:
         }
 
     def _planned(self, name: str, call: dict[str, Any]) -> dict[str, Any]:
-        is_there = call["sut_config_file"] == str(self.config) and self.config.is_file()
+        is_used = "CM_TMP_MLPERF_RECORDED_UNUSED_IN" not in call.get("env", {})
+        is_there = is_used and call["sut_config_file"] == str(self.config) and self.config.is_file()
         target = {"key": "target_qps", "value": 8.5} if is_there else None
         return {"target": target, "origin": "found then" if is_there else "", "is_recorded": is_there, "expected_s": {}}
 
@@ -294,6 +295,22 @@ def test_a_search_goes_scenario_by_scenario_and_each_is_recorded_at_once(call, c
     assert state["mlperf_sut"] == SUT
 
 
+def test_a_search_ends_with_a_table_of_what_was_measured_and_the_next_command(call, cm, capsys):
+    call("find-performance", "all-scenarios", model="bert-99")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("Search ")] == [
+        "Search 1 of 2: SingleStream", "Search 2 of 2: Offline"]  # fmt: skip
+    start = next(number for number, line in enumerate(lines) if line.startswith("Scenario"))
+    assert [line.split() for line in lines[start : start + 3]] == [
+        ["Scenario", "Measured", "Target", "of", "later", "runs"],
+        ["SingleStream", "7.5", "ms", "8.25", "target_latency_ms"],
+        ["Offline", "7.5", "samples/s", "8.25", "target_qps"],
+    ]
+    assert f"Kept in: {cm.config} (--execution-mode=fast and valid use it)" in lines
+    following = " ".join(lines[lines.index("Next:") :])
+    assert "_accuracy-only" in following and "--model=bert-99" in following
+
+
 def test_full_runs_take_over_what_was_found_but_not_instead_of_your_values(call, cm):
     cm.config.write_text("resnet50: {Offline: {target_qps: 8.5}}\n")
     call("performance-only", execution_mode="valid", scenario="SingleStream,Offline", target_latency="3")
@@ -317,6 +334,8 @@ def test_a_test_run_measures_for_itself(call, cm):
     call("performance-only", scenario="Offline")
     (run,) = [row for row in cm.calls if row["tags"] == calls.RUN_TAGS]
     assert "offline_target_qps" not in run
+    (conf,) = [row for row in cm.calls if row["tags"] == calls.CONF_TAGS]
+    assert conf["env"] == {"CM_TMP_MLPERF_RECORDED_UNUSED_IN": "test runs"}  # so that it is not called missing
 
 
 def test_a_closed_submission_is_told_run_tested_and_built(call, cm, capsys):
