@@ -161,7 +161,7 @@ def test_a_first_event_without_a_name_of_the_model_names_none() -> None:
     ],
 )
 def test_ids_mean_a_text_whatever_its_spaces_and_broken_characters(decoded: str, text: str, is_alike: bool) -> None:
-    vocabulary = SimpleNamespace(size=10, decode=lambda ids, with_special: decoded)
+    vocabulary = SimpleNamespace(size=10, decode=lambda ids, with_special=False: decoded)
     if is_alike:
         require_text([1], text, vocabulary)  # type: ignore[arg-type]
         return

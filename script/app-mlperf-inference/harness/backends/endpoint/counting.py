@@ -79,11 +79,11 @@ def require_text(ids: list[int], text: str, vocabulary: Tokenizer) -> None:
         raise AnswerError(f"the server sent the token id {largest}; the model has {vocabulary.size} tokens")
     if not text or not ids:
         return
-    meanings = [vocabulary.decode(ids, with_special=one) for one in (False, True)]
-    if any(_is_alike("".join(one.split()), "".join(text.split())) for one in meanings):
+    said = "".join(text.split())
+    if any(_is_alike("".join(vocabulary.decode(ids, with_special=one).split()), said) for one in (False, True)):
         return
     raise AnswerError(
-        f"the text is {_start(text)}, but the benchmark's tokenizer decodes the tokens as {_start(meanings[0])}"
+        f"the text is {_start(text)}, but the benchmark's tokenizer decodes the tokens as {_start(vocabulary.decode(ids))}"
     )
 
 
