@@ -82,9 +82,8 @@ def require_text(ids: list[int], text: str, vocabulary: Tokenizer) -> None:
     said = "".join(text.split())
     if any(_is_alike("".join(vocabulary.decode(ids, with_special=one).split()), said) for one in (False, True)):
         return
-    raise AnswerError(
-        f"the text is {_start(text)}, but the benchmark's tokenizer decodes the tokens as {_start(vocabulary.decode(ids))}"
-    )
+    decoded = _start(vocabulary.decode(ids))
+    raise AnswerError(f"the text is {_start(text)}, but the benchmark's tokenizer decodes the tokens as {decoded}")
 
 
 def _is_alike(one: str, other: str) -> bool:
