@@ -58,7 +58,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         asked = requirement.from_env(env, last_for_driver(env))
         locked = i.get("locked", {}).get("python_packages", {})
         requirement.check_locked(locked)
-        way = pip_tool.Way(options=requirement.pip_options(env), proxies=requirement.proxies(env), locked=locked)
+        way = pip_tool.Way(
+            options=requirement.pip_options(env),
+            proxies=requirement.proxies(env),
+            locked=locked,
+            is_silent=env.get("CM_TMP_SILENT") == "yes",
+        )
         installed = pip_tool.provide(python, asked, way)
     except (requirement.RequirementError, pip_tool.PipError) as error:
         return {"return": 1, "error": str(error)}

@@ -68,11 +68,15 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How to install: options for pip, proxies, and what a lock wants (name to ``version`` and ``sha256``)."""
+    """How to install: options for pip, proxies, and what a lock wants (name to ``version`` and ``sha256``).
+
+    is_silent: what pip writes is shown only when it fails.
+    """
 
     options: tuple[str, ...] = ()
     proxies: Mapping[str, str] = field(default_factory=dict)
     locked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    is_silent: bool = False
 
 
 def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed:
@@ -267,12 +271,14 @@ def _what_to_install(asked: requirement.Requirement, way: Way, folder: Path) -> 
 def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement, way: Way, lock: int) -> None:
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | dict(way.proxies)
     shown = requirement.masked(command)
-    print(f"get-generic-python-lib: {shown}", file=sys.stderr, flush=True)
+    if not way.is_silent:
+        print(f"get-generic-python-lib: {shown}", file=sys.stderr, flush=True)
     try:
         done = subprocess.run(
             [*command, *told],
             stdin=subprocess.DEVNULL,
-            stdout=2,
+            stdout=subprocess.PIPE if way.is_silent else 2,
+            stderr=subprocess.STDOUT if way.is_silent else None,
             env=env,
             pass_fds=(lock,),
             timeout=INSTALL_TIMEOUT_S,
@@ -281,6 +287,8 @@ def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PipError(f"{shown} did not end: {error}\nhint: run it by hand") from error
     if done.returncode != 0:
+        if way.is_silent:
+            print(requirement.without_logins(done.stdout.decode("utf-8", "replace")), file=sys.stderr, flush=True)
         raise PipError(
             f"pip could not install {asked.for_pip} into {command[0]} (exit code "
             f"{done.returncode}; its output is above and in the log). The command was: {shown}\n"

@@ -213,4 +213,9 @@ def proxies(env: Mapping[str, Any]) -> Mapping[str, str]:
 
 def masked(words: Sequence[str]) -> str:
     """A command for a message: quoted as for a shell, without the user and password in addresses."""
-    return re.sub(r"://[^/@\s']+@", "://***@", shlex.join(words))
+    return without_logins(shlex.join(words))
+
+
+def without_logins(text: str) -> str:
+    """A text without the user and password in addresses."""
+    return re.sub(r"://[^/@\s']+@", "://***@", text)

@@ -441,6 +441,18 @@ def test_a_package_nobody_has_is_an_error_with_the_command(hook_input: Any, pyth
     assert "hint:" in answer["error"]
 
 
+def test_a_silent_call_shows_what_pip_writes_only_when_it_fails(
+    hook_input: Any, python: Path, wheels: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    silent = {**offline(wheels), "CM_TMP_SILENT": "yes"}
+    answer, _ = run(hook_input, python, "smallthing", **silent)
+    assert answer["return"] == 0
+    assert "".join(capfd.readouterr()) == ""
+    answer, _ = run(hook_input, python, "nosuchthing", **silent)
+    assert answer["return"] == 1
+    assert "No matching distribution found for nosuchthing" in capfd.readouterr().err
+
+
 def test_the_callers_pythonpath_does_not_count_as_installed(
     hook_input: Any, python: Path, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
