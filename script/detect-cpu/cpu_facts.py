@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from machine_facts.cpu import one_processor
+
 NOT_FOUND = "Not Found"  # what CM's users know for a line that /proc/cpuinfo does not have
 
 # What a flag is called in our keys -> the names that mean it: x86 flags and arm64 features of /proc/cpuinfo
@@ -84,13 +86,16 @@ class CpuFacts:
 
 
 def parse_lscpu(text: str) -> Mapping[str, str]:
-    """The fields of `lscpu -J`, flat (util-linux up to 2.37) or nested (later); {} for an empty or broken text."""
+    """The fields of `lscpu -J`, flat (util-linux up to 2.37) or nested (later); {} for an empty or broken text. Those
+    of several kinds of cores are as of one processor (`machine_facts.cpu.one_processor`)."""
     try:
         document = json.loads(text)
     except ValueError:
         return {}
     rows = document.get("lscpu", []) if isinstance(document, dict) else []
-    fields = {str(row.get("field", "")).rstrip(":"): str(row.get("data") or "") for row in _flatten(rows)}
+    fields = one_processor(
+        (str(row.get("field", "")).rstrip(":"), str(row.get("data") or "")) for row in _flatten(rows)
+    )
     for level in ("L1d", "L1i", "L2", "L3"):  # the nested form calls the field "L2", the flat one "L2 cache"
         if level in fields:
             fields.setdefault(f"{level} cache", fields[level])

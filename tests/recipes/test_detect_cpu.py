@@ -8,8 +8,9 @@ import platform
 from pathlib import Path
 
 import pytest
-from recipe_loader import FIXTURES, exported, load_module, load_recipe
+from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
 
+load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
 cpu_facts = load_module("detect-cpu", "cpu_facts")
 limits = load_module("detect-cpu", "limits")
 sources = load_module("detect-cpu", "sources")
@@ -47,6 +48,39 @@ def test_lscpu_gives_cores_without_hyperthreads(
     assert facts.model_name == model
     assert (facts.sockets, facts.logical_cpus, facts.physical_cores) == (sockets, logical, cores)
     assert (facts.threads_per_core, facts.numa_nodes) == (threads, numa)
+
+
+def two_clusters(is_nested: bool) -> str:
+    """lscpu -J of an Arm processor of two kinds of cores, in the form of util-linux 2.40 (made, not recorded)."""
+    clusters = [
+        [("Model name:", "Cortex-X925"), ("Model:", "1"), ("Thread(s) per core:", "1"), ("Core(s) per socket:", "10"),
+         ("Socket(s):", "1"), ("Stepping:", "r0p1"), ("CPU max MHz:", "4004.0000"), ("CPU min MHz:", "1378.0000"),
+         ("Flags:", "fp asimd sve sve2 bf16")],
+        [("Model name:", "Cortex-A725"), ("Model:", "1"), ("Thread(s) per core:", "1"), ("Core(s) per socket:", "10"),
+         ("Socket(s):", "1"), ("Stepping:", "r0p1"), ("CPU max MHz:", "2860.0000"), ("CPU min MHz:", "338.0000"),
+         ("Flags:", "fp asimd sve sve2")],
+    ]  # fmt: skip
+    named = [[{"field": field, "data": data} for field, data in cluster] for cluster in clusters]
+    first = [{"field": "Architecture:", "data": "aarch64"}, {"field": "CPU(s):", "data": "20"}]
+    vendor = {"field": "Vendor ID:", "data": "ARM"}
+    if is_nested:
+        rows = [*first, {**vendor, "children": [{**one[0], "children": one[1:]} for one in named]}]
+    else:
+        rows = [*first, vendor, *named[0], *named[1]]
+    return json.dumps({"lscpu": [*rows, {"field": "NUMA node(s):", "data": "1"}]})
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_a_processor_of_two_kinds_of_cores_has_both_names_and_what_they_have_in_common(is_nested: bool) -> None:
+    fields = cpu_facts.parse_lscpu(two_clusters(is_nested))
+    facts = cpu_facts.facts_from_linux(
+        cpu_facts.LinuxSources(lscpu=fields, cpuinfo=(), core_lists=(), numa_nodes=0, cache_bytes={}, machine="aarch64")
+    )
+    assert facts.model_name == "10 x Cortex-X925, 10 x Cortex-A725"
+    assert (facts.max_mhz, fields["CPU min MHz"]) == ("4004.0000", "338.0000")
+    assert facts.flags == ("fp", "asimd", "sve", "sve2")
+    assert (facts.sockets, facts.logical_cpus, facts.physical_cores) == (1, 20, 20)
+    assert (fields["Stepping"], fields["NUMA node(s)"]) == ("r0p1", "1")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ documentation). Flags, caches and limits on processors are the recipe detect-cpu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Cpu(NamedTuple):
 def look(machine: Machine) -> Cpu:
     """Processors, NUMA nodes and memory of a machine."""
     said = machine.run(("lscpu",)).stdout
-    fields = dict(re.findall(r"^\s*([^:\n]+?):[ \t]*(.*?)[ \t]*$", said, re.MULTILINE))
+    fields = one_processor(re.findall(r"^\s*([^:\n]+?):[ \t]*(.*?)[ \t]*$", said, re.MULTILINE))
     blocks = _blocks(machine.read_text("/proc/cpuinfo"))
     sockets = _number(fields.get("Socket(s)", "")) or len(
         {one["physical id"] for one in blocks if "physical id" in one}
@@ -63,6 +64,51 @@ def look(machine: Machine) -> Cpu:
         nodes=_nodes(machine),
         memory_bytes=memory_bytes(machine),
     )
+
+
+NAME, CORES, SOCKETS = "Model name", "Core(s) per socket", "Socket(s)"
+
+
+def one_processor(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The fields of lscpu, name and value, where those of the clusters of a processor of several kinds of cores follow
+    each other: as those of one processor.
+
+    Names come with the cores that have them ("10 x Cortex-X925, 10 x Cortex-A725"), cores are added, clocks are the
+    highest and the lowest, flags those that all clusters have, and other fields that differ stand side by side. Form:
+    sys-utils/lscpu.c of util-linux 2.40 (2026-11), not run on hardware.
+    """
+    shared: dict[str, str] = {}
+    clusters: list[dict[str, str]] = []
+    for name, value in pairs:
+        if name == NAME:
+            clusters.append({})
+        (clusters[-1] if clusters else shared)[name] = value
+    if len(clusters) < 2:
+        return shared | (clusters[0] if clusters else {})
+    names = dict.fromkeys(name for cluster in clusters for name in cluster)
+    merged = {name: [one[name] for one in clusters if name in one] for name in names}
+    return shared | {name: _together(name, values, clusters) for name, values in merged.items()}
+
+
+def _together(name: str, values: Sequence[str], clusters: Sequence[Mapping[str, str]]) -> str:
+    """The value of a field of all clusters."""
+    distinct = list(dict.fromkeys(values))
+    if name == NAME:
+        counts = [_number(one.get(CORES, "")) * max(1, _number(one.get(SOCKETS, ""))) for one in clusters]
+        is_counted = len(distinct) > 1 and all(counts)
+        return (
+            ", ".join(f"{count} x {value}" for count, value in zip(counts, values, strict=True))
+            if is_counted
+            else (" + ".join(distinct))
+        )
+    if name == CORES and all(value.isdigit() for value in values):
+        return str(sum(map(int, values)))
+    if name == "Flags":
+        return " ".join(word for word in values[0].split() if all(word in value.split() for value in values))
+    if name in ("CPU max MHz", "CPU min MHz"):
+        found = [value for value in values if re.fullmatch(r"[\d.]+", value)]
+        return (max if "max" in name else min)(found, key=float, default="")
+    return ", ".join(distinct)
 
 
 def memory_bytes(machine: Machine) -> int:
