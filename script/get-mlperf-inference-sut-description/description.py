@@ -6,12 +6,13 @@ count only when the runs were made on this machine, because nobody else's coolin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.numbers import whole_number
 from mlperf_results.systemkeys import MAY_BE_EMPTY
+from mlperf_results.systemnames import hardware_name
 
 from .questions import QUESTIONS
 
@@ -114,9 +115,7 @@ def is_this_machine(machine: Mapping[str, Any], detected: Mapping[str, Any]) -> 
 
 def name_of(found: Mapping[str, Fact]) -> str:
     """A name for a system that has none: its accelerators or its processor; never the host's."""
-    count = found["accelerators_per_node"].value
-    has_accelerator = count not in ("", "0")
-    text = found["accelerator_model_name" if has_accelerator else "host_processor_model_name"].value or "system"
-    number = count if has_accelerator else found["host_processors_per_node"].value or "1"
-    stem = re.sub(r"[^A-Za-z0-9.-]+", "_", re.sub(r"\((R|TM|tm|r)\)", "", text)).strip("_.-")
-    return f"{stem or 'system'}x{number}"
+    has_accelerator = found["accelerators_per_node"].value not in ("", "0")
+    kind = "accelerator" if has_accelerator else "host_processor"
+    count = whole_number(found[f"{kind}s_per_node"].value)
+    return hardware_name(found[f"{kind}_model_name"].value or "system", count) or "system"

@@ -459,23 +459,30 @@ def test_a_lock_file_that_cannot_be_opened_stops_no_run(tmp_path, capsys, name):
 # --- the machine ---
 
 
-def test_the_machine_is_described_by_its_processor_memory_and_gpus(tmp_path):
-    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some  CPU @ 2.0GHz\n")
+def test_the_machine_is_described_by_its_processor_memory_and_gpus(tmp_path, monkeypatch):
+    for name in ("MODEL_NAME", "SOCKETS"):
+        monkeypatch.delenv(f"CM_HOST_CPU_{name}", raising=False)
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some  CPU @ 2.0GHz\nphysical id : 0\n")
     (tmp_path / "meminfo").write_text("MemTotal:       16 kB\nMemAvailable: 8 kB\n")
     facts = machine.machine_facts([GpuFacts(index=0, name="NVIDIA H100", memory_bytes=1)], tmp_path)
-    assert facts["processor"] == "Some CPU @ 2.0GHz"
+    assert (facts["processor"], facts["socket_count"]) == ("Some CPU @ 2.0GHz", 1)
     assert facts["memory_bytes"] == 16 * 1024
     assert facts["gpus"] == [{"index": 0, "name": "NVIDIA H100", "memory_bytes": 1}]
     bare = machine.machine_facts([], tmp_path / "nothing")
-    assert bare["memory_bytes"] is None
+    assert (bare["memory_bytes"], bare["socket_count"]) == (None, None)
     assert bare["processor"]
+    monkeypatch.setenv("CM_HOST_CPU_MODEL_NAME", "10 x Cortex-X925, 10 x Cortex-A725")
+    monkeypatch.setenv("CM_HOST_CPU_SOCKETS", "2")
+    detected = machine.machine_facts([], tmp_path)
+    assert (detected["processor"], detected["socket_count"]) == ("10 x Cortex-X925, 10 x Cortex-A725", 2)
 
 
 @pytest.mark.parametrize(
     ("facts", "backend", "name"),
     [
         ({"gpus": [{"name": "NVIDIA H100 80GB HBM3"}] * 8}, "tensorrt", "H100_80GB_HBM3x8_TRT"),
-        ({"processor": "Some(R) CPU @ 2", "usable_core_count": 4}, "onnxruntime", "Some_R_CPU_2x4_onnxruntime"),
+        ({"processor": "Some(R) CPU @ 2", "usable_core_count": 4}, "onnxruntime", "Some_CPU_2x1_onnxruntime"),
+        ({"processor": "Some CPU", "core_count": 64, "socket_count": 2}, "onnxruntime", "Some_CPUx2_onnxruntime"),
         ({}, "null", "unknownx1_null"),
     ],
 )

@@ -137,7 +137,7 @@ def test_sections_of_other_models_stay_in_the_calibration_text(tmp_path: Path) -
     [
         ({"sut": "named-by-record"}, "", "named-by-record"),
         ({"sut": "named-by-record"}, "my-box", "my-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"),
-        ({}, "", "Example_CPU_3x4-crowdperf-cpu-onnxruntime-v1.31.1-default_config"),
+        ({}, "", "Example_CPU_3x2-crowdperf-cpu-onnxruntime-v1.31.1-default_config"),
         ({"hw_name": "box", "run_config": "fast"}, "", "box-crowdperf-cpu-onnxruntime-v1.31.1-fast"),
     ],
 )
@@ -147,6 +147,6 @@ def test_a_system_is_named_by_hardware_and_software_and_never_by_the_host(
     result = {
         "run": {"backend": {"value": "onnxruntime"}, "device": {"value": "cpu"}},
         "versions": {"onnxruntime": "1.31.1"},
-        "machine": {"processor": "Example(R) CPU 3", "core_count": 4},
+        "machine": {"processor": "Example(R) CPU 3", "core_count": 128, "socket_count": 2},
     }
     assert sut_of(record, result, hw_name, "20261121T010203Z-x").name == expected

@@ -17,6 +17,7 @@ from typing import Any
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.systemnames import machine_name
 from mlperf_results.textfigures import with_recorded_problems
 from mlperf_results.tree import ScenarioPlace, scenario_of_folder
 from mlperf_results.wholefile import read_object
@@ -173,7 +174,7 @@ def sut_of(record: Mapping[str, Any], result: Mapping[str, Any], hw_name: str, s
     machine = result.get("machine") or {}
     sut = Sut(
         name="",
-        hw_name=hw_name or str(record.get("hw_name") or "") or _hardware(machine),
+        hw_name=hw_name or str(record.get("hw_name") or "") or machine_name(machine),
         implementation=str(record.get("implementation") or "crowdperf"),
         device=str(record.get("device") or value("device")),
         backend=backend,
@@ -187,17 +188,6 @@ def sut_of(record: Mapping[str, Any], result: Mapping[str, Any], hw_name: str, s
         return replace(sut, name=session_name)
     words = (sut.hw_name, sut.implementation, sut.device, backend, f"v{version}" if version else "", sut.run_config)
     return replace(sut, name="-".join(re.sub(r"[^A-Za-z0-9_.+-]+", "_", word) for word in words if word))
-
-
-def _hardware(machine: Mapping[str, Any]) -> str:
-    """Return a name made of the accelerators or the processor of a run's machine; never the host's."""
-    names = [str(gpu.get("name", "")) for gpu in machine.get("gpus") or () if isinstance(gpu, Mapping)]
-    text = names[0].removeprefix("NVIDIA ") if names else str(machine.get("processor") or "")
-    if not text:
-        return ""
-    count = len(names) or machine.get("core_count") or 1
-    stem = re.sub(r"[^A-Za-z0-9.]+", "_", re.sub(r"\((R|TM|tm|r)\)", "", text)).strip("_.")
-    return f"{stem}x{count}"
 
 
 def choose(runs: tuple[FoundRun, ...]) -> tuple[tuple[FoundRun, ...], tuple[FoundRun, ...]]:

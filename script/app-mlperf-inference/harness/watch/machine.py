@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.logs import Json
+from mlperf_results.systemnames import machine_name
 
 _MEGABYTE = 1024 * 1024
 
@@ -35,13 +36,27 @@ class GpuFacts:
         return facts | mig if self.mig_profile else facts
 
 
-def processor_name(cpuinfo: str) -> str:
-    """Return the processor's name in the text of /proc/cpuinfo; the architecture where there is none (Arm)."""
+_DETECTED_NAME, _DETECTED_SOCKETS = "CM_HOST_CPU_MODEL_NAME", "CM_HOST_CPU_SOCKETS"
+"""What the recipe detect-cpu found, by lscpu: on Arm, /proc/cpuinfo has numbers in the place of names."""
+
+
+def processor_name(cpuinfo: str, environment: Mapping[str, str]) -> str:
+    """Return the processor's name as the recipe detect-cpu found it, else as the text of /proc/cpuinfo has it, else the
+    architecture."""
+    if name := " ".join(environment.get(_DETECTED_NAME, "").split()):
+        return name
     for line in cpuinfo.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "Model", "cpu model") and value.strip():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Model", "cpu model") and value.strip():
             return " ".join(value.split())
     return platform.machine()
+
+
+def socket_count(cpuinfo: str, environment: Mapping[str, str]) -> int | None:
+    """Return how many processors the machine has, as MLPerf counts them: the sockets. None where nothing says it."""
+    detected = environment.get(_DETECTED_SOCKETS, "")
+    places = {line for line in cpuinfo.splitlines() if line.startswith("physical id")}
+    return int(detected) if detected.isascii() and detected.isdigit() and int(detected) else len(places) or None
 
 
 def memory_value_bytes(meminfo: str, name: str) -> int | None:
@@ -71,9 +86,11 @@ def machine_facts(gpus: Sequence[GpuFacts], proc: Path = Path("/proc")) -> dict[
 
     gpus: those that the run used, however many the machine has.
     """
+    cpuinfo = read_text(proc / "cpuinfo")
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
-        "processor": processor_name(read_text(proc / "cpuinfo")),
+        "processor": processor_name(cpuinfo, os.environ),
+        "socket_count": socket_count(cpuinfo, os.environ),
         "core_count": os.cpu_count() or 1,
         "usable_core_count": usable,
         "memory_bytes": memory_value_bytes(read_text(proc / "meminfo"), "MemTotal"),
@@ -87,11 +104,5 @@ def system_name(machine: Mapping[str, Json], backend: str) -> str:
 
     Letters, digits, dot, hyphen and underscore only, because it names folders there.
     """
-    gpus = machine.get("gpus")
-    names = [str(gpu["name"]) for gpu in gpus if isinstance(gpu, Mapping)] if isinstance(gpus, Sequence) else []
-    first = names[0].removeprefix("NVIDIA ") if names else str(machine.get("processor", "unknown"))
-    count = len(names) if names else machine.get("usable_core_count", 1)
-    stem = "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in first)
-    stem = "_".join(part for part in stem.split("_") if part)
     short = BACKENDS[backend].short_name if backend in BACKENDS else ""
-    return f"{stem}x{count}_{short or backend}"
+    return f"{machine_name(machine) or 'unknownx1'}_{short or backend}"
