@@ -903,3 +903,28 @@ def test_the_settings_of_an_engine_are_what_it_works_on_at_once_and_the_rate_sen
     run["scenario"] = {"value": "Offline"}
     assert settings_text({"run": run, "text": {"engine": engine}}) == "at most 2,048 in flight"
     assert settings_text({"run": run, "text": {"engine": {"threads": {"value": 2}}}}) == ""
+
+
+SPELLINGS = {
+    "bert_99": "bert-99", "BERT-99.9": "bert-99.9", "Bert_99.9": "bert-99.9", "bert": "bert-99",
+    "BERT Large": "bert-99",
+    "Resnet_50": "resnet50", "ResNet-50": "resnet50", "resnet": "resnet50", "RESNET50": "resnet50",
+    "3d_unet": "3d-unet-99", "3D-UNet": "3d-unet-99", "3dunet": "3d-unet-99", "3D_UNET_99.9": "3d-unet-99.9",
+    "GPT-J-99.9": "gptj-99.9", "gpt_j": "gptj-99", "GPTJ_99": "gptj-99", "Retina-Net": "retinanet",
+    "SSD_Small": "ssd-mobilenet", "ssd_large": "ssd-resnet34", "SSD_MobileNet": "ssd-mobilenet",
+    "RNN_T": "rnnt", "R_GAT": "rgat", "DLRM_v2": "dlrm-v2-99", "dlrm-V2_99.9": "dlrm-v2-99.9",
+    "Stable_Diffusion_XL": "stable-diffusion-xl", "SDXL": "stable-diffusion-xl", "whisper_large_v3": "whisper",
+    "YOLO_11": "yolo-99", "yolo_95": "yolo-95", "Llama3.1_8B": "llama3.1-8b", "llama3_1_8b": "llama3.1-8b",
+    "Llama2_70B": "llama2-70b-99.9", "DeepSeek_R1": "deepseek-r1", "gpt_oss_120b": "gpt-oss-120b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spelling", "model"), list(SPELLINGS.items()))
+def test_a_spelling_that_the_check_of_choices_takes_is_the_same_benchmark_behind_it(spelling, model):
+    from mlperf_results.inputs import folded
+    from recipe_engine.rules.inputs import _plain
+
+    choices = META["input_description"]["model"]["choices"]
+    assert _plain(spelling) in {_plain(choice) for choice in choices}
+    assert folded(spelling) == _plain(spelling)
+    assert config(CM_MLPERF_MODEL=spelling).model == model

@@ -8,6 +8,7 @@ if inputs.problems: ...        # ["--device: unknown device 'gpu'; known: cpu, c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +23,13 @@ POSITIVE = "a number above 0"
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _Value = TypeVar("_Value")
+
+
+def folded(text: str) -> str:
+    """Return a name without what spellings differ in: case, dashes, underscores and blanks. The engine's check of an
+    input's `choices` takes names by the same rule (recipe_engine.rules.inputs), so that neither refuses what the other
+    takes."""
+    return re.sub(r"[-_ ,]", "", text).lower()
 
 
 class Inputs:
@@ -80,14 +88,13 @@ class Inputs:
         return otherwise if found is None else found
 
     def one_of(self, name: str, known: Sequence[str], aliases: Mapping[str, str] = NO_ALIASES, kind: str = "") -> str:
-        """Return a known name, or what another name stands for, in upper or lower case; one that is not known in lower
+        """Return a known name, or what another name stands for, whatever its spelling; one that is not known in lower
         case. kind: what is named, where that is not the input's name."""
-        text = self.text(name).lower()
-        text = aliases.get(text, text)
-        found = next((one for one in known if one.lower() == text), None)
+        text, meanings = folded(self.text(name)), {folded(other): one for other, one in aliases.items()}
+        found = {folded(one): one for one in known}.get(folded(meanings.get(text, text)))
         if found is None:
             self.wrong(name, unknown_text(kind or name.replace("_", " "), self.text(name), known))
-        return text if found is None else found
+        return self.text(name).lower() if found is None else found
 
     def parsed(self, name: str, parse: Callable[[str], _Value], otherwise: _Value) -> _Value:
         """Return what `parse` makes of an input; `otherwise` where it raises UnknownName."""
