@@ -18,6 +18,12 @@ from machine_facts.probe import Disk, Machine
 
 from . import benchmarks, folders, need, transfer
 
+DEFAULT_NOTE = (
+    "           (in CM's cache, because MLPERF_SCRATCH_PATH is not set; Azure's README has\n"
+    "           /home/mlperf_inference_data: export MLPERF_SCRATCH_PATH=/home/mlperf_inference_data)"
+)
+"""Source of the path: closed/Azure/README.md of mlcommons/inference_results_v3.1 (eaf622a2), read 2026-11-23."""
+
 
 class Asked(NamedTuple):
     """What is to be done: the scratch space, the benchmarks, and the ``build`` folder (None: none was named)."""
@@ -85,6 +91,8 @@ def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
     env, reckoned = i["env"], need.reckon(asked.chosen)
     disk = _disk(i.get("machine") or Machine(), scratch)
     print(f"  scratch: {scratch}")
+    if not env.get("CM_MLPERF_SCRATCH_ASKED_PATH"):
+        print(DEFAULT_NOTE)
     print(need.text(reckoned, disk))
     if warning := need.warning(reckoned, disk):
         print(warning)

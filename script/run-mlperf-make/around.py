@@ -9,7 +9,7 @@ from typing import Any
 
 from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import CPU
+from mlperf_configs.fields import CPU, NEURON
 from mlperf_configs.registry import Measured, Registry, read_registry
 from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario
@@ -46,6 +46,8 @@ class Around:
     @property
     def system(self) -> str:
         """The system in the registry, or "cpu"."""
+        if self.is_neuron and self.here.facts.kind == NEURON:
+            return self.here.system
         return CPU if self.is_cpu else self.here.system
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:

@@ -17,6 +17,7 @@ from .plans import Plan, RecipeCall
 from .request import MakeError, table
 
 GB = 10**9
+NO_SCRATCH = "MLPERF_SCRATCH_PATH is not set: make link_dirs makes one in CM's cache"
 
 
 def help_text(around: Around) -> str:
@@ -33,7 +34,7 @@ def info_text(around: Around) -> str:
     rows = {
         "workspace": folder,
         "submitter": values["SUBMITTER"] or "not set",
-        "scratch space": values["MLPERF_SCRATCH_PATH"] or "MLPERF_SCRATCH_PATH is not set",
+        "scratch space": values["MLPERF_SCRATCH_PATH"] or NO_SCRATCH,
         **{place: os.readlink(path) if path.is_symlink() else "make link_dirs" for place, path in links.items()},
         "engines": sum(place.startswith("build/engines/") and bool(around.made_by(place)) for place in around.notes),
         "runs": sum(note.get("kind") == "run" for note in around.notes.values()),

@@ -17,7 +17,7 @@ from string import Template
 from machine_facts import neuron, nvidia
 from machine_facts.probe import Machine
 from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import FIELDS
+from mlperf_configs.fields import FIELDS, NEURON
 from mlperf_configs.registry import UnknownConfig
 from mlperf_configs.sheets import DEFAULT, HIGH
 from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
@@ -33,7 +33,6 @@ from .request import MakeError, table
 from .run_args import RunArgs
 from .views import INNER, View
 
-NEURON = "neuron"
 DIVISIONS = ("closed", "open", "network")
 NO_INPUTS = ("tags", "views", "marks", "when", "settings")
 """The keys of a row of calls in tables.yaml that are no inputs."""
@@ -304,7 +303,7 @@ def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
     kept = {
         name: value
         for name, value in config.values.items()
-        if "expected" in name or "latency" in name or backend in FIELDS[name].backends
+        if config.backend == NEURON or FIELDS[name].is_target or backend in FIELDS[name].backends
     }
     own = [line for line in config.told if line.partition(":")[0].partition(" ")[0] not in kept]
     return replace(config, backend=backend, device=device, values=kept, notes=tuple(own))
@@ -339,7 +338,7 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
         **args.flags,
         **inputs,
         "BASE": base,
-        "SYSTEM": f"{config.system}_{record.short_name or config.backend.replace('_', '-')}",  # ND_H100_v5_TRT
+        "SYSTEM": _described(config, around),
         "PLACE": f"build/engines/{config.system}/{base}/{scenario}/{engine}",
         "ENGINE": record.engine,
         "FILES": "" if record.engine else record.model_files,
@@ -362,6 +361,14 @@ def again(target: str, run_args_words: Sequence[str], around: Around) -> str:
     words = ["make", target, *([f"RUN_ARGS={shlex.quote(text)}"] if text else [])]
     words += [f"SOURCE={around.source}"] if around.source != "real" else []
     return " ".join([*words, *(["USE_CPU=1"] if around.is_cpu else [])])
+
+
+def _described(config: EffectiveConfig, around: Around) -> str:
+    """The name of a system in a tree: ND_H100_v5_TRT, Triton_Inferentia_INF1_6XLARGEx1."""
+    row, record = around.registry.known.get(config.system), BACKENDS[config.backend]
+    if row is not None and row.kind == NEURON:
+        return row.described_as
+    return f"{config.system}_{record.short_name or config.backend.replace('_', '-')}"
 
 
 def _require_engines(rows: Sequence[Mapping[str, str]], args: RunArgs, around: Around) -> None:

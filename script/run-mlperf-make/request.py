@@ -88,6 +88,7 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     words = ["every", *own, *(("TARGET", "MACHINE") if target == "plan" else ())]
     used = {name for word in words for name in groups.get(word, [word])}
     remarks = [f"{name} has no effect: {without[name]}" for name in others]
+    remarks += [said for name, said in table("variables_said").items() if values[name]]
     remarks += [f"{name} has no effect in make {work}" for name in known if values[name] and name not in used]
     return Request(target=target, work=work, folder=folder, values=values, remarks=tuple(remarks))
 

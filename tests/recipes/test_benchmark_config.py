@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -75,12 +76,41 @@ def every_entry() -> Iterator[tuple[str, Scenario, str, str]]:
                     yield benchmark, scenario, system, config_ver
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "scenario", "size", "values"),
+    [
+        ("resnet50", "Offline", "2xlarge", (1200, 4, 5, 100, True)),
+        ("resnet50", "Offline", "6xlarge", (4000, 16, 5, 100, True)),
+        ("resnet50", "Server", "2xlarge", (485, 4, 1, 1, False)),
+        ("resnet50", "Server", "6xlarge", (2500, 16, 1, 1, False)),
+        ("bert", "Offline", "2xlarge", (70, 4, 1, 1, False)),
+        ("bert", "Offline", "6xlarge", (275, 16, 1, 4, False)),
+        ("bert-99.9", "Server", "2xlarge", (37, 4, 1, 1, False)),
+        ("bert-99.9", "Server", "6xlarge", (130, 16, 1, 1, False)),
+    ],
+)
+def test_inferentia_has_the_documented_values(benchmark: str, scenario: str, size: str, values: Any) -> None:
+    """closed/NVIDIA/configs of mlcommons/inference_results_v2.0 (425a0d30): Triton_Inferentia_INF1_*."""
+    config = REGISTRY.effective(benchmark, Scenario(scenario), f"inf1.{size}", "triton")
+    rate, cores, compiled, batch, is_batched = values
+    seen = {name: one.value for name, one in config.values.items()}
+    assert seen["offline_expected_qps" if scenario == "Offline" else "server_target_qps"] == rate
+    assert seen["inferentia_neuron_core_count"] == seen["instance_group_count"] == cores
+    assert (seen["inferentia_compiled_model_batch_size"], seen["inferentia_request_batch_size"]) == (compiled, batch)
+    assert seen["batch_triton_requests"] is is_batched and seen["inferentia_threads_per_core"] == 1
+    assert (config.backend, config.device) == ("neuron", "inferentia")
+    given = config.inputs()
+    assert (given["batch_size"], given["instance_count"], given["precision"]) == (str(batch), str(cores), "fp32")
+    assert "gpus" not in given
+    assert all(one.origin for one in config.values.values())
+
+
 def test_every_entry_has_a_source_and_what_its_backend_can_run() -> None:
     assert len(list(every_entry())) > 400
     for key in every_entry():
         config = REGISTRY.effective(*key)
         backend = BACKENDS.get(config.backend)
-        assert config.source == OURS or ("2026-11-23" in config.source and Path(config.file).is_file())
+        assert config.source == OURS or (re.search(r"2026-11-2[38]", config.source) and Path(config.file).is_file())
         assert backend is None or config.inputs()["precision"] in backend.precisions
         assert backend is not None or config.backend in config.told[0]
 

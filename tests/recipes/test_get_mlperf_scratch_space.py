@@ -144,6 +144,15 @@ def test_inferentia_has_its_folders_under_both_spellings_also_the_second_time(ho
     assert (tmp_path / "preprocessed_data" / "squad_tokenized").is_dir()
 
 
+@pytest.mark.parametrize(("key", "is_told"), [("DEFAULT", True), ("ASKED", False)])
+def test_a_default_is_called_one_beside_that_of_the_document(
+    hook_input: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, is_told: bool
+) -> None:
+    call = hook_input({f"CM_MLPERF_SCRATCH_{key}_PATH": str(tmp_path / "S")})
+    assert recipe.preprocess(call)["return"] == 0
+    assert ("/home/mlperf_inference_data: export" in capsys.readouterr().out) == is_told
+
+
 def test_the_default_folder_lies_in_the_cache_entry(hook_input: Any, inside: Path) -> None:
     call = hook_input({"CM_MLPERF_SCRATCH_MAKES_DEFAULT": "yes"})
     assert recipe.preprocess(call) == {"return": 0}

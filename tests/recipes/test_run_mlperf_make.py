@@ -132,6 +132,15 @@ def test_every_target_has_a_plan_or_says_why_not(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_inferentia_is_planned_for_its_machine_by_its_documented_name(tmp_path: Path) -> None:
+    values = {"TARGET": "run_inferentia_harness", "MACHINE": "inf1-6xlarge", "USE_NIGHTLY": "0"}
+    plan = planned(tmp_path, "plan", RUN_ARGS="--benchmarks=bert --scenarios=Server --config_ver=triton", **values)
+    run = plan.calls[0]
+    assert run.views[0].place.endswith("/Triton_Inferentia_INF1_6XLARGEx1/bert-99/Server")
+    assert (run.inputs["server_target_qps"], run.inputs["backend"], run.inputs["batch_size"]) == ("130", "neuron", "1")
+    assert any("USE_NIGHTLY=0 has no effect" in remark for remark in plan.remarks)
+
+
 def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engines(tmp_path: Path) -> None:
     args = "--benchmarks=resnet50 --scenarios=offline --config_ver=triton --test_mode=AccuracyOnly"
     with pytest.raises(request.MakeError, match=r"has no AWS Neuron device.*2026-03-11") as caught:

@@ -57,7 +57,7 @@ class EffectiveConfig:
             "device": self.device,
             "backend": self.backend,
         }
-        if self.accelerators > 1:
+        if self.accelerators > 1 and self.device == "cuda":
             given["gpus"] = ",".join(map(str, range(self.accelerators)))
         for name, one in self.values.items():
             if not FIELDS[name].idle(self.benchmark, self.scenario, self.backend):

@@ -16,6 +16,8 @@ from mlperf_results.wholefile import read_yaml
 Scalar = int | float | str | bool
 CPU = "cpu"
 """The system of a machine without accelerator, and its kind."""
+NEURON = "neuron"
+"""The kind of a machine with AWS Neuron devices, and the backend that runs there."""
 _ALL = tuple(scenario.value for scenario in Scenario)
 _TOO_MUCH = 10**15
 """Above every rate, size in bytes and latency in ns that a system can have."""
@@ -161,6 +163,5 @@ def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict
 
 def required(scenario: Scenario, kind: str) -> tuple[str, ...]:
     """Return what an entry must have; without an accelerator the harness finds everything but `precision`."""
-    return (
-        ("precision",) if kind == CPU else tuple(row.name for row in FIELDS.values() if scenario.value in row.required)
-    )
+    rows = (row for row in FIELDS.values() if scenario.value in row.required and kind in row.kinds)
+    return ("precision",) if kind == CPU else tuple(row.name for row in rows)

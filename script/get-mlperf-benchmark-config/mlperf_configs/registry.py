@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from machine_facts import known_systems
+from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import RECORDS, record_of
 from mlperf_results.names import Scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import scenarios_of
 
 from .effective import EffectiveConfig
-from .fields import CPU, Value, user_values
+from .fields import CPU, NEURON, Value, user_values
 from .sheets import (
     CONFIG_VERSIONS,
     DEFAULT,
@@ -34,7 +35,8 @@ ADD = "cm run script --tags=add,custom,system --id=NAME"
 """Adds a system of one's own."""
 TRITON_BACKEND = "triton"
 """What a config_ver with `triton` asks for."""
-_DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
+_DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt"),
+                   NEURON: (BACKENDS[NEURON].devices[0], NEURON)}  # fmt: skip
 """By kind of accelerator the device, and the backend where the entry names none."""
 Measured = Callable[[EffectiveConfig], Mapping[str, Value]]
 """What was measured with these settings, by field name."""
@@ -113,7 +115,7 @@ class Registry:
             accelerators=entry.count,
             config_ver=config_ver,
             device=device,
-            backend=TRITON_BACKEND if "triton" in config_ver else backend,
+            backend=TRITON_BACKEND if "triton" in config_ver and entry.kind != NEURON else backend,
             source=entry.source,
             file=entry.file,
             values={**known, **given},

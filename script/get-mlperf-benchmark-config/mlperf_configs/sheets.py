@@ -20,7 +20,7 @@ from mlperf_results.names import Scenario, UnknownName, parse_scenario, unknown_
 from mlperf_results.record import Record
 
 from .blocks import Block, read_block
-from .fields import CPU, FIELDS, Value, read_values, required
+from .fields import CPU, FIELDS, NEURON, Value, read_values, required
 
 DEFAULT, HIGH = "default", "high_accuracy"
 CONFIG_VERSIONS = (DEFAULT, HIGH, "triton", f"{HIGH}_triton", "openvino")
@@ -29,7 +29,7 @@ OURS = "crowdperf's default; the harness finds batch size, instances and target 
 """Where the settings come from that no file has."""
 ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """What NVIDIA's add_custom_system.py (mlcommons/inference_results_v4.1) takes for an id; read 2026-11-23."""
-KINDS = (CPU, "nvidia", "jetson")
+KINDS = (CPU, "nvidia", "jetson", NEURON)
 _TOP = ("sources", "base", "systems")
 _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 Key = tuple[str, Scenario]
