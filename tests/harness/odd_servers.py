@@ -171,6 +171,8 @@ LIMITS = (
     Odd("refuses them without saying which", "vague"),
     Odd("takes texts only", "textonly"),
     Odd("a context that is shorter than the longest prompt", "max_model_len=64", says="max_model_len"),
+    Odd("a context of 4,300 digits", f"max_model_len={'9' * 4300}"),
+    Odd("a context below zero", "max_model_len=-5"),
     Odd("an earlier prompt's keys and values", "cached", says="prefix caching"),
 )
 KINDS = {"Streams": STREAMS, "Counts": COUNTS, "Ends": ENDS, "Errors": ERRORS, "Names": NAMES, "Limits": LIMITS}

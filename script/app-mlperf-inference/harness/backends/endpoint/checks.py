@@ -148,6 +148,6 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
 
 def length_notes(most: object, needed: int) -> list[str]:
     """Return what is doubtful about the length that a server takes (`max_model_len` of vLLM and SGLang), in tokens."""
-    if not isinstance(most, int) or most >= needed:
+    if type(most) is not int or not 0 < most < needed:
         return []
     return [f"the server takes {most:,} tokens of prompt and answer (max_model_len), the longest may have {needed:,}"]
