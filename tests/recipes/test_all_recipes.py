@@ -52,6 +52,13 @@ def test_the_alias_of_a_recipe_is_one_of_its_tags() -> None:
     assert [meta["alias"] for meta in recipe_metas() if meta["alias"] not in meta["tags"]] == []
 
 
+def test_each_recipe_has_its_metadata_and_its_hooks() -> None:
+    folders = {path.name for path in RECIPES.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    lacks = {name: {path.name for path in (RECIPES / name).iterdir()} for name in folders}
+    needed = {"_cm.yaml", "customize.py"}
+    assert {name: sorted(needed - files) for name, files in lacks.items() if not needed <= files} == {}
+
+
 @pytest.mark.parametrize(("alias", "heir"), [("published-detector", "retinanet"), ("published-model", "whisper")])
 def test_a_recipe_that_only_holds_metadata_names_one_that_runs(home: TemporaryHome, alias: str, heir: str) -> None:
     done = home.cm("run", "script", alias, "--quiet", "--out=json")

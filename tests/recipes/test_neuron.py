@@ -162,3 +162,14 @@ def test_compiled_models_lie_where_the_document_has_them(
     assert str(MODEL.place_of("bert-99", 1)) == "bert/bert-pytorch-bs1/bert-large-int32-bs1-concat.pt"
     (source / "model.json").write_text("{}")
     assert "--new" in MODEL.postprocess({"env": env})["error"]
+
+
+def test_the_folder_of_the_made_inputs_is_handed_on_and_an_empty_one_is_an_error(tmp_path: Path) -> None:
+    hooks = load_recipe("generate-neuron-inputs")
+    env = {"CM_NEURON_MODEL": "bert-99", "CM_MLPERF_SCRATCH_PATH": str(tmp_path)}
+    assert "holds no samples" in hooks.postprocess({"env": env})["error"]
+    folder = tmp_path / "preprocessed_data" / "squad_tokenized"
+    folder.mkdir(parents=True)
+    (folder / "input_ids.npy").touch()
+    assert hooks.postprocess({"env": env}) == {"return": 0}
+    assert env["CM_NEURON_INPUTS_PATH"] == str(folder)
