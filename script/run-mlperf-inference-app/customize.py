@@ -41,7 +41,12 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     names = known.Known(names=app_names(meta), rounds=rounds)
     here = users_folder(env)
     request = read(env, inputs, mapping, names, here)
-    require_gpu(request, i.get("machine") or choose.choose(str(env.get("CM_RECORDED_MACHINE") or ""), here).machine)
+    recorded = str(env.get("CM_RECORDED_MACHINE") or "")
+    try:
+        machine = choose.choose(recorded, here).machine if recorded else i.get("machine") or Machine()
+    except choose.MachineError as error:
+        raise RequestError([str(error)]) from error
+    require_gpu(request, machine)
     passed_on = with_loadgen(passed_on_inputs(inputs), request)
     return steps.Call(
         access=getattr(getattr(i.get("automation"), "cmind", None), "access", None),  # a plan has none, and calls none
@@ -90,12 +95,17 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     request = call.request
     pattern = f"*-crowdperf-{request.device}-{request.backend}-v*-{request.run_config}"
     there = sorted(path.name for path in request.style_folder.glob(pattern))
-    return {"return": 0, "runs": list(steps.planned(call, there[0] if len(there) == 1 else PLANNED_SUT))}
+    rows = steps.planned(call, there[0] if len(there) == 1 else PLANNED_SUT)
+    recorded = i["env"].get("CM_RECORDED_MACHINE")
+    given = {"machine": recorded} if recorded else {}
+    return {"return": 0, "runs": [{**row, **given} if "scenario" in row else row for row in rows]}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: does the whole call. Error when a step fails or a run does not pass."""
     started_s = time.monotonic()
+    if recorded := i["env"].get("CM_RECORDED_MACHINE"):
+        return failure(f"--machine={recorded}: a recorded machine can be planned for, with cm plan script")
     try:
         call = read_call(i)
         done = steps.perform(call)

@@ -274,6 +274,16 @@ def test_a_missing_gpu_is_told_before_anything_is_called(call, cm):
     assert not cm.calls
 
 
+def test_a_recorded_machine_is_planned_for_and_never_run_on(call, cm):
+    answer, _ = call(hook="plan", device="cuda", machine="nd-h100-v5", model="bert-99", scenario="Offline")
+    runs = [row for row in answer["runs"] if "scenario" in row]
+    assert [row["machine"] for row in runs] == ["nd-h100-v5"]
+    answer, _ = call(device="cuda", machine="nd-h100-v5", model="bert-99")
+    assert "can be planned for, with cm plan script" in answer["error"] and not cm.calls
+    answer, _ = call(hook="plan", device="cuda", machine="nowhere", model="bert-99")
+    assert "nowhere is not a recorded machine" in answer["error"]
+
+
 def test_a_search_goes_scenario_by_scenario_and_each_is_recorded_at_once(call, cm, tmp_path):
     answer, state = call("find-performance", "all-scenarios", model="bert-99", adr={"python": {"name": "mine"}})
     assert answer == {"return": 0}
