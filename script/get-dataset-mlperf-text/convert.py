@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,6 @@ def read_columns(path: Path) -> dict[str, list[Any]]:
     return read_pickled_table(path)
 
 
-def _column(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Sequence[Any] | None:
-    return next((columns[name] for name in names if name in columns), None)
-
-
 def as_text(value: Any) -> str:
     """What an answer is held against as text: an integer that a table keeps as a float is one again."""
     if value is None or value != value:  # NaN
@@ -79,14 +75,71 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def _ids(value: Any) -> list[int] | None:
-    return None if value is None else [int(one) for one in value]
+KINDS = (
+    (bool, "a boolean"), (str, "a text"), (bytes, "bytes"), ((int, float), "a number"), (Mapping, "an object"),
+    (Iterable, "a list"),
+)  # fmt: skip
+"""What a value is called, by the first type that it has."""
+
+
+def _kind(value: Any) -> str:
+    return next((name for kind, name in KINDS if isinstance(value, kind)), "nothing")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def as_tokens(value: Any) -> list[int] | None:
+    """The token ids of a value; None where it is missing. Raises ValueError that says what it is instead."""
+    if _is_missing(value):
+        return None
+    if _kind(value) != "a list":
+        raise ValueError(_kind(value))
+    for one in value:
+        if isinstance(one, str | bytes | bool) or not hasattr(one, "__int__") or int(one) != one or one < 0:
+            raise ValueError(f"a list with {one!r}")
+    return [int(one) for one in value]
+
+
+def as_words(value: Any) -> str | None:
+    """The text of a value; None where it is missing. Raises ValueError that says what it is instead."""
+    if _is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise ValueError(_kind(value))
+    return value
+
+
+class _Columns:
+    """The columns of a table, each value checked as it is read."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+        self.columns, self.path = columns, path
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def name(self, names: Sequence[str]) -> str | None:
+        """The first of the names that is a column; None where none is."""
+        return next((name for name in names if name in self.columns), None)
+
+    def value(self, name: str | None, number: int, read: Callable[[Any], Any], allowed: str) -> Any:
+        """A value as `read` gives it; None without a column. Raises ConversionError for one of another kind."""
+        if name is None:
+            return None
+        try:
+            return read(self.columns[name][number])
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ConversionError(f"{self.path}: row {number + 1}: {name} is {error}; allowed: {allowed}") from None
 
 
 def rows_of(columns: Mapping[str, Sequence[Any]], part: Part, path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of samples.jsonl. Raises ConversionError for a table without the columns that it must have."""
-    tokens, texts = _column(columns, part.tokens), _column(columns, part.text)
-    answers, subsets = _column(columns, part.answers), _column(columns, part.subset)
+    """The lines of samples.jsonl. Raises ConversionError for a table without the columns that it must have, and for a
+    value of another kind than its column's."""
+    table = _Columns(columns, path)
+    tokens, texts = table.name(part.tokens), table.name(part.text)
+    answers, subsets = table.name(part.answers), table.name(part.subset)
     for column, names in (
         (tokens or texts, (*part.tokens, *part.text)),
         (answers, part.answers),
@@ -95,17 +148,16 @@ def rows_of(columns: Mapping[str, Sequence[Any]], part: Part, path: Path) -> Ite
         if column is None and names:
             found = ", ".join(columns)
             raise ConversionError(f"{path} has no column {' or '.join(names)}; it has: {found}")
-    count = len(next(iter(columns.values()), ()))
-    for number in range(count):
-        row: dict[str, Any] = {"reference": "" if answers is None else as_text(answers[number])}
-        ids = None if tokens is None else _ids(tokens[number])
-        if ids:
+    made = table.name([MADE_ANSWER])
+    for number in range(len(table)):
+        row: dict[str, Any] = {"reference": table.value(answers, number, as_text, "a text or a number") or ""}
+        if ids := table.value(tokens, number, as_tokens, "a list of token ids (numbers from 0)"):
             row["tokens"] = ids
         if subsets is not None:
-            row["subset"] = str(subsets[number]).removesuffix("_em")
-        if texts is not None and texts[number]:
-            row["text"] = str(texts[number])
-        if MADE_ANSWER in columns:
+            row["subset"] = str(table.value(subsets, number, as_words, "a text")).removesuffix("_em")
+        if text := table.value(texts, number, as_words, "a text"):
+            row["text"] = text
+        if made is not None:
             row["answer"] = str(columns[MADE_ANSWER][number])
         yield row
 

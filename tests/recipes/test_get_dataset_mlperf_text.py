@@ -150,6 +150,24 @@ def test_a_table_of_tasks_may_have_the_other_names_of_its_columns() -> None:
     assert list(convert.rows_of(columns, part, Path("t.pkl"))) == [{"reference": "7", "subset": "aime", "text": "Why?"}]
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("x", "tok_input is a text"), (7, "tok_input is a number"), ({"a": 1}, "tok_input is an object"),
+        (True, "tok_input is a boolean"), ([1, "2"], "tok_input is a list with '2'"), ([1.5], "a list with 1.5"),
+        ([-1], "a list with -1"), ([True], "a list with True"), ([None], "a list with None"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_kind_is_named_with_its_row(tmp_path: Path, value: object, found: str) -> None:
+    rows = [{"tok_input": [1, 2], "output": "a"}, {"tok_input": value, "output": "b"}]
+    (tmp_path / "cnn_eval.json").write_text(json.dumps(rows))
+    with pytest.raises(convert.ConversionError) as caught:
+        convert.convert("llama3.1-8b", tmp_path, tmp_path / "samples", is_published=False)
+    words = f"cnn_eval.json: row 2: {found}" if found.startswith("tok") else found
+    assert words in str(caught.value)
+    assert str(caught.value).endswith("; allowed: a list of token ids (numbers from 0)")
+
+
 @pytest.mark.parametrize("benchmark", ["llama3.1-8b", "llama3.1-8b-edge"])
 def test_made_files_become_samples_that_say_so(tmp_path: Path, benchmark: str) -> None:
     files = tmp_path / "files"
