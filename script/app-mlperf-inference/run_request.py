@@ -157,7 +157,7 @@ class _Reader(Inputs):
         for key in OWN_PATH_KEYS if known is not None and known.recipes.is_fixed else ():
             if self.text(key):
                 made = f"{self.text(MODEL_KEY)} makes its data and model here"
-                self.wrong(key, f"found {self.text(key)!r}; {made}")
+                self.wrong(key, f"found {self.text(key)!r}; {made}: docs/howto/add-model.md adds a model of your own")
 
     def chosen(
         self, key: str, kind: str, names: tuple[str, ...], aliases: Mapping[str, str] = NO_ALIASES

@@ -18,6 +18,7 @@ from mlperf_results.textinputs import TEXT_KEYS, URL, text_of
 
 from .reading import ALL, ConfigError, Reader
 
+OWN_MODEL = "your own copy is for a benchmark such as resnet50; docs/howto/add-model.md adds any other model"
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
 
@@ -149,7 +150,8 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
     problems = []
     for name in sorted(set(targets) - used):
         takers = ", ".join(scenario.value for scenario, names in TARGETS.items() if name in names[1:])
-        problems.append(f"--{name}: only {takers} has such a target; asked for: {wanted}")
+        own = ", ".join(f"--{TARGETS[scenario][1]}" for scenario in scenarios)
+        problems.append(f"--{name}: only {takers} has such a target; asked for: {wanted}, whose target is {own}")
     return problems
 
 
@@ -221,7 +223,8 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         is_fixed = record_of(config.model).recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
             made = config.model if is_fixed else f"--source={config.source}"
-            problems.append(f"--{name}: {made} makes its data and model here; your own copy is for --source=real")
+            way = OWN_MODEL if is_fixed else "your own copy is for --source=real"
+            problems.append(f"--{name}: {made} makes its data and model here; {way}")
     if "batch_timeout" in config.options and not any(scenario.is_server for scenario in config.scenarios):
         problems.append("--batch_timeout: only Server batches wait to fill")
     return problems + _unused_targets(config.targets, config.scenarios)

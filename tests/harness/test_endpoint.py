@@ -224,7 +224,7 @@ OPENING = [
     ("line", "a line of the stream is longer than", "log"),
     ("gzip", "the server packed its answer (gzip)", "log"),
     ("alien", "no events of OpenAI's API, but 9 named 'delta'", "log"),
-    ("json", "answered with application/json instead of a stream of events", "OpenAI's API"),
+    ("json", "answered with application/json instead of a stream of events", "switch streaming on in the server"),
     ("other", "the server answered as 'another-70b'", "--endpoint_model=another-70b"),
     ("few=2,tokens=4", "the server says that it made 6, its stream has 4", "log"),
     ("bos", "with a prompt of 5 tokens, sent as tokens: the server counts 6", "tokenizer"),

@@ -183,6 +183,12 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
 def test_a_target_that_no_wanted_scenario_has_is_refused():
     (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
     assert problem.startswith("--target_qps: only Offline, Server, Interactive has such a target")
+    assert problem.endswith("asked for: SingleStream, whose target is --singlestream_target_latency")
+    found = problems(
+        CM_MLPERF_MODEL="llama3.1-8b", CM_MLPERF_BACKEND="torch_llm", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
+        CM_MLPERF_LOADGEN_SERVER_TARGET_QPS="5",
+    )  # fmt: skip
+    assert "asked for: Interactive, whose target is --interactive_target_qps" in found[-1]
 
 
 def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
@@ -265,7 +271,11 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
             "--batch_timeout: only Server",
         ),
-        ({"CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: digits makes its data and model here"),
+        (
+            {"CM_MLPERF_OWN_DATASET_PATH": "d"},
+            "--dataset_path: digits makes its data and model here; your own copy is for a benchmark such as resnet50; "
+            "docs/howto/add-model.md adds any other model",
+        ),
         (
             {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
             "--model_path: --source=tiny makes its data and model here",

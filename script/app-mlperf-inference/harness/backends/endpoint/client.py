@@ -22,7 +22,7 @@ from yarl import URL
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import Collector, LateAnswer
-from harness.backends.endpoint.faults import Refused, Unfit
+from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit
 
 CONNECT_S = 20.0
 _LARGEST_JSON_BYTES = 8 << 20
@@ -196,7 +196,7 @@ class Client:
                 kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
                 if kind != "text/event-stream":
                     text = error_text(_text(await _body(response, _LARGEST_ERROR_BYTES)))
-                    raise Unfit(
+                    raise NotStreamed(
                         f"the server answered with {one_line(kind) or 'no type'} instead of a stream of events: {text}"
                     )
                 await self._read(response, call, flight)

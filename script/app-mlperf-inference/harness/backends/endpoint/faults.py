@@ -30,6 +30,10 @@ class Unfit(Exception):
     """A response of another kind than asked for; the text says what came."""
 
 
+class NotStreamed(Unfit):
+    """A whole answer in the place of a stream."""
+
+
 def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"the name of the host in {host} is not known (DNS)"

@@ -40,7 +40,7 @@ from harness.backends.endpoint.checks import (
 )
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.exchange import Reading
-from harness.backends.endpoint.faults import Refused, Unfit, words
+from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit, words
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
 from harness.text.request import Endpoint
@@ -96,6 +96,8 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
         return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
         return START_HINT.format(address.url)
+    if isinstance(error, NotStreamed):
+        return "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it"
     return KIND_HINT
 
 
