@@ -18,8 +18,9 @@ MADE_HERE = "digits"
 """The example, which always makes its own model and data."""
 
 
-def text(facts: backends.Facts, free_bytes: int | None) -> str:
-    """Return the sentence; `free_bytes`: of the disk with the cache, None where that is not known."""
+def text(facts: backends.Facts, free_bytes: int | None, memory_bytes: int | None = None) -> str:
+    """Return the sentence; `free_bytes`: of the disk with the cache, `memory_bytes`: that can be had; None where that
+    is not known."""
     who = "The recorded machine" if facts.system.is_recorded else "This machine"
     ready = set(backends.ready(facts))
     usable = {device: [own for name, own in names.items() if name in ready] for device, names in DEVICES.items()}

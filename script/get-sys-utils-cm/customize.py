@@ -1,7 +1,8 @@
 """Hooks of the recipe get-sys-utils-cm: which tools are there, and the commands for those that are not.
 
 `tools.py` is the table, `install.py` makes the commands, `jetson.py` is the plan for a Jetson Xavier. Only `--apply`
-changes the system; `_user` installs into a virtual environment of its own.
+and, as root, `--quiet` change the system; `_user` installs into a virtual environment of its own. No recipe depends on
+this one, so `--quiet` is the word of a user who asked for it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from machine_facts.probe import Machine
 from . import install, jetson, tools
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
+APPLY = "--apply"
 BANNER = (
     "***********************************************************************",
     "This script will attempt to install minimal system dependencies for CM.",
-    "(only with --apply; without it the commands are printed. No password is ever asked for.)",
+    "(only with --apply, or as root with --quiet; else the commands are printed. No password is ever asked for.)",
     "***********************************************************************",
 )
 
@@ -49,23 +51,34 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_SYS_UTILS_SIMULATED"] = "yes" if machine.is_recorded else "no"
     print("\n".join(BANNER))
     seen = install.look(machine, tuple({one.name: one for one in (*wanted, *required)}.values()))
-    _show(seen, is_quiet=findings.is_yes(env.get("CM_QUIET")))
+    _show(seen, is_quiet=findings.is_yes(env.get("CM_QUIET")), is_plan=not _order(env, seen))
     if findings.is_yes(env.get("CM_SYS_UTILS_AS_USER")):
         names = [one.pip for one in seen.missing if one.pip]
         env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
         env["CM_SYS_UTILS_NEEDS_VENV"] = "yes" if names else "no"
         print(f"_user: {', '.join(names) or 'nothing'} can be had without root, from PyPI")
-    elif findings.is_yes(env.get("CM_SYS_UTILS_APPLY")) and seen.missing:
+    elif seen.missing and (order := _order(env, seen)):
         wrong = _apply(machine, seen)
         before = seen
         seen = install.look(machine, [one for one, _ in seen.places])
         installed = [one.name for one in before.missing if one not in seen.missing]
-        print(f"--apply: installed {', '.join(installed) or 'nothing'}")
+        print(f"{order}: installed {', '.join(installed) or 'nothing'}")
         env["CM_SYS_UTILS_INSTALLED"] = ",".join(installed)
-        if wrong:
+        if wrong and order == APPLY:
             return {"return": 1, "error": wrong}
+        if wrong:  # what is missing matters only to recipes that use it
+            print(f"! {wrong}")
     _keep(i, seen)
     return _verdict(seen, required)
+
+
+def _order(env: dict[str, Any], seen: install.Look) -> str:
+    """The input by which the user has what is missing installed; empty without one."""
+    apply = str(env.get("CM_SYS_UTILS_APPLY") or "")
+    if findings.is_yes(apply):
+        return APPLY
+    is_quiet_root = findings.is_yes(env.get("CM_QUIET")) and seen.packages.rights == "root"
+    return "--quiet" if is_quiet_root and not apply and install.commands(seen) else ""
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +119,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _show(seen: install.Look, *, is_quiet: bool) -> None:
+def _show(seen: install.Look, *, is_quiet: bool, is_plan: bool) -> None:
     """Prints what is there, what is missing, and the commands that would install it."""
     there = [f"{one.name} ({place})" for one, place in seen.places if place]
     if not is_quiet:
@@ -122,7 +135,10 @@ def _show(seen: install.Look, *, is_quiet: bool) -> None:
         if from_pip:
             print(f"  without root, from PyPI ({from_pip}): cm run script --tags=get,sys-utils-cm,_user")
     if steps := install.commands(seen):
-        print(findings.plan_text("To install what is missing (run only with --apply):", steps, seen.packages.rights))
+        title = "To install what is missing" + (
+            " (run only with --apply, or as root with --quiet):" if is_plan else ":"
+        )
+        print(findings.plan_text(title, steps, seen.packages.rights))
 
 
 def _apply(machine: Machine, seen: install.Look) -> str:

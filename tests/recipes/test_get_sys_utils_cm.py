@@ -233,6 +233,28 @@ def test_apply_runs_the_shown_commands_as_root_and_tells_what_came(
     assert call["env"]["CM_SYS_UTILS_MISSING"] == ""
 
 
+@pytest.mark.parametrize(
+    ("uid", "apply", "is_installed"), [(0, "", True), (0, "no", False), (1000, "", False)], ids=["root", "no", "user"]
+)
+def test_quiet_installs_for_root_alone_and_prints_for_others(
+    tmp_path: Path, hook_input: Any, capsys: pytest.CaptureFixture[str], uid: int, apply: str, is_installed: bool
+) -> None:
+    inner = machine(tmp_path, "/usr/bin/apt-get", "/usr/bin/sudo")
+    here = Pretended(inner, probe.User("u", uid, ("sudo",)), {}, (tmp_path / "root/usr/bin/rsync",))
+    order = {"CM_QUIET": "yes", "CM_SYS_UTILS_APPLY": apply, "CM_SYS_UTILS_TOOLS": "rsync"}
+    assert run(hook_input, here, **order)[0] == {"return": 0}
+    told = capsys.readouterr().out
+    assert bool(here.ran) is is_installed
+    assert ("--quiet: installed rsync" in told) is is_installed
+    assert ("apt-get install -y --no-install-recommends rsync" in told) and not any("sudo" in line for line in here.ran)
+
+
+def test_quiet_that_cannot_install_tells_why_and_is_no_error(tmp_path: Path, hook_input: Any, capsys) -> None:
+    here = Pretended(machine(tmp_path, "/usr/bin/apt-get"), probe.User("root", 0, ()), {"apt-get update": 100})
+    assert run(hook_input, here, CM_QUIET="yes", CM_SYS_UTILS_TOOLS="git")[0] == {"return": 0}
+    assert "! apt-get update ended with code 100" in capsys.readouterr().out
+
+
 def test_apply_uses_sudo_only_where_it_asks_for_no_password(tmp_path: Path, hook_input: Any) -> None:
     inner = machine(tmp_path, "/usr/bin/dnf", "/usr/bin/sudo")
     who = probe.User("bench", 1000, ("wheel",))
