@@ -20,6 +20,13 @@ from . import backends, environment, fits, summary, surroundings
 PREFIX = "CM_DOCTOR_"
 
 
+def memory_of(system):
+    """The memory that a process of this machine can have, in bytes: what there is, or the limit of a cgroup; None where
+    neither is known."""
+    known = [size for size in (system.cpu.memory_bytes, system.memory_limit_bytes) if size]
+    return min(known, default=None)
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, but nothing is printed."""
     return _look(i, is_shown=False)
@@ -65,7 +72,7 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     problems = findings.problems([one for section in sections.values() for one in section])
     ready = backends.ready(facts)
     disk = None if machine.is_recorded else machine.disk(str(environment.existing(cache)))
-    can_run = summary.text(facts, disk.free_bytes if disk else None)
+    can_run = summary.text(facts, disk.free_bytes if disk else None, memory_of(system))
     rights = facts.around.rights
     i["state"]["doctor"] = {
         "machine": systems.as_dict(system),

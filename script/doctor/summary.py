@@ -19,8 +19,8 @@ MADE_HERE = "digits"
 
 
 def text(facts: backends.Facts, free_bytes: int | None, memory_bytes: int | None = None) -> str:
-    """Return the sentence; `free_bytes`: of the disk with the cache, `memory_bytes`: that can be had; None where that
-    is not known."""
+    """Return the sentence; `free_bytes`: of the disk with the cache, `memory_bytes`: of the machine; None where that is
+    not known."""
     who = "The recorded machine" if facts.system.is_recorded else "This machine"
     ready = set(backends.ready(facts))
     usable = {device: [own for name, own in names.items() if name in ready] for device, names in DEVICES.items()}
@@ -33,13 +33,19 @@ def text(facts: backends.Facts, free_bytes: int | None, memory_bytes: int | None
     ]
     missing = [device for device, names in usable.items() if not names]
     words += [f"not {reason}" for reason in _reasons(facts, missing)]
-    if free_bytes is not None:
-        large = [record.name for record in official if record.sizes.needed_bytes > free_bytes]
-        verb = "needs" if len(large) == 1 else "need"
-        if large:
-            space = f"{verb} more disk than the {free_bytes / GB:.0f} GB that are free"
-            words.append(f"for real data {_listed(large)} {space}")
+    disk = {record.name: record.sizes.needed_bytes for record in official}
+    memory = {record.name: record.sizes.memory.size_bytes for record in official if record.sizes.memory}
+    words += _too_large(disk, free_bytes, "for real data", "disk than the {} that are free")
+    words += _too_large(memory, memory_bytes, "at full size", "memory than the {} of the machine")
     return "; ".join(words) + "."
+
+
+def _too_large(needed: Mapping[str, int], there_bytes: int | None, when: str, what: str) -> list[str]:
+    large = [] if there_bytes is None else [name for name, size in needed.items() if size > there_bytes]
+    if not large or there_bytes is None:
+        return []
+    verb = "needs" if len(large) == 1 else "need"
+    return [f"{when} {_listed(large)} {verb} more {what.format(f'{there_bytes / GB:.0f} GB')}"]
 
 
 def _reasons(facts: backends.Facts, devices: Iterable[str]) -> Iterator[str]:

@@ -321,6 +321,10 @@ def test_what_needs_more_disk_than_there_is_is_named() -> None:
     summary = load_module("doctor", "summary")
     assert "for real data" in summary.text(facts, 10**9) and "than the 1 GB that are free" in summary.text(facts, 10**9)
     assert "for real data" not in summary.text(facts, 10**16)
+    small = summary.text(facts, 10**16, 25 * 10**9)
+    assert "at full size dlrm, dlrm-v2 and gptj need more memory than the 25 GB of the machine" in small
+    assert "more memory" not in summary.text(facts, 10**16, 10**12)
+    assert "gptj" in summary.text(facts, 70 * 10**9)
     assert "not on cuda, because it has no NVIDIA GPU" in summary.text(facts, None)
 
 
