@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from mlperf_results.wholefile import link_or_copy, read_object
 
+from . import conffiles
 from .request import MakeError
 
 NOTES = "build/.made"
@@ -35,7 +36,8 @@ class View(NamedTuple):
 
     link, folder: a link to the file, or to its folder, that the first of the keys `source` in new_env names. run: the
     files of a run, `source` being the folder of its scenario and the modes. test: the compliance test in the folder
-    `source`, where it passed. stage: what a submission holds of the workspace.
+    `source`, where it passed. conf: what a submission says of a run beside user.conf, `source` being the fields of
+    conffiles.Described. stage: what a submission holds of the workspace.
     """
 
     kind: str
@@ -54,6 +56,8 @@ def show(view: View, answer: Mapping[str, Any], line: str, folder: Path) -> list
         _show_run(view, line, folder)
     elif view.kind == "test":
         return _copy_test(view, folder)
+    elif view.kind == "conf":
+        conffiles.write(folder, view.place, conffiles.Described(*view.source))
     elif view.kind == "stage":
         stage(folder, view.place)
     else:

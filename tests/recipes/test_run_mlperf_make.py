@@ -528,6 +528,39 @@ def test_only_a_trial_keeps_runs_of_synthetic_input(tmp_path: Path, source: str,
     assert call.inputs.get("include_synthetic") == given
 
 
+@pytest.mark.parametrize(("source", "label"), [("tiny", "synthetic input, not an MLPerf result"), ("real", "")])
+def test_measurements_say_what_a_run_is_made_of_and_nothing_that_is_not_known(
+    tmp_path: Path, source: str, label: str
+) -> None:
+    args = "--benchmarks=resnet50 --scenarios=Offline --config_ver=default"
+    plan = planned(tmp_path, "generate_conf_files", RUN_ARGS=args, USE_CPU="1", SOURCE=source)
+    doing.perform(plan, StandIn(tmp_path), {}, tmp_path)
+    folder = tmp_path / "measurements/cpu_onnxruntime/resnet50/Offline"
+    assert {path.name for path in folder.iterdir()} == {"cpu_onnxruntime_Offline.json", "README.md", "calibration.md"}
+    content = json.loads((folder / "cpu_onnxruntime_Offline.json").read_text(encoding="utf-8"))
+    official = (
+        "input_data_types",
+        "retraining",
+        "starting_weights_filename",
+        "weight_data_types",
+        "weight_transformations",
+    )
+    assert set(official) <= content.keys()
+    assert content["starting_weights_filename"] == "not known before make generate_engines"
+    assert content.get("crowdperf", {}).get("label", "") == label
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert args in readme and (label in readme if label else "SOURCE" not in readme)
+    doing.perform(
+        planned(tmp_path, "generate_engines", RUN_ARGS=args, USE_CPU="1", SOURCE=source),
+        StandIn(tmp_path),
+        {},
+        tmp_path,
+    )
+    doing.perform(plan, StandIn(tmp_path), {}, tmp_path)
+    content = json.loads((folder / "cpu_onnxruntime_Offline.json").read_text(encoding="utf-8"))
+    assert content["starting_weights_filename"] == "model.onnx"
+
+
 def test_each_pair_of_a_run_keeps_its_results_in_a_folder_of_its_own(tmp_path: Path) -> None:
     text = "--benchmarks=resnet50,bert --scenarios=Offline,SingleStream --config_ver=default,high_accuracy"
     calls = [

@@ -1,0 +1,83 @@
+"""What a submission of rounds up to v5.1 says of a run beside its user.conf: <system>_<Scenario>.json, README.md and
+calibration.md in measurements/. LoadGen has mlperf.conf in itself since v4.1, so there is no file of that name.
+
+Effects: writes these three files. Source of names and keys: submission rules of mlcommons/policies and measurements/ of
+mlcommons/inference_results_v0.7 (31060d57), read 2026-11-28.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import record_of
+from mlperf_results.names import SYNTHETIC_LABEL
+from mlperf_results.wholefile import write_whole
+
+NOT_YET = "not known before make generate_engines"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A configuration. engine: the place of the model's file or engine in the workspace."""
+
+    system: str
+    benchmark: str
+    scenario: str
+    backend: str
+    precision: str
+    engine: str
+    source: str
+    run_args: str
+
+    @property
+    def label(self) -> str:
+        """What must be beside the run; empty with the published model and data."""
+        return "" if self.source == "real" else SYNTHETIC_LABEL
+
+
+def write(workspace: Path, place: str, run: Described) -> None:
+    """Writes the files into the folder `place`."""
+    folder, engine = workspace / place, workspace / run.engine
+    weights = engine.resolve().name if engine.exists() else NOT_YET
+    content = {
+        "input_data_types": record_of(run.benchmark).input_type,
+        "retraining": "no (weights made by a program)" if run.label else "no",
+        "starting_weights_filename": weights,
+        "weight_data_types": run.precision,
+        "weight_transformations": BACKENDS[run.backend].transformation or "none",
+        **({"crowdperf": {"label": run.label}} if run.label else {}),
+    }
+    write_whole(folder / f"{run.system}_{run.scenario}.json", json.dumps(content, indent=2) + "\n")
+    write_whole(folder / "README.md", _readme(run, weights))
+    write_whole(folder / "calibration.md", _calibration(run))
+
+
+def _readme(run: Described, weights: str) -> str:
+    line = (
+        f"make run RUN_ARGS={shlex.quote(run.run_args or f'--benchmarks={run.benchmark} --scenarios={run.scenario}')}"
+    )
+    source = f" SOURCE={run.source}" if run.label else ""
+    label = f"\n**{run.label}**\n" if run.label else ""
+    return f"""# {run.benchmark} {run.scenario} on {run.system}
+{label}
+    {line}{source}
+
+Harness: crowdperf, backend {run.backend}, precision {run.precision}. Weights: {weights}.
+Settings of LoadGen: user.conf; mlperf.conf is the one in LoadGen.
+Made before the run, by `make generate_conf_files`: no figure is in here.
+"""
+
+
+def _calibration(run: Described) -> str:
+    is_quantized = run.precision == "int8"
+    text = (
+        "The weights are quantized to int8, with the benchmark's official calibration list; `make calibrate` makes\n"
+        "build/calibration/<benchmark>/calibration.json with its digests and the scales."
+        if is_quantized
+        else f"Nothing is quantized: the weights are {run.precision}."
+    )
+    return f"# Calibration of {run.benchmark}\n\n{text}\n"
