@@ -1,8 +1,9 @@
 """When a run at the harness's own rate is INVALID because of that rate, it is made once more at another one. Pure.
 
-A Server run that answered too late gets a lower rate, an Offline run that ended too early a higher one. The first run
-stays as evidence in `<model>/<Scenario>/first_attempt`, which is no place of a result; `first_attempt` in the second
-run's result.json says so.
+A Server run that answered too late gets a lower rate, once. An Offline run that ended too early gets a higher one, up
+to MOST_OFFLINE_RUNS in all: a server that was still opening its connections when it was estimated, or is slow to accept
+them, may answer many times faster. The first run stays as evidence in `<model>/<Scenario>/first_attempt`, which is no
+place of a result; `first_attempt` in the last run's result.json says so, with the rates of the runs between.
 """
 
 from __future__ import annotations
@@ -11,14 +12,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlperf_results.figures import CHANGED_ORIGIN, better_rate, is_own_rate, rate_text
+from mlperf_results.names import Scenario
 
 FOLDER = "first_attempt"
+MOST_OFFLINE_RUNS = 4
+"""The first and three more: this project's choice. Each is planned for at least 1.5 times as much as the one before."""
 
 
 def next_rate(result: Mapping[str, Any]) -> float | None:
-    """The rate of a second run; None where none is made: the run passed, failed for another reason, was itself the
-    second one, or the user gave its rate."""
-    return better_rate(result) if is_own_rate(result) and not is_second(result) else None
+    """The rate of a further run; None where none is made: the run passed, failed for another reason, was itself the
+    last that may be made, or the user gave its rate."""
+    if not is_own_rate(result):
+        return None
+    most = MOST_OFFLINE_RUNS if result["run"]["scenario"]["value"] == Scenario.OFFLINE.value else 2
+    return better_rate(result) if _number(result) < most else None
+
+
+def _number(result: Mapping[str, Any]) -> int:
+    """Which run of its kind it is, from 1."""
+    return 2 + len(result["first_attempt"].get("between") or ()) if is_second(result) else 1
 
 
 def is_second(result: Mapping[str, Any]) -> bool:
@@ -35,13 +47,17 @@ def announcement(result: Mapping[str, Any], rate: float) -> str:
 
 
 def with_first(second: Mapping[str, Any], first: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """The result.json of the second run: where its rate comes from, and what the first one (in `folder`) came to."""
+    """The result.json of a further run: where its rate comes from, and what the first one (in `folder`) came to.
+
+    first: the run before it; where that was a further one itself, it is one of those `between`, with its rate.
+    """
     run = second["run"]
-    attempt = {
-        "folder": folder,
-        "target_qps": first["run"]["target_qps"]["value"],
-        "invalid_reasons": list(first["invalid_reasons"]),
-    }
+    attempt = {"target_qps": first["run"]["target_qps"]["value"], "invalid_reasons": list(first["invalid_reasons"])}
+    if is_second(first):
+        earliest = first["first_attempt"]
+        attempt = {**earliest, "between": [*(earliest.get("between") or ()), attempt]}
+    else:
+        attempt = {"folder": folder, **attempt}
     changed = {**run["target_qps"], "origin": CHANGED_ORIGIN}
     return {**second, "run": {**run, "target_qps": changed}, "first_attempt": attempt}
 
@@ -50,7 +66,9 @@ def note(result: Mapping[str, Any]) -> str:
     """What stands below the table of a call with a second run."""
     attempt = result["first_attempt"]
     scenario = result["run"]["scenario"]["value"]
+    rates = [one["target_qps"] for one in (attempt, *(attempt.get("between") or ()))]
+    times = "once more with another one" if len(rates) == 1 else f"{len(rates)} times more with others"
     return (
-        f"{scenario} was INVALID with a target of {attempt['target_qps']:,.10g}, so it was run once more with another"
-        f" one; the logs of the first run are in {attempt['folder']}"
+        f"{scenario} was INVALID with a target of {', '.join(f'{rate:,.10g}' for rate in rates)}, so it was run "
+        f"{times}; the logs of the first run are in {attempt['folder']}"
     )

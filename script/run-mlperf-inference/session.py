@@ -81,11 +81,15 @@ class Session:
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
 
     def run_again(self, first: FinishedRun, rate: float) -> FinishedRun:
-        """Makes an INVALID run once more at this rate; the files of the first one go to a folder of their own."""
+        """Makes an INVALID run once more at this rate; the files of the first one go to a folder of their own, those of
+        a run between are replaced."""
         paths = self.paths.run(first.spec.model, first.spec.scenario, first.spec.mode)
         aside = self.paths.scenario_folder(first.spec.model, first.spec.scenario) / secondtry.FOLDER
-        shutil.rmtree(aside, ignore_errors=True)
-        paths.folder.rename(aside)
+        if secondtry.is_second(first.result):
+            shutil.rmtree(paths.folder)
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
+            paths.folder.rename(aside)
         second = self.run(replace(first.spec, target_qps=rate))
         place = aside.relative_to(self.paths.folder).as_posix()
         result = secondtry.with_first(second.result, first.result, place)

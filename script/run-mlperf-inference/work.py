@@ -99,8 +99,9 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
         begun = record.begin(folder, spec)
         try:
             runs[run_name(spec)] = work.run(spec)
-            rate = secondtry.next_rate(runs[run_name(spec)].result)
-            if rate is not None and not call.config.is_finding:
+            while (rate := secondtry.next_rate(runs[run_name(spec)].result)) is not None:
+                if call.config.is_finding:
+                    break
                 call.say(secondtry.announcement(runs[run_name(spec)].result, rate))
                 runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:

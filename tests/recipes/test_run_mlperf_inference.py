@@ -808,6 +808,38 @@ def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_m
     assert "--find looks for that" not in printed
 
 
+def short_run(planned_for: float, answered: float, origin: str = "warm-up estimate") -> dict[str, Any]:
+    content = measured("Offline", target_qps={"value": planned_for, "origin": origin})
+    metric = {"name": "throughput", "value": answered, "unit": "samples/s"}
+    reasons = [SHORT_REASON, "Increase expected QPS so the loadgen pre-generates a larger query."]
+    return {**content, "metric": metric, "valid": False, "invalid_reasons": reasons}
+
+
+def test_an_offline_estimate_is_repeated_until_the_run_is_long_enough(call, capsys):
+    runs = [short_run(20.0, 40.0), short_run(60.0, 60.0, "user"), short_run(90.0, 100.0, "user")]
+    metric = {"name": "throughput", "value": 100.0, "unit": "samples/s"}
+    last = {**measured("Offline", target_qps={"value": 150.0, "origin": "user"}), "metric": metric}
+    answer, state, (folder,) = call(
+        cm := ServerRuns(*runs, last), CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance"
+    )
+    assert answer == {"return": 0}
+    assert [request.get("target_qps") for request in cm.calls] == [None, "60.0", "90.0", "150.0"]
+    attempt = state["mlperf_results"]["scenarios"][0]["performance"]["first_attempt"]
+    assert (attempt["folder"], attempt["target_qps"]) == ("digits/Offline/first_attempt", 20.0)
+    assert [one["target_qps"] for one in attempt["between"]] == [60.0, 90.0]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Offline was INVALID with a target of 20, 60, 90, so it was run 3 times more with others" in printed
+    assert [run.paths.folder.name for run in foundruns.find_runs(folder)[0]] == ["run_1"]
+
+
+def test_an_offline_estimate_is_not_repeated_for_ever(call):
+    runs = [short_run(20.0 * 3**step, 40.0 * 3**step, "user" if step else "warm-up estimate") for step in range(9)]
+    cm = ServerRuns(*runs)
+    answer, _, _ = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance")
+    assert answer["return"] == 1
+    assert len(cm.calls) == 4
+
+
 def test_a_second_late_run_is_the_last_and_the_rate_to_give_is_named(call):
     cm = ServerRuns(server_result(2000.0, is_valid=False), server_result(900.0, is_valid=False, origin="user"))
     answer, _, _ = call(cm, **SERVER_ONLY)
