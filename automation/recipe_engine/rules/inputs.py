@@ -241,16 +241,20 @@ def remarks_on_handles(
     handles: Iterable[str],
     known: Collection[str],
 ) -> list[str]:
-    """A line for each ``--adr.NAME`` that is the name of no dependency of any recipe (``known``).
+    """A line for each ``--adr.NAME`` that is the name of no dependency of any recipe (``known``), with the reason where
+    the recipe's ``unused_inputs`` have one.
 
     Raises RequestError where it looks like a misspelt one; others come with commands that were written for recipes of
     somebody else.
     """
-    unknown = [handle for handle in handles if handle not in known]
+    handles = list(handles)
+    reasons = {name: recipe.unused_inputs[name] for name in handles if name in recipe.unused_inputs}
+    explained = [f"--adr.{name} has no effect: {reason}" for name, reason in reasons.items()]
+    unknown = [handle for handle in handles if handle not in known and handle not in reasons]
     texts = {name: f"{recipe.id.alias}: --adr.{name}: no recipe has a dependency called {name}" for name in unknown}
     right = {name: near for name in unknown if (near := meant(name, known))}
     if not right:
-        return [f"{text}, so it has no effect" for text in texts.values()]
+        return [*explained, *(f"{text}, so it has no effect" for text in texts.values())]
     renamed = {
         key: {right.get(name, name): changes for name, changes in inputs[key].items()}
         for key in ("adr", "add_deps_recursive")

@@ -265,5 +265,6 @@ def _require_tensors(kind: str, found: set[str], wanted: Sequence[TensorSpec]) -
     if missing:
         raise HarnessError(
             f"the ONNX file has no {kind} {', '.join(missing)}; it has: {', '.join(sorted(found))}",
-            "use the file that the model's recipe makes",
+            f"name the file's own tensors in model.json (config: {kind}_name), where the benchmark allows it "
+            "(docs/howto/run-a-benchmark.md), or use the file that the model's recipe makes",
         )
