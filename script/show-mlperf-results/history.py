@@ -15,6 +15,10 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
+WORKSPACE_RUNS = Path("build/runs")
+"""Where the targets of a workspace's Makefile put their runs (run-mlperf-make, tables.yaml)."""
+DEPTHS = ("", "*/", "*/*/")
+"""A results folder itself, one for each call, or one for each call by system or by kind of runs."""
 WIDTH = 100
 STAMP = re.compile(r"(\d{8}T\d{6}Z)")
 """How the names of results folders begin, unless the user chose one (mlperf_results.layout.make_run_id)."""
@@ -90,10 +94,10 @@ def folders_of(current: Path, given: str, runs: Iterable[Mapping[str, Any]]) -> 
     ``runs`` are rows of ``cm runs script --out=json``.
     """
     folders = [current / given] if given else []
-    folders.append(current / "results")
+    folders += [current / "results", current / WORKSPACE_RUNS]
     for run in runs:
         start = Path(str(run.get("folder") or current))
-        folders.append(start / "results")
+        folders += [start / "results", start / WORKSPACE_RUNS]
         try:
             words = shlex.split(str(run.get("command") or ""))
         except ValueError:
@@ -108,7 +112,7 @@ def read_all(folders: Iterable[Path]) -> tuple[list[Result], list[Path]]:
     results: list[Result] = []
     unreadable = []
     paths = dict.fromkeys(
-        path for folder in folders for path in (*folder.glob(RESULTS_FILE), *folder.glob("*/results.json"))
+        path for folder in folders for depth in DEPTHS for path in folder.glob(f"{depth}{RESULTS_FILE}")
     )
     for path in paths:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from recipe_engine.explaining.explain import explain_action
 from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.provenance.lock import lock_action
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.rules.inputs import declared_inputs
+from recipe_engine.rules.inputs import declared_inputs, remarks_on_handles
 from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
 from recipe_engine.rules.model import PHASES
 from recipe_engine.rules.query import candidates, parse_query
@@ -98,6 +99,15 @@ def test_a_misspelt_name_of_a_dependency_is_an_error_too(ours: Home, tmp_path: P
     assert caught.value.message == text
     assert "--adr.python.name=mine" in caught.value.hint
     assert not any(ours.store_path.glob("*/_cm.json"))
+
+
+@pytest.mark.parametrize("alias", ["generate-submission", "run-mlperf-inference-app"])
+def test_a_dependency_of_the_tutorial_that_is_not_needed_here_is_explained(alias: str) -> None:
+    recipe: Any = SimpleNamespace(id=SimpleNamespace(alias=alias), unused_inputs=recipe_meta(alias)["unused_inputs"])
+    first, *others = remarks_on_handles(recipe, {}, ["inference-src", "somebody-elses"], {"python"})
+    assert first.startswith("--adr.inference-src has no effect: crowdperf has the rules of each round itself")
+    words = "--adr.somebody-elses: no recipe has a dependency called somebody-elses, so it has no effect"
+    assert others == [f"{alias}: {words}"]
 
 
 # --- what our recipes declare ---
