@@ -155,6 +155,13 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
         own = tuple(one for one in record.packages if one.device == device)
         if own:
             yield f"{own_name},{device}", _packages(own)
+    if record.gpu_recipes:  # the same recipes in another variation: the handle of each gets its tags
+        rows = [
+            (tags.split(","), more.rpartition(",")[2])
+            for tags, more in zip(record.recipes, record.gpu_recipes, strict=True)
+        ]
+        text = "".join(f"      {'-'.join(words[1:3])}: {{tags: {variation}}}\n" for words, variation in rows)
+        yield f"{own_name},cuda", f"    adr:\n{text}"
 
 
 def _quantised() -> str:

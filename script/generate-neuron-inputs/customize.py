@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-FOLDERS = {"resnet50": "imagenet/ResNet50/fp32_pytorch", "bert-99": "squad_tokenized"}
-"""Below preprocessed_data/ of the scratch space, where NVIDIA's code for Inferentia looks (MLPerf Inference v2.0)."""
-
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The step runs to its end with the dependencies it has; what it writes is there only then."""
@@ -18,7 +15,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: exports the folder; an error where no samples lie in it."""
     env = i["env"]
     scratch = Path(str(env.get("MLPERF_SCRATCH_PATH") or env["CM_MLPERF_SCRATCH_PATH"]))
-    folder = scratch / "preprocessed_data" / FOLDERS[str(env["CM_NEURON_MODEL"])]
+    folder = scratch / "preprocessed_data" / str(env["CM_NEURON_INPUTS_FOLDER"])
     if next(folder.glob("*.npy"), None) is None:
         return {"return": 1, "error": f"{folder} holds no samples (*.npy)\nhint: give another --path and run it again"}
     env["CM_NEURON_INPUTS_PATH"] = str(folder)

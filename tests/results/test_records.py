@@ -27,6 +27,9 @@ OWN = ("get-ml-model-", "get-dataset-", "get-preprocessed-dataset-")
 
 ALLOWED = {
     "get-mlperf-results-lib/mlperf_results/anchors.py": "published results, by benchmark",
+    **dict.fromkeys(
+        ("tools/gpu_kit.py", "tools/gpu_kit_runs.py", "tools/gpu_kit_steps.py"), "the GPU kit's two networks"
+    ),
     "run-virtual-client-profile/vc_profile/steptypes.py": "the models of VirtualClient's executor, and their runs",
 }
 DATASETS = {record.dataset for record in RECORDS.values()}

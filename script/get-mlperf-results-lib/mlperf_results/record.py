@@ -312,12 +312,12 @@ class BackendRecord:
     stand_in: what is said of figures that are no machine's; empty: a real backend. simulates: the backend whose place
     the stand-in takes with `--simulate`. is_default: what runs a benchmark where none is named; one of those that run
     networks, and one of those that answer prompts.
-    recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
-    is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
-    that is not this tool's answers; it needs no file of a model.
-    unfit: devices that it cannot use, each with the reason. image: a container that has it. only_with: the field of a
-    benchmark's record without which it does not run it; empty: it runs all. server: the backend whose server it runs
-    behind, so that the variations of both may be named together.
+    recipes: tags of further recipes that it needs. gpu_recipes: those on device cuda, in their places. is_served:
+    another process answers; run.json then has `serving`. is_text: it answers prompts token by token
+    (harness/text/engine.py); run.json then has `text`. is_remote: a server that is not this tool's answers; it needs no
+    file of a model. unfit: devices that it cannot use, each with the reason. image: a container that has it. only_with:
+    the field of a benchmark's record without which it does not run it; empty: it runs all. server: the backend whose
+    server it runs behind, so that the variations of both may be named together.
     """
 
     framework: str | None
@@ -338,6 +338,7 @@ class BackendRecord:
     simulates: str = ""
     is_default: bool = False
     recipes: tuple[str, ...] = ()
+    gpu_recipes: tuple[str, ...] = ()
     is_served: bool = False
     is_text: bool = False
     is_remote: bool = False

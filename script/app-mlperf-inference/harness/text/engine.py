@@ -95,7 +95,8 @@ class Listener(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
     """What to open. sampling: the benchmark's. text: what the user decides. threads, cores: of the CPU, for engines on
-    this machine. longest_prompt: tokens. folder: that of the run, where an engine may leave what it wrote."""
+    this machine. gpus: device indices, empty for device cpu. longest_prompt: tokens. folder: that of the run, where an
+    engine may leave what it wrote."""
 
     facts: ModelFacts
     sampling: Sampling
@@ -108,6 +109,7 @@ class EngineRequest:
     folder: Path
     probes: Sequence[Prompt] = field(default_factory=tuple)
     """A few prompts of the data set, for a probe before the run."""
+    gpus: tuple[int, ...] = ()
 
 
 class TextEngine(Protocol):

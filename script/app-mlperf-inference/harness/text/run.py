@@ -138,6 +138,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         longest_prompt=parts.generation.longest_prompt,
         folder=config.output_dir,
         probes=tuple(library.prompts.values())[:_PROBES],
+        gpus=config.gpus,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 

@@ -1,12 +1,13 @@
-"""The backend vllm: vLLM's server for processors, started for the run, answers by OpenAI's HTTP API."""
+"""The backend vllm: vLLM's server, started for the run, answers by OpenAI's HTTP API. On GPUs not run on hardware."""
 
 from mlperf_results.record import BackendRecord, Package
 
 RECORD = BackendRecord(
     framework="huggingface",
     model_files="huggingface",
-    devices=("cpu",),
+    devices=("cpu", "cuda"),
     precisions=("fp32", "bf16"),
+    gpu_precisions=("fp16",),
     # The client alone: the server has a virtual environment of its own (get-vllm-server), with some 150 packages.
     packages=(
         Package(name="aiohttp", tags="_package.aiohttp", version_min="3.9.0"),
@@ -14,5 +15,6 @@ RECORD = BackendRecord(
     ),
     short_name="vLLM",
     recipes=("get,vllm,server",),
+    gpu_recipes=("get,vllm,server,_cuda",),
     is_text=True,
 )
