@@ -8,13 +8,15 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings, nvidia, packages
 from machine_facts.probe import Machine
 
-from . import actions, slices
+from . import actions, beside, slices
 
 CHANGES = ("enable", "configure", "teardown", "disable", "undo")
 NO_DRIVER_CODE = 16  # CM's code for "not found"
@@ -22,7 +24,7 @@ NO_DRIVER_CODE = 16  # CM's code for "not found"
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, without what would change the GPU."""
-    i["env"]["CM_MIG_APPLY"] = "no"
+    i["env"]["CM_MIG_APPLY"], i["env"]["CM_MIG_IS_PLAN"] = "no", "yes"
     return preprocess(i)
 
 
@@ -47,6 +49,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             env["CM_MIG_MODE"], env["CM_MIG_SLICE_COUNT"] = now.mode, str(len(now.slices))
         elif action:
             _choose(env, gpu, action)
+            if action == "hetero" and _text(env, "CM_MIG_MAIN"):
+                _measure(env, gpu, is_run=not (machine.is_recorded or findings.is_yes(env.get("CM_MIG_IS_PLAN"))))
     except (choose.MachineError, findings.RecordError, actions.MigError) as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}
@@ -95,6 +99,37 @@ def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
     env["CUDA_VISIBLE_DEVICES"] = env["CM_MIG_DEVICE"] = main.uuid
     env["CM_MIG_PROFILE"] = main.profile
     print(f"export CUDA_VISIBLE_DEVICES={main.uuid}")
+
+
+def _measure(env: dict[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
+    """Runs --main on the chosen slice and --background on the others. Raises MigError where that does not count."""
+    by_uuid = {one.uuid: one for one in gpu.slices}
+    others = [by_uuid[uuid] for uuid in env["CM_MIG_BACKGROUND_DEVICES"].split(",")]
+    folder = _path(_text(env, "CM_MIG_LOG_DIR") or str(Path(env.get("CM_TMP_CURRENT_PATH") or ".") / "mig-logs"))
+    settle = _text(env, "CM_MIG_SETTLE_S")
+    if settle and not re.fullmatch(r"\d{1,5}(\.\d+)?", settle):
+        raise actions.MigError(f"--settle_s={settle} is not a number of seconds\n  hint: --settle_s=60")
+    settle_s = float(settle) if settle else beside.SETTLE_S
+    main, background = beside.works(
+        _text(env, "CM_MIG_MAIN"), _text(env, "CM_MIG_BACKGROUND"), by_uuid[env["CM_MIG_DEVICE"]], others, folder
+    )
+    how = "" if is_run else " (nothing was run)"
+    lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
+    print("\n  ".join([f"The measurement beside other work{how}:", *lines]), flush=True)
+    if not is_run:
+        return
+    outcome = beside.run(main, background, settle_s)
+    if outcome.early:
+        told = "\n".join(
+            f"  slice {work.slice.number}: {shlex.join(work.words)}, see {work.log}" for work in outcome.early
+        )
+        raise actions.MigError(
+            f"the measurement does not count: other work ended before it\n{told}\n"
+            "  hint: --background with work that lasts longer, such as --min_duration_ms=7200000"
+        )
+    if outcome.code:
+        raise actions.MigError(f"code {outcome.code}: {shlex.join(main.words)}\n  hint: what it said stands above")
+    print(f"the other work on {findings.counted(len(background), 'slice')} outlasted the measurement", flush=True)
 
 
 def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> slices.Gpu:

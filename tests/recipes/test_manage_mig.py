@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from recipe_loader import exported, load_module, load_recipe
 
 slices = load_module("manage-mig", "slices")
 actions = load_module("manage-mig", "actions")
+beside = load_module("manage-mig", "beside")
 recipe = load_recipe("manage-mig")
 
 from machine_facts import nvidia, probe  # noqa: E402
@@ -276,6 +279,65 @@ def test_work_beside_a_measurement_gets_the_other_slices(tmp_path: Path, hook_in
     assert call["env"]["CM_MIG_BACKGROUND_DEVICES"] == "MIG-a"
     answer, _ = run(hook_input, sliced(tmp_path, (2, 9)), "hetero")
     assert "one free slice only" in answer["error"]
+
+
+def shell(text: str) -> str:
+    return shlex.join(["sh", "-c", text])
+
+
+@pytest.mark.parametrize(
+    ("main", "background", "code", "early"),
+    [
+        ("test $CUDA_VISIBLE_DEVICES = MIG-b", "echo started; sleep 60", 0, 0),
+        ("exit 7", "sleep 60", 7, 0),
+        ("sleep 60", "sleep 0.3", None, 1),
+        ("touch begun", "exit 0", None, 1),
+    ],
+)
+def test_a_measurement_counts_only_if_the_other_work_outlasts_it(
+    tmp_path: Path, main: str, background: str, code: int | None, early: int
+) -> None:
+    on, other = slices.Slice(1, "1g.5gb", "MIG-b", ()), slices.Slice(0, "3g.20gb", "MIG-a", ())
+    measured, (work,) = beside.works(shell(main), shell(background), on, [other], tmp_path / "logs")
+    outcome = beside.run(measured, [work], 0.2)
+    assert (outcome.code, len(outcome.early)) == (code, early)
+    if background.startswith("echo"):
+        assert (tmp_path / "logs/slice-0/output.log").read_text(encoding="utf-8") == "started\n"
+    assert not (tmp_path / "logs/slice-1/begun").exists(), "the measurement begins after the other work has settled"
+
+
+def test_all_processes_end_with_the_measurement(tmp_path: Path) -> None:
+    on, other = slices.Slice(1, "1g.5gb", "MIG-b", ()), slices.Slice(0, "3g.20gb", "MIG-a", ())
+    work = shell("trap '' INT; sh -c 'echo $$ > pid; exec sleep 60' & wait; sleep 60")
+    measured, others = beside.works(shell("cat ../slice-0/pid"), work, on, [other], tmp_path)
+    beside.END_S, before = 0.5, beside.END_S
+    try:
+        assert beside.run(measured, others, 0.5).code == 0
+    finally:
+        beside.END_S = before
+    child = int((tmp_path / "slice-0/pid").read_text(encoding="utf-8"))
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split(")")[-1]:
+            return
+        time.sleep(0.05)
+    raise AssertionError("what the other work started is still there")
+
+
+@pytest.mark.parametrize("background", ["", "[1]", "[]", '["a", "b"]', "[oops", "echo 'x"])
+def test_other_work_that_cannot_be_started_is_refused(tmp_path: Path, hook_input: Any, background: str) -> None:
+    answer, _ = run(hook_input, sliced(tmp_path), "hetero", PROFILE_ASKED="1g.5gb", MAIN="true", BACKGROUND=background)
+    assert answer["return"] == 1 and "--background" in answer["error"]
+
+
+def test_on_a_recorded_machine_a_measurement_beside_other_work_is_only_shown(
+    tmp_path: Path, hook_input: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {"MAIN": f"touch {tmp_path}/no", "BACKGROUND": "sleep 1", "LOG_DIR": str(tmp_path / "logs")}
+    answer, _ = run(hook_input, sliced(tmp_path), "hetero", PROFILE_ASKED="1g.5gb", **more)
+    assert answer == {"return": 0}
+    told = capsys.readouterr().out
+    assert "(nothing was run)" in told and "CUDA_VISIBLE_DEVICES=MIG-a sleep 1" in told
+    assert not (tmp_path / "no").exists() and not (tmp_path / "logs").exists()
 
 
 class Driver(probe.Machine):
