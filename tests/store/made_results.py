@@ -75,7 +75,7 @@ def made(run_id: str = "run-1", *, system: dict[str, Any] | None = None, **chang
     return dataclasses.replace(RESULT, run_id=run_id, configuration=configuration, **changes)
 
 
-TABLES = ("source", "signer", "system", "configuration", "result", "figure", "accuracy", "file", "curve_point",
+TABLES = ("log", "source", "signer", "system", "configuration", "result", "figure", "accuracy", "file", "curve_point",
           "action", "listing", "label", "search")  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from mlperf_results.foundruns import RunFiles
+from results_store import facts
 from results_store.bundle import BundleFile, Manifest, ReadBundle
 from results_store.consistency import results_of_bundle
 from results_store.derivations import check_run
@@ -282,7 +283,11 @@ def test_the_results_of_a_bundle_are_those_of_its_logs_and_labelled() -> None:
         "Server": (1855.57, "queries/s"),
     }
     one = found["Offline"]
-    assert (one.kind, one.verification, one.labels) == ("crowd", "logs consistent", ("unofficial", "test run"))
+    assert (one.kind, one.verification, one.labels) == (
+        "crowd",
+        "logs consistent",
+        ("unofficial", "test run", "origin not recorded"),
+    )
     assert (one.configuration.benchmark, one.configuration.device, one.valid) == ("digits", "cpu", True)
     assert [(score.name, score.value, score.basis) for score in one.accuracy] == [("acc", 99.332, "claimed")]
     names = [file.name for file in one.files]
@@ -357,3 +362,51 @@ def test_no_odd_line_of_a_log_ends_a_check_with_anything_but_a_refusal() -> None
             )
             changed = [*lines[:number], chance.choice((line, line[::-1], "", line * 2)), *lines[number + 1 :]]
             _refused_or_read({**kept, name: "\n".join(changed).encode()})
+
+
+PUBLISHED = {"model": "published", "dataset": "given", "sample_count": 50_000, "benchmark_sample_count": 50_000}
+OWN_LABEL = "own model (not the published file)"
+
+
+@pytest.mark.parametrize(
+    ("said", "label", "expected"),
+    [
+        ({"model": "own"}, "", "a label with"),
+        ({"model": "unchecked"}, OWN_LABEL, "a label with"),
+        ({"benchmark_sample_count": 60_000}, "1,797 of 60,000 samples", ""),
+        ({"model": "own", "benchmark_sample_count": None}, OWN_LABEL, ""),
+        ({"sample_count": -1}, "", "as crowdperf writes them"),
+        ({"model": "made"}, "", "not made"),
+    ],
+)
+def test_where_weights_came_from_fits_the_label(said: dict[str, object], label: str, expected: str) -> None:
+    files = _run(OFFLINE)
+    content = json.loads(files[RESULT])
+    whole = {**PUBLISHED, "sample_count": 1_797, "benchmark_sample_count": 1_797, **said}
+    content["provenance"], content["label"] = whole, "; ".join(filter(None, (content["label"], label)))
+    content["is_synthetic"] = {"model": False, "dataset": False, "backend": False}
+    files[RESULT] = json.dumps(content).encode()
+    found = [one.expected for one in _of_run(files, OFFLINE) if one.rule == "V12"]
+    assert (expected in found[0]) if expected else found == []
+
+
+@pytest.mark.parametrize(
+    ("said", "benchmark", "labels"),
+    [
+        ({"model": "own"}, "own model (digits harness)", {"own model"}),
+        ({"sample_count": 50}, "50 of 50,000 samples (digits harness)", {"50 of 50,000 samples"}),
+        ({"model": "unchecked"}, "digits", {"weights not checked"}),
+        ({"model": "server"}, "digits", {"weights of a server"}),
+        ({}, "digits", set()),
+        (None, "digits", {"origin not recorded"}),
+    ],
+)
+def test_no_own_model_stands_under_the_benchmarks_name(
+    said: dict[str, object] | None, benchmark: str, labels: set[str]
+) -> None:
+    place = facts.Place(benchmark="digits", scenario="Offline", run_class="valid")
+    result = {"versions": {}} if said is None else {"provenance": {**PUBLISHED, **said}}
+    documents = facts.Documents(result=result)
+    configuration = facts.configuration_of(place, documents)
+    found, rest = facts.labels_of("", configuration, documents)
+    assert (configuration.benchmark, set(found) - {"unofficial"}, rest) == (benchmark, labels, "")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
 from results_store import schema
+from results_store.exporting import write_export
+from results_store.importing import import_loaded, load
 from results_store.keys import configuration_key, normal_name, system_key
 from results_store.listing import FACETS, SORTS, BadQuery, Filter, Sort
-from results_store.model import CurvePoint
-from results_store.store import Conflict, NoSuchResult, Store, Withdrawn
+from results_store.model import CurvePoint, Figure, NewResult, Signer
+from results_store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
 
 NOON = "2026-11-23T12:00:00Z"
 
@@ -330,13 +334,79 @@ def test_an_interrupted_migration_leaves_the_file_as_it_was(tmp_path: Path, monk
         assert len(second.find().rows) == 1
 
 
-def test_a_file_of_the_first_version_is_brought_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _as_of_the_first_version(path: Path) -> None:
+    """Take out of a database what later versions added."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE log")
+        database.execute("DROP INDEX listing_facets")
+        database.execute("CREATE INDEX listing_facets ON listing (state, benchmark)")
+        database.execute("PRAGMA user_version = 1")
+
+
+def logged(run_id: str, sha256: str = "e" * 64, **changes: Any) -> NewResult:
+    """A result with a log of its own."""
+    latencies = tuple(
+        Figure(name=name, value=value, unit="ms") for name, value in (("50", 1.25), ("90", 2.5), ("99", 3))
+    )
+    return made(run_id, raw={"detail_sha256": sha256}, **{"figures": latencies, "kind": "crowd", **changes})
+
+
+OTHER = Signer(key_id="f" * 16, public_key=bytes(32), alias="")
+
+
+@pytest.mark.parametrize(
+    ("changes", "signer", "told"),
+    [
+        ({}, OTHER, "kept as another result"),
+        ({}, SIGNER, "kept as another result"),
+        ({"sha256": "d" * 64}, OTHER, "kept as another result"),  # another line of the log was edited
+        ({"system": {"cpu": "Faster Chip"}}, SIGNER, "kept on another machine"),
+        ({"system": {"cores": 128}, "kind": "own"}, None, "kept on another machine"),
+    ],
+)
+def test_one_log_makes_one_result(tmp_path: Path, changes: dict[str, Any], signer: Signer | None, told: str) -> None:
+    with Store.open(tmp_path / "results.db") as store:
+        first = store.add(logged("run-1"), SOURCE, SIGNER)
+        with pytest.raises(SameLog, match=f"{told}: {first.id}"):
+            store.add(logged("run-2", **changes), SOURCE, signer)
+        own = store.add(logged("run-2", kind="own"), SOURCE)
+        assert (own.id, own.is_new) == (first.id, False)
+        latencies = tuple(
+            Figure(name=name, value=value, unit="ms") for name, value in (("50", 2), ("90", 3), ("99", 4))
+        )
+        assert store.add(logged("run-3", "c" * 64, figures=latencies), SOURCE, SIGNER).is_new
+        store.withdraw(first.id, actor="key")
+        for again in (logged("run-2"), logged("run-2", "d" * 64)):
+            with pytest.raises(Withdrawn):
+                store.add(again, SOURCE, OTHER)
+
+
+def test_a_withdrawn_log_stays_away_where_an_export_is_imported(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.withdraw(store.add(logged("run-1"), SOURCE, SIGNER).id, actor="key")
+        write_export(store, tmp_path / "out")
+    with Store.open(tmp_path / "b.db") as store:
+        import_loaded(store, load(tmp_path / "out"))
+        with pytest.raises(Withdrawn):
+            store.add(logged("run-2"), SOURCE, OTHER)
+
+
+def test_logs_of_an_older_database_are_known(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
-    with monkeypatch.context() as before:
-        before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        before.setattr(schema, "VERSION", 1)
-        with Store.open(path) as first:
-            first.add(RESULT, SOURCE)
+    with Store.open(path) as store:
+        store.add(logged("run-1"), SOURCE, SIGNER)
+    _as_of_the_first_version(path)
+    with Store.open(path) as store:
+        for sha256 in ("e" * 64, "d" * 64):
+            with pytest.raises(SameLog):
+                store.add(logged("run-2", sha256), SOURCE, OTHER)
+
+
+def test_a_file_of_the_first_version_is_brought_to_this_one(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with Store.open(path) as first:
+        first.add(RESULT, SOURCE)
+    _as_of_the_first_version(path)
     with Store.open(path) as second:
         assert second.facets().facets["label"] == (("unofficial", 1),)
         assert second.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -95,7 +95,7 @@ def test_a_dry_run_writes_the_bundle_and_sends_nothing(folder: Path, capsys: pyt
     bundle = read_bundle(io.BytesIO(Path(told["bundle"]).read_bytes()))
     assert (told["sent"], bundle.signer.alias, told["key"]) == (False, "otter", bundle.signer.key_id)
     assert "host.CM_HOST_SYSTEM_NAME" in shown and f"{OFFLINE}/mlperf_log_detail.txt" in shown
-    assert "digits Offline: throughput 179,951 samples/s, VALID [unofficial, test run]" in shown
+    assert "digits Offline: throughput 179,951 samples/s, VALID [unofficial, test run, origin not recorded]" in shown
     assert b"annamaria" not in b"".join(bundle.files.values())
 
 

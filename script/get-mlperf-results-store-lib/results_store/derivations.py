@@ -25,7 +25,7 @@ from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import as_text_file
 from mlperf_gate.lonerun import contradictions
 from mlperf_results.backends import STAND_IN_BACKENDS
-from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.benchmarks import BENCHMARKS, record_of
 from mlperf_results.foundruns import RunFiles
 from mlperf_results.logrecord import record_of_log
 from mlperf_results.logs import LoadGenLog, LogError, LogEvent, log_of
@@ -39,6 +39,7 @@ from mlperf_results.names import (
     Scenario,
     printable,
 )
+from mlperf_results.provenance import MADE, parse
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
@@ -132,6 +133,34 @@ def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator
     issued = (log.query_count or 0) * log.generated_samples_per_query
     if log.mode is Mode.PERFORMANCE and issued < least:
         yield problem_of("V12", path, f"execution_mode = valid, {issued} samples", f"at least {least}")
+
+
+def _of_provenance(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
+    """V12: where weights and samples came from, as far as the other files say; an older run says nothing."""
+    given, name = result.get("provenance"), str(setting(result, "model"))
+    if given is None:
+        return
+    known = parse(given)
+    if known is None:
+        yield problem_of("V12", path, f"provenance = {given}", "model, dataset and counts as crowdperf writes them")
+        return
+    parts = str(result.get("label") or "").split("; ")
+    for label in known.labels:
+        if label not in parts:
+            yield problem_of("V12", path, f"label = {result.get('label')!r}", f"a label with {label!r}")
+    made = mapping(result.get("is_synthetic"))
+    said = {"model": known.model == MADE, "dataset": known.dataset == MADE}
+    for what, is_made in said.items():
+        if is_made and made.get(what) is False:
+            yield problem_of("V12", path, f"provenance.{what} = made", f"what is_synthetic.{what} says: not made")
+    if name not in BENCHMARKS or not record_of(name).is_official:
+        return
+    rules = record_of(name)
+    whole = (rules.accuracy_sample_count if log.mode is Mode.ACCURACY else None) or rules.dataset_count
+    if known.benchmark_sample_count != whole:
+        yield problem_of("V12", path, f"provenance.benchmark_sample_count = {known.benchmark_sample_count}", whole)
+    if known.sample_count != log.qsl_total_count:
+        yield problem_of("V12", path, f"provenance.sample_count = {known.sample_count}", log.qsl_total_count)
 
 
 def _least_samples(model: str, log: LoadGenLog) -> int:
@@ -254,7 +283,7 @@ def check_call(call: Mapping[str, Any], runs: Mapping[str, RunFiles], *, is_whol
     runs: their files, by their folders. is_whole: these are all of the call; else of what is not there nothing is said.
     """
     path, scenarios = "results.json", call.get("scenarios")
-    labels = set[str]()
+    labels, origins = set[str](), set[str]()
     for row in scenarios if isinstance(scenarios, list) else []:
         for kind in ("performance", "accuracy"):
             said = mapping(mapping(row).get(kind))
@@ -267,11 +296,13 @@ def check_call(call: Mapping[str, Any], runs: Mapping[str, RunFiles], *, is_whol
             keys = _OF_CALL if kind == "performance" else _OF_CALL[:3]
             yield from differences("V13", path, said, {key: result.get(key) for key in keys})
             labels |= set(str(result.get("label")).split("; "))
+            known = parse(result.get("provenance"))
+            origins |= set(known.labels if known is not None else ())
             if kind == "accuracy" and SCORE in files:
                 yield from differences("V13", path, said, {"metrics": mapping(files.object(SCORE)).get("metrics")})
     own = str(call.get("label")).split("; ")
-    for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL):
-        if label in labels and label not in own:
+    for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL, *sorted(origins)):
+        if label in labels | origins and label not in own:
             yield problem_of("V12", path, f"label = {call.get('label')!r}", f"a label with {label!r}, as its runs have")
 
 
@@ -281,6 +312,7 @@ def _of_parts(
     result = mapping(files.object(RESULT))
     yield from _of_round(folder + DETAIL, log)
     yield from _of_label(folder + RESULT, result, log)
+    yield from _of_provenance(folder + RESULT, result, log)
     yield from _of_result(folder + RESULT, result, log)
     if RECORD in files:
         yield from _of_record(folder + RECORD, mapping(files.object(RECORD)), result, files, masked)

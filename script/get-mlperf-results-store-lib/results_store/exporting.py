@@ -48,7 +48,8 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A result of an export. new: None of a withdrawn one, of which `gone` has id, kind, run_id and digest."""
+    """A result of an export. new: None of a withdrawn one, of which `gone` has id, kind, run_id and digest, and
+    marks what its log is known by."""
 
     id: str
     state: str
@@ -57,6 +58,7 @@ class Kept:
     signer: Signer | None
     new: NewResult | None
     gone: Mapping[str, str]
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,12 @@ def _withdrawn_object(store: Store, result_id: str) -> dict[str, Any]:
         "kind": row[2],
         "run_id": row[3],
         "digest": row[4],
+        "marks": [
+            found[0]
+            for found in store.connection.execute(
+                "SELECT mark FROM log WHERE result_id = ? ORDER BY mark", (result_id,)
+            )
+        ],
     }
 
 
@@ -198,6 +206,7 @@ def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -
         signer=signers[key_id] if key_id is not None else None,
         new=new,
         gone=gone,
+        marks=tuple(str(mark) for mark in row.get("marks") or ()),
     )
 
 

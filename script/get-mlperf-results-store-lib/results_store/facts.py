@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlperf_results.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.provenance import OWN, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
 from mlperf_results.textdocuments import mapping, part
 
 from results_store import published
@@ -20,12 +21,19 @@ from results_store.keys import digest_of
 from results_store.model import Configuration, System
 
 UNOFFICIAL = "unofficial"
+OWN_MODEL = "own model"
+ORIGIN_UNKNOWN = "origin not recorded"
+"""Of a run of an older crowdperf, which did not say where its weights and samples came from."""
+
 LABELS = (
     (SYNTHETIC_LABEL, "synthetic"),
     (STAND_IN_LABEL, "stand-in"),
     (TEST_RUN_LABEL, "test run"),
     (REHEARSAL_LABEL, "rehearsal"),
     (DEPARTURE_LABEL, "not by the rules"),
+    (OWN_MODEL_LABEL, OWN_MODEL),
+    (UNCHECKED_LABEL, "weights not checked"),
+    (SERVER_LABEL, "weights of a server"),
 )
 """The labels of a result by how the harness's own words begin."""
 
@@ -48,6 +56,7 @@ _SYSTEM_FACTS = ("operating_system", "framework", "other_software_stack", "host_
                  "cooling", "system_type", "status")  # fmt: skip
 _KERNEL = re.compile(r"^\d+\.\d+(?:\.\d+)?")
 _MEMORY = re.compile(r"([\d.,]+)\s*([GT])i?B?\b", re.IGNORECASE)
+_PART_OF_DATA = re.compile(r"[\d,]+ of [\d,]+ samples")
 _GIB = 1 << 30
 
 
@@ -218,13 +227,27 @@ def system_of(documents: Documents) -> System:
     return _own_system(documents) if documents.result.get("machine") else _described_system(documents)
 
 
+def shown_benchmark(benchmark: str, documents: Documents) -> str:
+    """The name that a run is listed under: the benchmark's for its own weights and all its samples only.
+
+    A network of the user's own, or a part of the data, is measured with the benchmark's harness, and says no more.
+    """
+    known = parse(documents.result.get("provenance"))
+    if known is None:
+        return benchmark
+    if known.model == OWN:
+        return f"{OWN_MODEL} ({benchmark} harness)"
+    part_of_data = next((label for label in known.labels if label.endswith(" samples")), "")
+    return f"{part_of_data} ({benchmark} harness)" if part_of_data else benchmark
+
+
 def configuration_of(place: Place, documents: Documents, round_name: str = "") -> Configuration:
     """The configuration of a run. round_name: of a submission, else ""."""
     benchmark, tier = published.split_tier(place.benchmark)
     system = system_of(documents)
     return Configuration(
         suite="inference",
-        benchmark=benchmark,
+        benchmark=shown_benchmark(benchmark, documents),
         round=round_name,
         division=place.division,
         category=text_of(documents.system.get("system_type")),
@@ -248,13 +271,17 @@ def labels_of(label: str, configuration: Configuration, documents: Documents) ->
     """
     found: list[str] = [UNOFFICIAL]
     rest: list[str] = []
-    for own in filter(None, label.split("; ")):
+    known = parse(documents.result.get("provenance"))
+    for own in dict.fromkeys([*filter(None, label.split("; ")), *(known.labels if known is not None else ())]):
         short = next((short for words, short in LABELS if own.startswith(words)), "")
+        short = short or (own if _PART_OF_DATA.fullmatch(own) else "")
         (found if short else rest).append(short or own)
     if configuration.data_kind != "real":
         found.append("synthetic" if configuration.data_kind == "synthetic" else "tiny")
     if configuration.run_class == "test":
         found.append("test run")
+    if documents.result and known is None:
+        found.append(ORIGIN_UNKNOWN)
     if documents.result.get("disturbances"):
         found.append(NOT_EXCLUSIVE)
     return tuple(dict.fromkeys(found)), "; ".join(rest)

@@ -24,7 +24,7 @@ from results_store.objects import WrongObject
 from results_store.restoring import restore_actions, restore_withdrawn
 from results_store.resultfolders import LeftOut, results_below
 from results_store.schema import StoreError
-from results_store.store import Conflict, Store, Withdrawn
+from results_store.store import Conflict, SameLog, Store, Withdrawn
 from results_store.summarycsv import WrongTable, read_summary_csv
 
 _BATCH = 200
@@ -175,6 +175,8 @@ def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | Kept]]:
 def _keep(store: Store, item: Item, report: Report) -> None:
     try:
         added = store.add(item.new, item.source, item.signer, added_utc=item.added_utc)
+    except SameLog as error:
+        report.left_out.append(LeftOut(item.new.run_id, str(error)))
     except Conflict as error:
         report.changed.append(error.result_id)
     except Withdrawn:

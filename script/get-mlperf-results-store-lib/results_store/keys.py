@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.systemnames import plain_name
 
-from results_store.model import Configuration, System
+from results_store.model import Configuration, Figure, System
 
 SYSTEM = ("accelerator", "accelerator_count", "nodes", "cpu", "sockets", "cores", "memory_gib")
 """What a system is told from others by: all of it but its further facts."""
@@ -61,6 +62,22 @@ def configuration_key(configuration: Configuration) -> str:
             "system": system_key(configuration.system),
         }
     )
+
+
+_LEAST_LATENCIES = 3
+"""Different latencies in nanoseconds that two runs do not share by chance."""
+
+
+def log_marks(detail_sha256: object, value: float, figures: Iterable[Figure]) -> tuple[str, ...]:
+    """What a run's log is known by, whoever sends it: the SHA-256 of its detail log, and its figures to the nanosecond,
+    which stay when another line of the log is edited. () without a log."""
+    if not isinstance(detail_sha256, str) or not detail_sha256:
+        return ()
+    found = sorted((one.name, float(one.value)) for one in figures if one.unit == "ms")
+    marks = [f"sha256:{detail_sha256}"]
+    if len({number for _, number in found}) >= _LEAST_LATENCIES:
+        marks.append(f"figures:{digest_of([float(value), found])}")
+    return tuple(marks)
 
 
 def result_id(kind: str, key_id: str, run_id: str) -> str:

@@ -20,7 +20,7 @@ def restore_withdrawn(store: Store, kept: Kept) -> bool:
     if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):
         raise WrongObject(f"result {kept.id} has not the id of its run")
     try:
-        return add_withdrawn(store.connection, kept.gone, kept.source, kept.signer, kept.added_utc)
+        return add_withdrawn(store.connection, kept.gone, (kept.source, kept.signer, kept.added_utc), kept.marks)
     except sqlite3.IntegrityError as error:
         raise WrongObject(f"result {kept.id}: {error}") from error
 

@@ -2,13 +2,18 @@
 
 `listing` and `search` are made of the other tables, so that a page of many results reads narrow rows: one row of
 `listing` for each result that is not withdrawn. `result.seq` orders results as they came.
+`log` says which result a run's log belongs to; it stays when the result is withdrawn, so that the log cannot come back.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
+
+from results_store.keys import log_marks
+from results_store.model import Figure
 
 APPLICATION_ID = 0x63705244  # "cpRD"
 """Marks the file as a results database (PRAGMA application_id), so that no other program's file is taken for one."""
@@ -108,7 +113,11 @@ CREATE INDEX listing_facets ON listing (
 );
 """
 
-MIGRATIONS = (_FIRST, _SECOND)
+_THIRD = """
+CREATE TABLE log (mark TEXT PRIMARY KEY, result_id TEXT NOT NULL REFERENCES result (id)) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST, _SECOND, _THIRD)
 """What leads from version 0, an empty file, to the version of this number; never changed once released."""
 
 VERSION = len(MIGRATIONS)
@@ -142,12 +151,23 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         for number in range(_version(connection, path), VERSION):
             for statement in statements_of(MIGRATIONS[number]):
                 connection.execute(statement)
+            if MIGRATIONS[number] is _THIRD:
+                _mark_kept(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _mark_kept(connection: sqlite3.Connection) -> None:
+    """Note the logs of results that are kept: of two with the same log, the first."""
+    for row_id, raw, value in connection.execute("SELECT id, raw, value FROM result ORDER BY seq").fetchall():
+        found = connection.execute("SELECT name, value, unit FROM figure WHERE result_id = ? ORDER BY place", (row_id,))
+        figures = [Figure(name=row[0], value=row[1], unit=row[2]) for row in found]
+        for mark in log_marks(json.loads(raw).get("detail_sha256"), value or 0.0, figures):
+            connection.execute("INSERT OR IGNORE INTO log (mark, result_id) VALUES (?, ?)", (mark, row_id))
 
 
 def statements_of(script: str) -> list[str]:

@@ -50,6 +50,14 @@ class Conflict(ValueError):
         self.result_id = result_id
 
 
+class SameLog(Conflict):
+    """The log of this run is that of another result."""
+
+    def __init__(self, result_id: str, how: str) -> None:
+        ValueError.__init__(self, f"the log of this run is kept {how}: {result_id}; one run makes one result")
+        self.result_id = result_id
+
+
 @dataclass(frozen=True, slots=True)
 class Added:
     """Where a result is kept; is_new: False where it was kept before."""
@@ -131,7 +139,7 @@ class Store:
         """Keep a result; one that is kept already stays as it is.
 
         added_utc: when it was first kept, for an import of an export; now where it is empty. Raises Conflict,
-        Withdrawn, ValueError for a number or text that cannot be kept.
+        SameLog, Withdrawn, ValueError for a number or text that cannot be kept.
         """
         numbers = [new.value, *(figure.value for figure in new.figures), *(score.value for score in new.accuracy)]
         if not all(map(math.isfinite, numbers)):
@@ -143,6 +151,8 @@ class Store:
                 raise ValueError(f"a number is too large to be kept: {error}") from error
             if row.state == "withdrawn":
                 raise self._withdrawn(row.id)
+            if row.same_log:
+                raise SameLog(row.id, row.same_log)
             if row.has_other_content:
                 raise Conflict(row.id)
         return Added(row.id, row.is_new)

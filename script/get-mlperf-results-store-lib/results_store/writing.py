@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
 
-from results_store.keys import CONFIGURATION, SYSTEM, configuration_key, result_id, system_key
+from results_store.keys import CONFIGURATION, SYSTEM, configuration_key, log_marks, result_id, system_key
 from results_store.model import Configuration, Item, NewResult, Signer, Source, System
 from results_store.objects import fields_of, kept_text, kept_value, result_digest
 
@@ -19,12 +19,16 @@ _PARTS = ("figure", "accuracy", "file", "curve_point")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stands in the database of a result; other content: it stood there before with another digest."""
+    """What stands in the database of a result; other content: it stood there before with another digest.
+
+    same_log: why it is not kept though it is new: another result has its log. "" otherwise.
+    """
 
     id: str
     state: str
     is_new: bool
     has_other_content: bool
+    same_log: str = ""
 
 
 def _insert(db: sqlite3.Connection, table: str, row: dict[str, Any], *, or_keep: bool = False) -> int:
@@ -123,6 +127,38 @@ def _list(db: sqlite3.Connection, seq: int, alias: str) -> None:
     _insert(db, "search", {"rowid": seq, "words": words_of(found, alias)})
 
 
+def _marks_of(new: NewResult) -> tuple[str, ...]:
+    return log_marks(new.raw.get("detail_sha256"), new.value, new.figures)
+
+
+def add_marks(db: sqlite3.Connection, marks: Iterable[str], row_id: str) -> None:
+    """Note that a result has these marks of a log, but for those that another one has."""
+    for mark in marks:
+        _insert(db, "log", {"mark": mark, "result_id": row_id}, or_keep=True)
+
+
+def _same_log(db: sqlite3.Connection, new: NewResult) -> Kept | None:
+    """The kept result with the log of a new one. None where there is none, and for tables that MLCommons published.
+
+    One run is one result: an own import and the shared copy of the same run, on the same machine, are the same one.
+    """
+    marks = _marks_of(new) if new.kind != "published" else ()
+    found = db.execute(
+        "SELECT result.id, state, kind, system_key FROM log JOIN result ON result.id = result_id "
+        "LEFT JOIN configuration ON configuration.key = configuration_key "
+        f"WHERE mark IN ({', '.join('?' * len(marks))}) LIMIT 1",
+        marks,
+    ).fetchone()
+    if found is None:
+        return None
+    row_id, state, kind, system = found
+    if state == "withdrawn":
+        return Kept(row_id, state, False, False)
+    if system != system_key(new.configuration.system):
+        return Kept(row_id, state, False, False, "on another machine")
+    return Kept(row_id, state, False, False, "" if kind != new.kind or kind == "own" else "as another result")
+
+
 def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     """Write a result unless it is there. Raises ValueError for what cannot be written."""
     new, signer = added.new, added.signer
@@ -131,6 +167,8 @@ def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     found = db.execute("SELECT state, digest FROM result WHERE id = ?", (found_id,)).fetchone()
     if found is not None:
         return Kept(found_id, found[0], False, found[1] != digest)
+    if (same := _same_log(db, new)) is not None:
+        return same
     if signer is not None:
         _keep_signer(db, signer, added.added_utc)
     row = {
@@ -143,6 +181,7 @@ def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     }
     seq = _insert(db, "result", row)
     _keep_parts(db, found_id, new)
+    add_marks(db, _marks_of(new), found_id)
     _list(db, seq, signer.alias if signer is not None else "")
     set_states(db, "id", found_id)
     return Kept(found_id, "shown", True, False)
@@ -164,15 +203,18 @@ _NOTHING: Mapping[str, Any] = {
 """The columns of a withdrawn result, but for its id, kind, run and digest."""
 
 
-def add_withdrawn(
-    db: sqlite3.Connection, gone: Mapping[str, str], source: Source, signer: Signer | None, added_utc: str
-) -> bool:
+Origin = tuple[Source, Signer | None, str]
+"""Where a withdrawn result came from: its source, its signer, and when it was added."""
+
+
+def add_withdrawn(db: sqlite3.Connection, gone: Mapping[str, str], origin: Origin, marks: Iterable[str] = ()) -> bool:
     """Write a withdrawn result; False where its id is there. Raises sqlite3.IntegrityError for a wrong kind.
 
-    gone: its id, kind, run_id and digest.
+    gone: its id, kind, run_id and digest. marks: of its log.
     """
     if db.execute("SELECT 1 FROM result WHERE id = ?", (gone["id"],)).fetchone() is not None:
         return False
+    source, signer, added_utc = origin
     if signer is not None:
         _keep_signer(db, signer, added_utc)
     row = {
@@ -183,6 +225,7 @@ def add_withdrawn(
         "signer": signer.key_id if signer is not None else None,
     }
     _insert(db, "result", row)
+    add_marks(db, marks, gone["id"])
     return True
 
 

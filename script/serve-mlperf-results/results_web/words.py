@@ -20,12 +20,29 @@ LABELS: Final = {
     "not exclusive": "Other programs or jobs ran on the machine at the same time.",
     "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
     "new contributor": "The key that signed it is new to this collector.",
+    "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
+    "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
+    "weights of a server": "A server answered; which weights it has cannot be checked.",
+    "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
+    " benchmark's own.",
     "inferred": "MLCommons derived the figure from that of another scenario of the same system.",
 }
 """What each label means; a source may bring others, which are printed as they are."""
 
 WARNING_LABELS: Final = frozenset(
-    ("unofficial", "synthetic", "tiny", "stand-in", "test run", "fast run", "not exclusive", "outlier")
+    (
+        "unofficial",
+        "synthetic",
+        "tiny",
+        "stand-in",
+        "test run",
+        "fast run",
+        "not exclusive",
+        "outlier",
+        "own model",
+        "weights not checked",
+        "origin not recorded",
+    )
 )
 
 VERIFICATIONS: Final = {
@@ -88,12 +105,20 @@ RUN_CLASSES: Final = {
 
 def kind_of_label(label: str) -> str:
     """The class of a label in style.css; "" for one that says nothing to be careful about."""
-    return "warn" if label in WARNING_LABELS or label.startswith("stand-in") else ""
+    return "warn" if label in WARNING_LABELS or label.startswith("stand-in") or _is_part(label) else ""
 
 
 def label_rows(labels: Iterable[str]) -> list[tuple[str, str]]:
     """Labels with their meaning, for those that have one."""
-    return [(label, LABELS[label]) for label in labels if label in LABELS]
+    return [(one, _PART_OF_DATA if _is_part(one) else LABELS[one]) for one in labels if one in LABELS or _is_part(one)]
+
+
+_PART_OF_DATA: Final = "The run had a part of the benchmark's samples only, so it is listed under a name of its own."
+
+
+def _is_part(label: str) -> bool:
+    """Whether a label is `50 of 50,000 samples`."""
+    return label.endswith(" samples")
 
 
 def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str) -> str:
