@@ -149,3 +149,20 @@ def test_a_data_set_is_counted_against_the_benchmarks(tmp_path, count, facts, da
     info = described(own_network(tmp_path / "model.onnx"), origin="published")
     found = testrun.provenance(config_of(), read_model_facts(None, info), a_dataset(count, **facts))
     assert (found.dataset, found.labels) == (dataset, label)
+
+
+def test_pictures_without_a_list_are_measured_and_not_scored(tmp_path):
+    photos = drawn_pictures(tmp_path / "photos", 4)
+    (photos / "val_map.txt").unlink()
+    for number, path in enumerate(sorted(photos.iterdir())):
+        path.rename(photos / f"holiday {number}.jpg")
+    info = described(own_network(tmp_path / "model" / "mynet.onnx"))
+    content = request(
+        model="resnet50", backend="onnxruntime", model_info_path=str(info), batch_size=2, instances=1, threads=1,
+        dataset_path=str(photos), output_dir=str(tmp_path / "out"), target_qps=20, min_duration_ms=50,
+    )  # fmt: skip
+    ended = run_harness(tmp_path, content)
+    assert ended.code == 0, ended.stderr
+    assert {OWN, "4 of 50,000 samples"} <= set(ended.result["label"].split("; "))
+    refused = run_harness(tmp_path, {**content, "mode": "accuracy"})
+    assert refused.code != 0 and "have no val_map.txt (--mode=performance measures them)" in refused.stderr

@@ -77,6 +77,36 @@ def test_what_a_copy_lacks_or_has_too_much_is_listed_with_the_way_to_get_it(hook
     assert "49995 files missing" in call(hook_input, write_copy(tmp_path / "few", 5))[0]["error"]
 
 
+NAMED = {"CM_MLPERF_DATA_REGISTERED_AS": "imagenet 50000"}
+
+
+def test_a_few_pictures_of_ones_own_are_taken_and_not_registered_as_imagenet(hook_input, inside, tmp_path, capsys):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in ("b.jpg", "a.JPEG", "notes.txt"):
+        (photos / name).write_bytes(b"x")
+    answer, env = call(hook_input, photos, **NAMED)
+    assert answer == {"return": 0}
+    assert (env["CM_DATASET_SIZE"], env["CM_MLPERF_DATA_REGISTERED_AS"]) == ("2", "")
+    assert "2 pictures of your own, not the 50,000 of ImageNet" in capsys.readouterr().out
+    listed = write_copy(tmp_path / "listed", 3)
+    assert call(hook_input, listed, **NAMED)[1]["CM_DATASET_SIZE"] == "3"
+
+
+def test_a_damaged_copy_of_imagenet_never_counts_as_pictures_of_ones_own(hook_input, inside, tmp_path):
+    copy = write_copy(tmp_path / "copy", 3)
+    (copy / recipe.FILE_NAME.format(number=2)).unlink()  # its list names it
+    nothing_listed = write_copy(tmp_path / "unlisted", 3)
+    (nothing_listed / "val.txt").unlink()
+    for folder in (copy, nothing_listed):
+        error = call(hook_input, folder, **NAMED)[0]["error"]
+        assert "files missing" in error and "val_map.txt that names those that are there" in error
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "a.jpg").write_bytes(b"x")  # in the scratch space or registered: nobody named it in this call
+    assert call(hook_input, photos)[0]["return"] == 1
+
+
 @pytest.mark.parametrize("size", ["0", "50001", "all", "-1", "³"])
 def test_a_count_that_cannot_be_is_refused(hook_input, inside, size):
     assert "_size.1 to _size.50000" in call(hook_input, None, CM_DATASET_SIZE=size)[0]["error"]

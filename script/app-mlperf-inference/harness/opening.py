@@ -9,7 +9,7 @@ from typing import Any
 from mlperf_results.backends import BACKENDS, misfit
 from mlperf_results.benchmarks import model_of, record_of
 from mlperf_results.logs import Json
-from mlperf_results.names import ExecutionMode, Scenario
+from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.record import BackendRecord, Record
 from mlperf_results.rounds import scenarios_of
 
@@ -139,6 +139,13 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
         )
 
 
+def require_scores(config: RunConfig, dataset: Dataset) -> None:
+    """Raise ConfigError for an accuracy run on samples that cannot be scored (optional `why_unscored` of a data set)."""
+    if config.mode is Mode.ACCURACY and (why := getattr(dataset, "why_unscored", "")):
+        allowed = f"performance: {why} (--mode=performance measures them)"
+        raise ConfigError("the run", [Problem("mode", config.mode.value, allowed)])
+
+
 def open_parts(config: RunConfig) -> Parts:
     """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
     require_fit(config)
@@ -150,6 +157,7 @@ def open_parts(config: RunConfig) -> Parts:
     model = module.open_model(facts)
     digests = checked_digests(facts, [one.name for one in model.networks]) if can.framework is not None else {}
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
+    require_scores(config, dataset)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:
         source = open_store(config.preprocessed_path, model_of(config.model), config.dataset_path, dataset)

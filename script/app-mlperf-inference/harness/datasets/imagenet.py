@@ -3,6 +3,8 @@
 Files read: `val_map.txt` (the MLPerf reference's name) or `val.txt` (the name in Caffe's archive): one "name label" a
 line, labels 0 to 999; and the images it names. Sample i is line i. The full set has 50,000 images
 ILSVRC2012_val_00000001.JPEG to ..._00050000.JPEG; a shorter list is a part of it, as the community's 500 images.
+A folder of other JPEG files without a list holds somebody's own pictures: they can be measured, in the order of their
+names, and have no accuracy.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ _HINT = "check the folder, or make the data set again: cm run script --tags=get,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImagenetDataset:
-    """The validation images by index, read when asked for. labels: int64[count], 0..999."""
+    """The validation images by index, read when asked for. labels: int64[count], 0..999; of pictures without a
+    list, where `label_path` is None, -1."""
 
     folder: Path
-    label_path: Path
+    label_path: Path | None
     names: tuple[str, ...]
     labels: npt.NDArray[np.int64]
     facts: DatasetFacts
@@ -44,7 +47,13 @@ class ImagenetDataset:
     @property
     def files(self) -> tuple[Path, ...]:
         """The labels and the images."""
-        return (self.label_path, *(self.folder / name for name in self.names))
+        images = tuple(self.folder / name for name in self.names)
+        return images if self.label_path is None else (self.label_path, *images)
+
+    @property
+    def why_unscored(self) -> str:
+        """Why answers cannot be scored; empty where they can."""
+        return "" if self.label_path is not None else f"the pictures in {self.folder} have no {LABEL_FILES[0]}"
 
     def sample_name(self, index: int) -> str:
         """Return the image's file name, for the map of preprocessed samples."""
@@ -76,6 +85,14 @@ def label_file(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise HarnessError(f"{folder} holds no {' or '.join(LABEL_FILES)} (a line for each image: name label)", _HINT)
+
+
+def own_pictures(folder: Path) -> tuple[str, ...]:
+    """Return the names of the JPEG files in a folder that has no list and none of ImageNet's files; else none."""
+    if not folder.is_dir() or any((folder / name).is_file() for name in LABEL_FILES):
+        return ()
+    names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
+    return () if any(name.startswith("ILSVRC2012_val_") for name in names) else tuple(names)
 
 
 def read_labels(path: Path) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
@@ -124,6 +141,8 @@ def _file_problems(folder: Path, names: Sequence[str]) -> list[str]:
 
 def open_dataset(folder: Path) -> ImagenetDataset:
     """Return the data set in `folder`; raises HarnessError listing the files that are missing, empty or extra."""
+    if names := own_pictures(folder):
+        return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), read_facts(folder))
     path = label_file(folder)
     names, labels = read_labels(path)
     try:
