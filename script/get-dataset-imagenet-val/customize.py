@@ -44,7 +44,8 @@ JPEG_SUFFIXES = (".jpg", ".jpeg")
 
 def own_count(folder):
     """How many pictures of the user's own a folder has: those that its list names, where that is shorter than
-    ImageNet's and all are there; without a list all JPEG files, where none is called like ImageNet's. 0 for any other folder."""
+    ImageNet's and all are there; without a list all JPEG files, where none is called like ImageNet's. 0 for any other
+    folder."""
     label_file = next((folder / name for name in LABEL_FILES if (folder / name).is_file()), None)
     if label_file is not None:
         lines = label_file.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -140,7 +140,7 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
 
 
 def require_scores(config: RunConfig, dataset: Dataset) -> None:
-    """Raise ConfigError for an accuracy run on samples that cannot be scored (optional `why_unscored` of a data set)."""
+    """Raise ConfigError for an accuracy run on samples that cannot be scored (`why_unscored` of a data set)."""
     if config.mode is Mode.ACCURACY and (why := getattr(dataset, "why_unscored", "")):
         allowed = f"performance: {why} (--mode=performance measures them)"
         raise ConfigError("the run", [Problem("mode", config.mode.value, allowed)])
