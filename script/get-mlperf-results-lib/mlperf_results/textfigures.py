@@ -122,7 +122,7 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
         kinds = _by_kind(tally.get("failure_kinds") or {})
         failed = f"{tally['failed']:,} of {counted(tally['issued'], 'request')} failed"
         found.append(f"{failed}{f' ({kinds})' if kinds else ''}: latencies are left out, rates are of the answers")
-    found += [_retried(counts), _differing(counts)]
+    found += [_retried(counts), _slowly_connected(counts), _differing(counts)]
     if counts.get("unsaid"):
         found.append(f"the server did not say how many tokens {counted(counts['unsaid'], 'answer')} had")
     if tally.get("tokens_behind_end"):
@@ -131,6 +131,15 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
     if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
         found.append("no end token of the model is known: tokens behind the end would count")
     return [one for one in (*found, *_doubts(text)) if one]
+
+
+def _slowly_connected(counts: Mapping[str, Any]) -> str:
+    """Return that connections took long; empty where none did."""
+    slow = counts.get("slow_connects") or 0
+    if not slow:
+        return ""
+    many = f"{slow:,} of {counted(counts.get('connected') or slow, 'connection')}"
+    return f"{many} took about 1 s or more to open: the server's queue of waiting connections (backlog) is short"
 
 
 def _doubts(text: Mapping[str, Any]) -> Iterator[str]:

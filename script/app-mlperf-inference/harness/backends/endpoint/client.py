@@ -22,6 +22,7 @@ from yarl import URL
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import Collector, LateAnswer
+from harness.backends.endpoint.connecting import ConnectWindow
 from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit
 
 CONNECT_S = 20.0
@@ -90,6 +91,7 @@ class Client:
         self.left_open: dict[Flight, None] = {}
         self.resent = 0
         self.ignored_events = 0
+        self.window = ConnectWindow()
         self._session: aiohttp.ClientSession | None = None
         self._watch: asyncio.Task[None] | None = None
         self._urls: dict[str, URL] = {}
@@ -104,6 +106,7 @@ class Client:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
+            trace_configs=[self.window.traced()],
             headers={"Accept-Encoding": "identity", "User-Agent": "crowdperf", **self.address.key.headers()},
         )
         self._watch = asyncio.create_task(self._end_late_ones())

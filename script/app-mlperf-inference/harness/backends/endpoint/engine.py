@@ -136,6 +136,8 @@ class EndpointEngine:
                 **conversations.counts.record(),
                 "resent": self._client.resent,
                 "ignored_events": self._client.ignored_events,
+                "connected": self._client.window.opened,
+                "slow_connects": self._client.window.slow,
             },
         }
 

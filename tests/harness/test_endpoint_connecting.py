@@ -1,0 +1,72 @@
+"""Connections are opened a few at first, then more; those that take long are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from harness_support import need
+
+need("numpy", "aiohttp", "tokenizers")
+
+from harness.backends.endpoint import connecting  # noqa: E402
+from harness.backends.endpoint.connecting import FEWEST, MOST, ConnectWindow  # noqa: E402
+from stub_openai import running_stub, write_tokenizer  # noqa: E402
+from test_endpoint import asked, assert_right, open_engine, run  # noqa: E402
+
+
+def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        window = ConnectWindow()
+        began_s = [await window.begin() for _ in range(FEWEST)]
+        waiting = [asyncio.ensure_future(window.begin()) for _ in range(10)]
+        await asyncio.sleep(0)
+        assert not any(one.done() for one in waiting)
+        waiting[0].cancel()
+        window.end(began_s[0], is_open=True)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [one.done() for one in waiting[1:4]] == [True, True, False]  # one more than before
+        monkeypatch.setattr(connecting, "SLOW_S", -1.0)
+        window.end(began_s[1], is_open=True)
+        assert (window.size, window.opened, window.slow) == (FEWEST, 2, 1)
+        window.end(began_s[2], is_open=False)
+        assert (window.size, window.opened, window.slow) == (FEWEST, 2, 1)
+        for one in waiting:
+            one.cancel()
+
+    asyncio.run(story())
+
+
+def test_the_window_has_an_end() -> None:
+    async def story() -> None:
+        window = ConnectWindow()
+        for _ in range(MOST + 9):
+            window.end(await window.begin(), is_open=True)
+        assert window.size == MOST
+
+    asyncio.run(story())
+
+
+def test_many_requests_at_once_open_their_connections_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_tokenizer(tmp_path / "model")
+    with running_stub() as (_, url):
+        engine = open_engine(asked(f"{url}/ttft_ms=50/v1", folder))
+        try:
+            assert_right(run(engine, 200), 200)
+            counts = engine.record()["counts"]
+            assert counts["slow_connects"] == 0  # type: ignore[index,call-overload]
+            assert 0 < counts["connected"] <= 200  # type: ignore[index,call-overload,operator]
+            monkeypatch.setattr(connecting, "SLOW_S", -1.0)
+            assert_right(run(engine, 250), 250)
+            counts = engine.record()["counts"]
+            assert counts["slow_connects"] == counts["connected"] > 0  # type: ignore[index,call-overload,operator]
+        finally:
+            engine.close()
+    assert threading.active_count() < 20
