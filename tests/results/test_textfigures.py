@@ -122,6 +122,6 @@ def test_a_rate_that_the_harness_chose_is_said_with_what_gives_another() -> None
 
 def test_connections_that_took_long_are_said() -> None:
     slow = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 93}}
-    assert "93 of 1,024 connections took about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
+    assert "93 of 1024 connections took about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
     quick = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 0}}
     assert "connections" not in " ".join(remarks(text(engine=quick)))
