@@ -14,7 +14,7 @@ harness_support.need("numpy", "safetensors", "tokenizers", "torch")
 
 import torch  # noqa: E402
 from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
-from harness.backends.torch_llm.llama import frequencies, read_config  # noqa: E402
+from harness.backends.torch_llm.llama import Llama, frequencies, open_llama, read_config  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.text.engine import Finish, Prompt, Request  # noqa: E402
 from harness.text.request import TextRequest  # noqa: E402
@@ -280,3 +280,43 @@ def test_scaled_frequencies_keep_near_positions_and_stretch_far_ones(tmp_path):
         for number, scaling in enumerate((None, SCALED))
     )
     assert scaled[-1] == pytest.approx(plain[-1] / 8) and plain[0] / 8 < scaled[0] <= plain[0]
+
+
+def bare_model(info, device: str) -> Llama:
+    """The model alone, as open_engine opens it."""
+    return open_llama(info.parent, [info.parent / "model.safetensors"], torch.float32, torch.device(device))
+
+
+def test_every_tensor_of_the_model_is_on_its_device(model_info):
+    """`meta` stands for a GPU: it computes nothing, and refuses to mix its tensors with the processor's."""
+    model = bare_model(model_info, "meta")
+    model.make_cache(2, 16)
+    first, later = model.prompt(0, [1, 2, 3]), model.following([4, 5], [3, 1])
+    model.move(1, 0, 2)
+    assert (first.device.type, later.device.type) == ("meta", "meta")
+    assert (tuple(first.shape), tuple(later.shape)) == ((1, model.config.vocab), (2, model.config.vocab))
+
+
+def test_the_tokens_of_a_step_come_to_the_host_at_once(model_info, monkeypatch):
+    asked = []
+    real = torch.Tensor.tolist
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: asked.append(tuple(tensor.shape)) or real(tensor))
+    monkeypatch.setattr(torch.Tensor, "__int__", lambda tensor: asked.append("a row for itself"))
+    model = bare_model(model_info, "cpu")
+    model.make_cache(3, 16)
+    steps = torch_llm.TorchSteps(model, Sampling(max_tokens=4, is_end_ignored=True), 1, 16)
+    for number in range(3):
+        steps.add(number, np.array([1, 2, 3]))
+    steps.step()
+    asked.clear()
+    assert len(steps.step()) == 3
+    assert asked == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"), [((0,), "sees 0 GPUs; asked for: 0"), ((0, 1), "runs on one GPU; asked for: 0, 1")]
+)
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_gpus_that_are_not_there_are_refused_by_name(model_info, gpus, words):
+    with pytest.raises(HarnessError, match=words):
+        torch_llm.open_engine(engine_request(model_info, device="cuda", gpus=gpus))

@@ -3,7 +3,7 @@
 Each step computes the prompts that were added, one by one, and then one token of every answer. The cache is static:
 a row of the greatest length for each request, as many as memory allows; the rows in use are the first ones, so that
 they are read where they lie. Answers are greedy, or drawn with a generator of each request's own, so that what is
-worked on beside it changes nothing.
+worked on beside it changes nothing. On a GPU (not run on hardware) the tokens of a step come to the host at once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import torch
 from mlperf_results.logs import Json
 from mlperf_results.record import Sampling
 
+from harness.backends.base import choose_tf32
 from harness.backends.torch_llm.llama import Llama, open_llama
 from harness.errors import HarnessError
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
 from harness.text.stepping import Progress, StepEngine, places, probe, refusal
+from harness.torch_cuda import set_fp32
 from harness.watch.machine import free_memory_bytes
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -45,6 +47,7 @@ class TorchSteps:
         self._model, self._sampling, self._threads, self._longest = model, sampling, threads, longest
         ends = () if sampling.is_end_ignored else (*model.config.end_tokens, *sampling.stop)
         self._ends = frozenset(ends)
+        self._end_places = torch.tensor(sorted(self._ends), dtype=torch.int64, device=model.device)
         self._added: list[tuple[int, list[int]]] = []
         self._rows: list[_Row] = []
 
@@ -67,12 +70,12 @@ class TorchSteps:
             logits = self._model.following([row.last for row in self._rows], [row.length for row in self._rows])
             for row in self._rows:
                 row.length += 1
-            told = [self._said(row, one) for row, one in zip(list(self._rows), logits, strict=True)]
+            told = self._said(list(self._rows), logits)
         for number, tokens in self._added:
             row = _Row(number, len(tokens), last=0, said=0, generator=self._generator(number))
             first = self._model.prompt(len(self._rows), tokens)
             self._rows.append(row)
-            told.append(self._said(row, first[0]))
+            told += self._said([row], first)
         self._added.clear()
         for progress in told:
             if progress.finish is not None:
@@ -89,10 +92,19 @@ class TorchSteps:
         self._model.make_cache(0, 0)
         self._rows.clear()
 
-    def _said(self, row: _Row, logits: torch.Tensor) -> Progress:
-        if row.said < self._sampling.min_tokens and self._ends:
-            logits = logits.index_fill(0, torch.tensor(sorted(self._ends)), -torch.inf)
-        token = chosen(logits, self._sampling, row.generator)
+    def _said(self, rows: Sequence[_Row], logits: torch.Tensor) -> list[Progress]:
+        """Take the next token of each row, of float32[rows, vocab]; the device is waited for once."""
+        early = [place for place, row in enumerate(rows) if row.said < self._sampling.min_tokens]
+        if early and self._ends:
+            places = torch.tensor(early, device=logits.device)[:, None]
+            logits = logits.index_put((places, self._end_places), torch.tensor(-torch.inf, device=logits.device))
+        if rows[0].generator is None:  # of all rows or of none: the benchmark decides
+            tokens = logits.argmax(-1).tolist()
+        else:
+            tokens = [chosen(one, self._sampling, row.generator) for row, one in zip(rows, logits.cpu(), strict=True)]
+        return [self._progress(row, token) for row, token in zip(rows, tokens, strict=True)]
+
+    def _progress(self, row: _Row, token: int) -> Progress:
         row.last, row.said = token, row.said + 1
         finish = Finish.STOP if token in self._ends else None
         if finish is None and row.said >= self._sampling.max_tokens:
@@ -132,7 +144,8 @@ def _cache_rows(request: EngineRequest, row_bytes: int) -> tuple[int, int, str]:
     wanted = places(request)[0]
     allowed, origin = request.text.kv_cache_bytes, "user"
     if allowed is None:
-        free = free_memory_bytes()
+        is_gpu = request.device == "cuda"
+        free = int(torch.cuda.mem_get_info(_device(request))[0]) if is_gpu else free_memory_bytes()
         allowed, origin = (wanted * row_bytes, "default") if free is None else (int(free * _CACHE_PART), "free memory")
     rows = min(wanted, allowed // row_bytes)
     if rows < 1:
@@ -143,15 +156,33 @@ def _cache_rows(request: EngineRequest, row_bytes: int) -> tuple[int, int, str]:
     return rows, rows * row_bytes, origin
 
 
+def _device(request: EngineRequest) -> torch.device:
+    """Return where the model computes; raises HarnessError where torch does not see it."""
+    if request.device == "cpu":
+        return torch.device("cpu")
+    gpus, seen = request.gpus or (0,), torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if len(gpus) > 1:
+        hint = "give one with --gpus, or take --backend=vllm, which splits a model"
+        raise HarnessError(f"torch_llm runs on one GPU; asked for: {', '.join(map(str, gpus))}", hint)
+    if gpus[0] >= seen:
+        raise HarnessError(f"torch {torch.__version__} sees {seen} GPUs; asked for: {gpus[0]}", "or use --device=cpu")
+    return torch.device("cuda", gpus[0])
+
+
 def open_engine(request: EngineRequest) -> TextEngine:
     """Return the engine; raises HarnessError for another architecture, device or precision, or too little memory."""
     folder, dtype = request.facts.folder, _TYPES.get(request.precision)
     files = sorted({file.path for file in request.facts.files.values() if file.path.suffix == ".safetensors"})
-    if request.device != "cpu" or dtype is None or folder is None or not files:
+    if request.device not in ("cpu", "cuda") or dtype is None or folder is None or not files:
         found = f"device {request.device}, precision {request.precision}, {len(files)} safetensors files"
-        raise HarnessError(f"torch_llm: {found}; it needs cpu, {' or '.join(_TYPES)}, and a Hugging Face folder")
+        raise HarnessError(
+            f"torch_llm: {found}; it needs cpu or cuda, {' or '.join(_TYPES)}, and a Hugging Face folder"
+        )
     torch.set_num_threads(request.threads)
-    model = open_llama(folder, files, dtype)
+    device = _device(request)
+    if request.device == "cuda":
+        set_fp32(choose_tf32(request.precision))
+    model = open_llama(folder, files, dtype, device)
     length = min(request.longest_prompt + request.sampling.max_tokens, model.config.longest)
     rows, cache_bytes, origin = _cache_rows(request, model.config.cache_bytes(length, dtype))
     model.make_cache(rows, length)
@@ -162,6 +193,7 @@ def open_engine(request: EngineRequest) -> TextEngine:
         "max_in_flight": {"value": rows, "origin": f"{origin} for the KV cache" if is_less else places(request)[1]},
         "kv_cache_bytes": {"value": cache_bytes, "origin": origin},
         "kv_cache_tokens": {"value": rows * length, "origin": origin},
+        "device": {"value": str(device), "origin": "the run"},
         "threads": {"value": request.threads, "origin": "the run"},
         "precision": {"value": request.precision, "origin": "the run"},
         "prefix_caching": {"value": False, "origin": "the rules"},

@@ -22,6 +22,7 @@ from torch.nn import functional
 from harness.errors import HarnessError
 from harness.text.tokenizer import end_tokens
 
+_CPU = torch.device("cpu")
 _HINT = "torch_llm runs models of the Llama architecture; take another backend for this model"
 
 
@@ -106,22 +107,25 @@ def frequencies(config: LlamaConfig) -> torch.Tensor:
 
 
 class Llama:
-    """A model with its cache: `rows` prompts of up to `length` tokens, answers included."""
+    """A model with its cache: `rows` prompts of up to `length` tokens, answers included. All of it is on `device`."""
 
-    def __init__(self, config: LlamaConfig, weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> None:
-        self.config, self._dtype = config, dtype
-        self._embedding = weights["model.embed_tokens.weight"].to(dtype)
-        self._head = self._embedding if config.is_tied else weights["lm_head.weight"].to(dtype)
-        self._norm = weights["model.norm.weight"].float()
-        self._layers = [_Layer(weights, f"model.layers.{number}.", dtype) for number in range(config.layers)]
+    def __init__(
+        self, config: LlamaConfig, weights: Mapping[str, torch.Tensor], dtype: torch.dtype, device: torch.device = _CPU
+    ) -> None:
+        self.config, self.device, self._dtype = config, device, dtype
+        self._embedding = weights["model.embed_tokens.weight"].to(device, dtype)
+        self._head = self._embedding if config.is_tied else weights["lm_head.weight"].to(device, dtype)
+        self._norm = weights["model.norm.weight"].to(device).float()
+        self._layers = [_Layer(weights, f"model.layers.{number}.", dtype, device) for number in range(config.layers)]
         self._cache = torch.empty(0)
         self._cosine, self._sine = torch.empty(0), torch.empty(0)
 
     def make_cache(self, rows: int, length: int) -> None:
         """Make room for `rows` prompts."""
         config = self.config
-        self._cache = torch.zeros(config.layers, 2, rows, config.kv_heads, length, config.head_size, dtype=self._dtype)
-        angles = torch.arange(length, dtype=torch.float32)[:, None] * frequencies(config)
+        shape = (config.layers, 2, rows, config.kv_heads, length, config.head_size)
+        self._cache = torch.zeros(shape, dtype=self._dtype, device=self.device)
+        angles = (torch.arange(length, dtype=torch.float32)[:, None] * frequencies(config)).to(self.device)
         self._cosine, self._sine = angles.cos(), angles.sin()
 
     def move(self, source: int, target: int, length: int) -> None:
@@ -131,7 +135,7 @@ class Llama:
     def prompt(self, row: int, tokens: Sequence[int]) -> torch.Tensor:
         """Keep a whole prompt in `row`; return what follows it, float32[1, vocab]."""
         count = len(tokens)
-        hidden = self._embedding[torch.tensor(tokens)]
+        hidden = self._embedding[torch.tensor(tokens, device=self.device)]
 
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             key, value = key.transpose(0, 1), value.transpose(0, 1)  # [kv_heads, tokens, size]
@@ -141,14 +145,14 @@ class Llama:
             )
             return said[0].transpose(0, 1)
 
-        return self._logits(self._run(hidden, torch.arange(count), attend)[-1:])
+        return self._logits(self._run(hidden, torch.arange(count, device=self.device), attend)[-1:])
 
     def following(self, tokens: Sequence[int], positions: Sequence[int]) -> torch.Tensor:
         """Take the next token of each of the first rows; return what follows, float32[rows, vocab]."""
         rows, longest = len(tokens), max(positions) + 1
-        place, row = torch.tensor(positions), torch.arange(len(tokens))
+        place, row = torch.tensor(positions, device=self.device), torch.arange(rows, device=self.device)
         groups = self.config.heads // self.config.kv_heads
-        is_there = (torch.arange(longest) <= place[:, None])[:, None, None]
+        is_there = (torch.arange(longest, device=self.device) <= place[:, None])[:, None, None]
 
         def attend(layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             self._cache[layer, 0, row, :, place], self._cache[layer, 1, row, :, place] = key, value
@@ -157,7 +161,7 @@ class Llama:
             said = functional.scaled_dot_product_attention(grouped, keys, values, attn_mask=is_there)
             return said.reshape(rows, self.config.heads, self.config.head_size)
 
-        return self._logits(self._run(self._embedding[torch.tensor(tokens)], place, attend))
+        return self._logits(self._run(self._embedding[torch.tensor(tokens, device=self.device)], place, attend))
 
     def _run(self, hidden: torch.Tensor, positions: torch.Tensor, attend: Any) -> torch.Tensor:
         """Return the last layer's values, [n, hidden]; `attend` keeps keys and values, and gives [n, heads, size]."""
@@ -188,14 +192,16 @@ class Llama:
 class _Layer:
     """The weights of one layer; those that read the same input are one matrix."""
 
-    def __init__(self, weights: Mapping[str, torch.Tensor], prefix: str, dtype: torch.dtype) -> None:
+    def __init__(
+        self, weights: Mapping[str, torch.Tensor], prefix: str, dtype: torch.dtype, device: torch.device
+    ) -> None:
         def joined(*names: str) -> torch.Tensor:
-            return torch.cat([weights[f"{prefix}{name}.weight"].to(dtype) for name in names])
+            return torch.cat([weights[f"{prefix}{name}.weight"].to(device, dtype) for name in names])
 
-        self.attention_norm = weights[f"{prefix}input_layernorm.weight"].float()
+        self.attention_norm = weights[f"{prefix}input_layernorm.weight"].to(device).float()
         self.query_key_value = joined("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
         self.output = joined("self_attn.o_proj")
-        self.mlp_norm = weights[f"{prefix}post_attention_layernorm.weight"].float()
+        self.mlp_norm = weights[f"{prefix}post_attention_layernorm.weight"].to(device).float()
         self.gate_up = joined("mlp.gate_proj", "mlp.up_proj")
         self.down = joined("mlp.down_proj")
 
@@ -207,14 +213,14 @@ def _rotated(values: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> 
     return turned.to(values.dtype)
 
 
-def open_llama(folder: Path, files: Sequence[Path], dtype: torch.dtype) -> Llama:
-    """Return the model with the weights of `files`; raises HarnessError naming a tensor that is missing."""
+def open_llama(folder: Path, files: Sequence[Path], dtype: torch.dtype, device: torch.device = _CPU) -> Llama:
+    """Return the model with the weights of `files` on a device; raises HarnessError naming a tensor that is missing."""
     config = read_config(folder)
     weights: dict[str, torch.Tensor] = {}
     try:
         for path in files:
             weights |= load_file(path)
-        return Llama(config, weights, dtype)
+        return Llama(config, weights, dtype, device)
     except KeyError as error:
         raise HarnessError(f"the model's files have no tensor {error}", "get the model again") from error
     except Exception as error:  # safetensors raises its own kinds for a damaged file
