@@ -59,6 +59,10 @@ QUESTIONS: Mapping[str, str] = {
 """Every official key, in the order of a description."""
 FILLERS = frozenset({"tbd", "todo", "unknown", "none", "?", "-", "xxx", "dummy", "default"})
 """Words that people and programs write to please a checker, and that say nothing."""
+MAY_BE_NONE = frozenset(
+    key for key in QUESTIONS if key.startswith(("host_net", "accelerator_")) or key in ("hw_notes", "sw_notes")
+)
+"""What a machine may be without, so that "none" is an answer."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def checked(key: str, value: object) -> str:
     leaks = find_leaks(text)
     if leaks:  # said without the value: answers are remembered, and end up in a submission
         raise BadAnswer(f"{key}: this gives away something private: {'; '.join(map(str, leaks))}")
-    if text.lower() in FILLERS:
+    if text.lower() in FILLERS and not (text.lower() == "none" and key in MAY_BE_NONE):
         raise BadAnswer(f"{key}: {text!r} says nothing; asked: {QUESTIONS[key]}")
     allowed = ALLOWED.get(key)
     if allowed and text.lower() not in allowed:

@@ -74,7 +74,7 @@ def lines(request: Request, is_there: Callable[[Need], bool]) -> tuple[str, ...]
     """The list that a user sees before the first run."""
     found = [*obstacle(request)]
     title = f"{request.division} {request.category} submission of {request.model} to {request.round_name}"
-    found.append(f"A {title} needs these runs:")
+    found.append(f"{'An' if title[0] in 'aeiou' else 'A'} {title} needs these runs:")
     missing = False
     for need in needs_of(request):
         what = f"  {need.scenario.value} {need.what}"
@@ -86,6 +86,5 @@ def lines(request: Request, is_there: Callable[[Need], bool]) -> tuple[str, ...]
             found.append(f"{what}: missing")
             missing = True
     if missing:
-        what = f"{title.split(' of ')[0]}: with _submission in place of the variation of this call"
-        found.append(f"the same inputs make all runs of a {what}")
+        found.append("to make all of them: the same command with _submission in the place of its other variation")
     return tuple(found)

@@ -86,6 +86,8 @@ def test_a_remark_is_added_to_the_notes_once() -> None:
     [
         ("cooling", "TBD", "says nothing"),
         ("cooling", "unknown", "says nothing"),
+        ("cooling", "none", "says nothing"),
+        ("host_networking", "TBD", "says nothing"),
         ("status", "sold", "allowed: available; preview; rdi"),
         ("system_type", "phone", "allowed: datacenter"),
         ("accelerators_per_node", "N/A", "is not a whole number"),
@@ -97,6 +99,11 @@ def test_a_remark_is_added_to_the_notes_once() -> None:
 def test_an_answer_that_a_description_may_not_hold_is_refused(key: str, value: object, words: str) -> None:
     with pytest.raises(questions.BadAnswer, match=words):
         questions.checked(key, value)
+
+
+@pytest.mark.parametrize("key", ["host_networking", "host_networking_topology", "accelerator_interconnect"])
+def test_a_machine_may_be_without_a_network_or_accelerators(key: str) -> None:
+    assert questions.checked(key, "none") == "none"
 
 
 def test_a_number_becomes_a_text_because_the_checker_takes_zero_for_empty() -> None:

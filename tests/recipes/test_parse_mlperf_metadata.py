@@ -179,6 +179,16 @@ def test_what_must_be_known_beside_the_figures_is_said(content, words):
     assert all(words in metric.metadata["remarks"] for metric in metrics_of(parse_metadata(json.dumps(content))))
 
 
+def test_a_passed_audit_run_is_valid_though_its_configuration_asks_for_no_time():
+    passed = made.newer(audit_test="TEST06", audit_success=True, effective_min_duration_ms=0)
+    for content, value, remark in (
+        (passed, 1.0, "audit run TEST06: passed"),
+        ({**passed, "audit_test": ""}, 0.0, "short run: 0 ms asked for, the rules need 600000 ms"),
+    ):
+        assert right(content)["PerformanceMode_p99"] == value
+        assert remarks(content) == remark
+
+
 def test_a_score_that_the_rules_do_not_name_stands_in_the_metadata_and_still_counts():
     exact = {"name": "exact_match", "pass": False, "threshold": 92.0, "value": 90.0}
     f1 = made.accuracy()["accuracy"][0]

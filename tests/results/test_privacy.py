@@ -80,7 +80,7 @@ IN_CONTEXT = [
     ("host: Annas-Box.", "Annas-Box", Kind.HOST_NAME),
     ("mail Anna@x.org", "Anna@x.org", Kind.EMAIL),
     ("/mnt/auto/srv/people/annab/x", "annab", Kind.HOME_PATH),
-    ("xxhunter2-xyy", "hunter2-x", Kind.SECRET),
+    ("xxhunter2-xyy", "hunter2-x", Kind.OWN_SECRET),
 ]
 
 
@@ -277,7 +277,7 @@ def test_a_budget_is_for_all_the_texts_that_are_searched_with_it() -> None:
 def test_names_that_are_no_utf_8_are_looked_for_and_looked_at() -> None:
     known = Known(users=("anna\udcff",), public=("org\udce9",), secrets=("pass\udc80word",))
     assert [leak.kind for leak in find_leaks("by anna\udcff", known)] == [Kind.USER_NAME]
-    assert [leak.kind for leak in find_leaks(b"is pass\x80word", known)] == [Kind.SECRET]
+    assert [leak.kind for leak in find_leaks(b"is pass\x80word", known)] == [Kind.OWN_SECRET]
     assert find_leaks("org\udce9 of half a \ud800", known) == ()
 
 
@@ -305,7 +305,7 @@ def test_general_short_and_public_names_are_not_looked_for() -> None:
 def test_names_and_folders_can_be_public_and_secrets_cannot() -> None:
     known = Known(users=("annab",), homes=("/root",), secrets=("hunter2",), public=("/root", "ANNAB", "hunter2"))
     assert find_leaks("annab in /root/.cache and /root", known) == ()
-    assert [leak.kind for leak in find_leaks("/home/annab/x hunter2", known)] == [Kind.HOME_PATH, Kind.SECRET]
+    assert [leak.kind for leak in find_leaks("/home/annab/x hunter2", known)] == [Kind.HOME_PATH, Kind.OWN_SECRET]
 
 
 def test_this_machine_can_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

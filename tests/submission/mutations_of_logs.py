@@ -140,7 +140,7 @@ def only_ours() -> Iterator[Mutation]:
             f"{O_MODEL}/Offline/README.md", r"\Z", "test run, not a valid MLPerf result\n")),
         ("a token in a README", "PRIV-001", edit(
             f"{O_MODEL}/Offline/README.md", r"\Z", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8\n")),
-        ("a home folder in user.conf", "PRIV-001", edit(
+        ("a home folder in user.conf", None, edit(
             f"{O_MODEL}/Offline/user.conf", r"\Z", "# /home/jane/model.onnx\n")),
         ("audit.config left in the run's folder", "FILE-005", put(f"{O_MODEL}/Offline/audit.config", "x\n")),
         ("no submission at all", "TREE-001", drop("open")),

@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from changes import replace
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import command, official
+from mlperf_gate import command, official, report
 from mlperf_gate.__main__ import main
 from mlperf_gate.rulebook import Severity
+from mlperf_results.names import REHEARSAL_LABEL
 from mlperf_results.privacy import Known
 from mutations import MUTATIONS
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
@@ -239,3 +241,36 @@ def test_copies_of_results_under_a_hundred_other_names_are_all_found(tmp_path):
     assert copied == {SYSTEM, *(f"box-x{number}" for number in range(33))}
     errors = {one.rule for one in found.findings if one.severity is Severity.ERROR}
     assert errors == {"IDENT-008", "IDENT-011"}, "copies have the latencies and the clock of their log"
+
+
+def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):  # noqa: F811
+    label = f"\n{REHEARSAL_LABEL}\n"
+    with trees.changed("open") as root:
+        for readme in root.glob("open/*/results/*/*/*/README.md"):
+            replace(readme, readme.read_text() + label)
+        found = verdict(root)
+        text = report.as_text(found, "TREE")
+        one = next(root.glob("open/*/results/*/*/*/README.md"))
+        replace(one, one.read_text().replace(label, ""))
+        of_a_part = report.as_text(verdict(root), "TREE")
+    assert text.splitlines()[0].startswith("TREE: this is the tree of a rehearsal") and "SYN-005" not in text
+    assert "--rehearsal" in text.splitlines()[1] and len(text.splitlines()) == 4
+    assert "error SYN-005" in of_a_part
+
+
+def test_a_rehearsal_that_the_official_checkers_refuse_is_no_disagreement():
+    verdicts = [official.OfficialVerdict(checker="newer", is_accepted=False, is_crash=False, messages=())]
+    assert "no disagreement" in official.as_text(True, verdicts, is_rehearsal=True)
+    assert official.as_json(True, verdicts, is_rehearsal=True)["disagreements"] == []
+    assert "disagreement: this gate accepts" in official.as_text(True, verdicts)
+
+
+def test_the_hint_of_a_finding_keeps_a_model_that_this_project_can_run(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        (path,) = root.glob("open/*/**/model_mapping.json")
+        replace(path, '{"digits": "resnet"}')
+        (model,) = root.glob("open/*/results/*/tiny-net")
+        model.rename(model.with_name("digits"))
+        (model.with_name("digits") / "Offline/accuracy/accuracy.txt").unlink()
+        fixes = [one.fix for one in verdict(root).findings if one.path.endswith("Offline/accuracy/accuracy.txt")]
+    assert "--model=digits --scenario=Offline" in fixes[0]

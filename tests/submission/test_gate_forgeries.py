@@ -18,6 +18,8 @@ from tree_builder import copy_of
 
 FORGERIES = (*results(), *of_models(), *of_chance(), *of_vendors())
 NEEDED = 182
+AT_ONE_TIME = "IDENT-013"
+"""The runs of a made tree of a model are made from few recorded ones, which were made at one time."""
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +69,11 @@ def test_logs_of_test06_that_a_submitter_may_leave_out_are_a_warning(name: str, 
         in_tests(file_of(drop, name), "TEST06")(folder)(root)
     found = verdict(root)
     assert found.is_accepted
-    assert {(one.rule, one.path.split("/")[5]) for one in found.findings} == {
+    about_tests = [one for one in found.findings if one.rule != AT_ONE_TIME]
+    assert {(one.rule, one.path.split("/")[5]) for one in about_tests} == {
         ("TEST-021", scenario) for scenario in ("Offline", "Server", "Interactive")
     }
-    assert all("TEST06 is believed" in one.found for one in found.findings)
+    assert all("TEST06 is believed" in one.found for one in about_tests)
 
 
 def test_max_duration_is_allowed_where_it_ended_nothing(good, tmp_path: Path):
@@ -80,4 +83,4 @@ def test_max_duration_is_allowed_where_it_ended_nothing(good, tmp_path: Path):
         run, limit_ms = f"{folder}/performance/run_1", 1000 if folder.endswith("Offline") else 700000
         in_both_settings(run, max_duration_ms=limit_ms)(root)
         fit_summary(root / run)
-    assert verdict(root).findings == ()
+    assert {one.rule for one in verdict(root).findings} == {AT_ONE_TIME}

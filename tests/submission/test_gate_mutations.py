@@ -53,6 +53,7 @@ def test_every_rule_that_refuses_has_a_change_that_meets_it():
     elsewhere = {  # rules that no single change of these trees meets; each has a test of its own
         "NAME-003", "FILE-004", "FILE-006", "MEAS-006", "ACC-008", "ACC-016", "RUN-018", "RUN-020",
         "TEST-013", "TEST-020", "FIG-012", "SYN-005",
+        "TIME-008", "SET-016", "SYS-014", "SYS-016", "MEAS-011",  # test_gate_evidence.py
     }  # fmt: skip
     refusing = {name for name, rule in RULES.items() if rule.severity is Severity.ERROR}
     assert refusing - met - {case.rule for case in CASES.values()} == elsewhere

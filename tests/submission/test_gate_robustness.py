@@ -49,6 +49,8 @@ FILES = (
     f"open/{SUBMITTER}/model_mapping.json",
 )
 
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
 
 def put(root: Path, name: str, content: bytes) -> None:
     (root / name).unlink()
@@ -129,7 +131,9 @@ def test_leaks_are_found_though_a_submitter_has_a_name_that_is_no_utf_8(trees): 
     with trees.changed("open") as root:
         os.mkdir(os.fsencode(root / "open") + b"/Org\xff")
         os.mkdir(os.fsencode(root / "open" / SUBMITTER / "results") + b"/sys\xe9")
-        (root / "open" / SUBMITTER / "src" / "leak.py").write_text("HF_TOKEN=q9w8e7r6t5\n")
+        (root / "open" / SUBMITTER / "src" / "leak.py").write_text(
+            "x = 'ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'\n"
+        )
         known = privacy.known_here(public=command.public_names(root))
         found = verdict(root, known=known)
     assert "PRIV-001" in refusing_rules(found)
@@ -294,4 +298,5 @@ def test_the_home_folder_of_root_is_nobodys(trees):  # noqa: F811
     with trees.changed("open", edit(f"{O_ACC}/accuracy.txt", r"\A", line.format("/root"))) as root:
         assert verdict(root).is_accepted
     with trees.changed("open", edit(f"{O_ACC}/accuracy.txt", r"\A", line.format("/home/jane"))) as root:
-        assert refusing_rules(verdict(root)) == {"PRIV-001"}
+        found = verdict(root)
+    assert found.is_accepted and [one.rule for one in found.findings] == ["PRIV-001"]

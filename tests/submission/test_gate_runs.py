@@ -139,7 +139,7 @@ def test_accuracy_runs_of_two_scenarios_may_have_the_same_responses(trees):  # n
 def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F811
     def change(root: Path) -> None:
         log = f"{O_MODEL}/Offline/accuracy/{DETAIL}"
-        value(log, "loadgen_version", "6.0.16 @ 0123456789")(root)
+        value(log, "loadgen_version", "6.9.16 @ 0123456789")(root)
         for zone in ("utc", "local"):
             value(log, f"loadgen_build_date_{zone}", "2026-07-25T01:02:03.000004")(root)
         edit(log, r'(?<="loadgen_git_log_message", "value": ")[0-9a-f]{40}', "0123456789abcdef")(root)
@@ -147,8 +147,8 @@ def test_two_versions_of_loadgen_in_one_result_are_a_warning(trees):  # noqa: F8
     with trees.changed("open", change) as root:
         found = verdict(root)
     assert found.is_accepted
-    assert [one.rule for one in found.findings] == ["IDENT-004"]
-    assert "6.0.16 @ 0123456789" in found.findings[0].found
+    assert [one.rule for one in found.findings] == ["LG-006", "IDENT-004"]
+    assert "6.9.16 @ 0123456789" in found.findings[0].found
 
 
 def test_seeds_of_zero_are_those_of_an_accuracy_run_without_configuration(trees):  # noqa: F811

@@ -150,3 +150,14 @@ def test_a_system_is_named_by_hardware_and_software_and_never_by_the_host(
         "machine": {"processor": "Example(R) CPU 3", "core_count": 128, "socket_count": 2},
     }
     assert sut_of(record, result, hw_name, "20261121T010203Z-x").name == expected
+
+
+def test_the_readme_of_a_result_says_how_to_get_crowdperf_and_each_command_once():
+    made = texts.made_by({"crowdperf": {"text": "crowdperf 1.2 (abc1234)", "commit": "abc1234", "is_modified": False}})
+    once = texts.repetition({"performance": "cm run x", "accuracy": "cm run x"}, made)
+    assert "    cm pull repo crowdperf --url=ADDRESS_OF_CROWDPERF --checkout=abc1234" in once
+    assert "    pip install cmind" in once and "The runs were made by crowdperf 1.2 (abc1234)." in once
+    assert once.count("    cm run x") == 1 and "The performance and the accuracy run:" in once
+    twice = texts.repetition({"performance": "cm run x", "accuracy": "cm run y"}, texts.made_by({}))
+    assert [line for line in twice if line.startswith("    cm run")] == ["    cm run x", "    cm run y"]
+    assert "    cm pull repo crowdperf --url=ADDRESS_OF_CROWDPERF" in twice

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import tarfile
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from mlperf_gate.draws import arrival, log_value
@@ -27,6 +28,8 @@ OPEN_SCENARIOS = ("SingleStream", "MultiStream", "Offline")
 CLOSED_SCENARIOS = (*OPEN_SCENARIOS, "Server")
 TESTS = ("TEST01", "TEST04")
 LOG_ROUND = "v6.1"
+_ON_TIME = ("open/Offline/mlperf_log_detail.txt", "closed/Server/mlperf_log_detail.txt")
+_STAMP = "%m-%d-%Y %H:%M:%S.%f"
 _QUERIES, _SCHEDULED_RATE, _LOG_SEED = 12098, 20.1615, 720381539243781796
 
 MEASUREMENTS = {
@@ -42,7 +45,21 @@ MEASUREMENTS = {
 def logs() -> dict[str, bytes]:
     """Every file of data/logs.tar.xz by its name."""
     with tarfile.open(DATA / "logs.tar.xz") as archive:
-        return {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
+        found = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
+    names = [name for name in sorted(found) if name.endswith("detail.txt") and name.startswith(("closed", "open"))]
+    late = [name for name in names if name not in _ON_TIME]
+    return found | {name: _later(found[name], 120 + 15 * place) for place, name in enumerate(late)}
+
+
+def _later(log: bytes, minutes: int) -> bytes:
+    """A detail log of some minutes later: the recorded runs shared the machine, those of a good tree do not."""
+    forms = {"test_datetime": "%Y-%m-%dT%H:%M:%SZ", "power_begin": _STAMP, "power_end": _STAMP}
+    for key, form in forms.items():
+        old = re.search(rf'"{key}", "value": "([^"]+)'.encode(), log)[1]
+        moved = datetime.strptime(old.decode(), form) + timedelta(minutes=minutes)
+        new = moved.strftime(form)[: len(old)].encode()
+        log = log.replace(b'"%s", "value": "%s' % (key.encode(), old), b'"%s", "value": "%s' % (key.encode(), new))
+    return log
 
 
 def system_fields(division: str, category: str) -> dict[str, str]:

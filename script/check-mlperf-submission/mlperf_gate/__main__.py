@@ -9,20 +9,21 @@ import json
 import sys
 
 from mlperf_gate import command
+from mlperf_gate.evidence import evidence_of
 from mlperf_gate.rulebook import ALL_DIVISIONS, RULES
 
 ACCEPTED, REFUSED, NOT_JUDGED = 0, 1, 2
 
 
 def list_rules() -> str:
-    """Return every rule with its source, as text."""
+    """Return every rule with its source and its evidence, as text."""
     lines = []
     for rule in RULES.values():
         where = "" if rule.divisions == ALL_DIVISIONS else f" [{', '.join(rule.divisions)}]"
         since = f" since {rule.since}" if rule.since else ""
         until = f" until {rule.until}" if rule.until else ""
         head = f"{rule.identity} ({rule.severity.value}{since}{until}){where} {rule.text}"
-        lines.append(f"{head}\n    source: {rule.source}; made by: {rule.step.value}")
+        lines.append(f"{head}\n    source: {rule.source}; made by: {rule.step.value}\n    tried: {evidence_of(rule)}")
     return "\n".join(lines) + "\n"
 
 

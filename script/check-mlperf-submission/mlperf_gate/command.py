@@ -127,7 +127,7 @@ def as_json(asked: Asked, answer: Answer) -> dict[str, Json]:
     """Return the answer as JSON values."""
     content = report.as_json(answer.verdict, str(asked.root))
     if answer.official is not None:
-        content["official"] = official.as_json(answer.verdict.is_accepted, answer.official)
+        content["official"] = official.as_json(answer.verdict.is_accepted, answer.official, answer.verdict.is_rehearsal)
     return content
 
 
@@ -136,4 +136,4 @@ def as_text(asked: Asked, answer: Answer) -> str:
     text = report.as_text(answer.verdict, str(asked.root))
     if answer.official is None:
         return text
-    return official.as_text(answer.verdict.is_accepted, answer.official) + text
+    return official.as_text(answer.verdict.is_accepted, answer.official, answer.verdict.is_rehearsal) + text

@@ -42,7 +42,7 @@ from mlperf_gate.views import (
     TreeView,
 )
 
-_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-\d+|LG-00[2-5]|SET-(?:00[1-3]|01[34])|RUN-0(?:03|21)")
+_OF_LOGS = re.compile(r"(?:SUM|FIG|VER|TIME|LOG)-[0-9]+|LG-00[2-5]|SET-(?:00[1-3]|01[34])|RUN-0(?:03|21)")
 _NEED_MORE = ("FIG-012", "FIG-015")
 """Of those, what looks at the benchmark's tables."""
 

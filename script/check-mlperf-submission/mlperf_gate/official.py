@@ -97,20 +97,22 @@ def disagreements(is_accepted: bool, verdicts: list[OfficialVerdict]) -> tuple[s
     )
 
 
-def as_json(is_accepted: bool, verdicts: list[OfficialVerdict]) -> dict[str, Json]:
-    """Return both verdicts as JSON values."""
+def as_json(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bool = False) -> dict[str, Json]:
+    """Return both verdicts as JSON values; is_rehearsal as for as_text."""
     rows: list[Json] = [
         {"checker": one.checker, "verdict": one.word, "messages": list(one.messages)} for one in verdicts
     ]
-    return {"checkers": rows, "disagreements": list(disagreements(is_accepted, verdicts))}
+    return {"checkers": rows, "disagreements": list(disagreements(is_accepted and not is_rehearsal, verdicts))}
 
 
-def as_text(is_accepted: bool, verdicts: list[OfficialVerdict]) -> str:
-    """Return both verdicts for people."""
+def as_text(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bool = False) -> str:
+    """Return both verdicts for people. is_rehearsal: what is accepted as one only is refused as a submission."""
     lines = []
     for one in verdicts:
         lines.append(f"official checker ({one.checker}): {one.word}")
         lines += [f"  {printable(message[:_LONGEST_MESSAGE])}" for message in one.messages[:5]]
-    found = disagreements(is_accepted, verdicts)
+    found = disagreements(is_accepted and not is_rehearsal, verdicts)
+    if is_rehearsal:
+        lines.append("a rehearsal is no submission: the official checkers judge the tree as one, and refuse it")
     lines += [f"disagreement: {text}" for text in found] or ["no disagreement with the official checkers"]
     return "\n".join(lines) + "\n"

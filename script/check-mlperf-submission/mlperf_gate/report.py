@@ -49,6 +49,10 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
     if verdict.is_rehearsal:
         yield from _notes(tuple(one for one in findings if one.severity is Severity.WARNING))
         findings = tuple(one for one in findings if one.severity is Severity.ERROR)
+    if not verdict.is_rehearsal and _is_of_rehearsal(verdict):
+        yield f"{root}: this is the tree of a rehearsal: its runs are too short for a submission, so it is refused"
+        yield "hint: make the runs without --rehearsal; to judge a rehearsal's tree, add --rehearsal to this command"
+        findings = ()
     for finding in findings[:SHOWN_FINDINGS]:
         where = finding.path or "(the tree)"
         place = where if finding.line is None else f"{where}:{finding.line}"
@@ -65,6 +69,14 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
     good = sum(result.is_accepted for result in verdict.results)
     yield f"{root}: round {verdict.round_name}, {good} of {len(verdict.results)} results good, {warnings} warnings"
     yield f"verdict: {verdict.text}"
+
+
+def _is_of_rehearsal(verdict: Verdict) -> bool:
+    """Whether every result has a rehearsal's label."""
+    labelled = [finding.path for finding in verdict.findings if finding.rule == "SYN-005"]
+    return bool(verdict.results) and all(
+        any(path.startswith(f"{result.path}/") for path in labelled) for result in verdict.results
+    )
 
 
 def _notes(notes: tuple[Finding, ...]) -> Iterator[str]:

@@ -15,6 +15,7 @@ OLDER = "tools/submission/submission_checker_old.py of mlcommons/inference b6600
 RULES_TEXT = "MLPerf inference rules (mlcommons/inference_policies, inference_rules.adoc)"
 LOADGEN = "results.cc, loadgen.cc and test_settings_internal.cc of LoadGen 4.1 to 6.0.17"
 MLPERF_CONF = "mlperf.conf in LoadGen 6.0.17, mlcommons/inference b66003e1"
+CLIENT = "src of mlcommons/endpoints at ea332753 (August 2026), whose client writes these files"
 OURS = "this project: no official checker looks, though the result would be wrong"
 
 SINCE = "v4.1"

@@ -22,9 +22,9 @@ from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, Options, ScenarioView
 NEEDED = (SUMMARY, DETAIL, "accuracy.txt", ACCURACY)
 TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 MAX_LOG_BYTES = 10 * 1024
-INDEX = re.compile(r'"qsl_idx"\s*:\s*(\d+)')
+INDEX = re.compile(r'"qsl_idx"\s*:\s*([0-9]+)')
 CUT = "\n\n...\n\n"
-_NUMBERS = re.compile(r'(?:"seq_id"\s*:\s*(\d{1,18}),\s*)?"qsl_idx"\s*:\s*(\d+)')
+_NUMBERS = re.compile(r'(?:"seq_id"\s*:\s*([0-9]{1,18}),\s*)?"qsl_idx"\s*:\s*([0-9]+)')
 """Between the beginning and the end of a log that was cut."""
 _SAMPLE_IDS = (
     "text_to_image/tools/sample_ids.txt of mlcommons/inference b66003e1; the checker's own list ends with v6.0"

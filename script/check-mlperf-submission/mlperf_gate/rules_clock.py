@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from mlperf_gate.derivation import STAMPS_S, at_key, contradiction, given, messages, performance_rule, readable
+from mlperf_gate.derivation import (
+    LINGERS,
+    LINGERS_S,
+    STAMPS_S,
+    at_key,
+    clock_step_s,
+    clock_window_s,
+    contradiction,
+    given,
+    lasted_s,
+    messages,
+    performance_rule,
+    readable,
+    usable,
+)
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import Found, log_rule
+from mlperf_gate.rulebook import OURS, Found, Severity, log_rule
 from mlperf_gate.views import RunView
 
 _QUARTER_S, _ZONES_S = 900, 14 * 3600 + 60
@@ -18,12 +32,10 @@ _DATE_S, _START_S = 2.0, 12.0
 """test_datetime is cut to seconds, and the log's clock begins within a second of it (at most 1.01 s in 1,711 published
 logs); a Server run then waits up to 10 s for its threads."""
 
-_LINGERS_S, _LINGERS = 15.0, 0.02
-"""Between both a Server run waits for its threads, and LoadGen gathers the latencies: at most 2.3 s in 1,818 published
-logs, with up to 200 million samples."""
+_HOUR_S = 3600
 
 _TEST_DATE, _POWER_DATE, _BUILD_DATE = "%Y-%m-%dT%H:%M:%SZ", "%m-%d-%Y %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S"
-_FRACTION = re.compile(r"\.\d{1,9}")
+_FRACTION = re.compile(r"\.[0-9]{1,9}")
 
 
 @log_rule("TIME-001", "The log's clock never falls.")
@@ -33,10 +45,8 @@ def clock_rises(run: RunView) -> Iterator[Found]:
 
 def _seconds(log: DetailLog) -> tuple[float, float] | None:
     """Return how long the run took by its stamps, and what passed by the log's clock from generating its queries."""
-    times, elapsed_s = log.times_ms, log.elapsed_s
-    if elapsed_s is None or "generated_query_count" not in times or log.end_time_s is None:
-        return None
-    return elapsed_s, log.end_time_s - times["generated_query_count"] / 1000
+    elapsed_s, window_s = lasted_s(log), clock_window_s(log)
+    return None if elapsed_s is None or window_s is None else (elapsed_s, window_s)
 
 
 _BY_CLOCK = "from generated_query_count to power_end by the log's own clock"
@@ -54,9 +64,21 @@ def run_fits_clock(log: DetailLog) -> Iterator[Found]:
 def run_fills_clock(log: DetailLog) -> Iterator[Found]:
     """Else its latencies and stamps were made shorter."""
     found = _seconds(log)
-    if found is not None and found[0] < found[1] * (1 - _LINGERS) - _LINGERS_S:
+    if found is not None and found[0] < found[1] * (1 - LINGERS) - LINGERS_S:
         text = f"{found[0]:.3f} s from power_begin to power_end"
         yield contradiction(log, "power_end", text, f"about {found[1]:.3f} s: {_BY_CLOCK}")
+
+
+@log_rule("TIME-009", "The machine's clock was not set during the run.", severity=Severity.WARNING)
+def clock_was_not_set(run: RunView) -> Iterator[Found]:
+    """A warning: no figure is taken from it. power_begin and power_end are times of day, in local time."""
+    for log in usable(run):
+        step_s = clock_step_s(log)
+        if step_s:
+            cause = "daylight saving began or ended" if abs(step_s) > _HOUR_S / 2 else "NTP set it, or somebody did"
+            found = f"{log.elapsed_s:.3f} s from power_begin to power_end, {step_s:+.3f} s: {cause}"
+            allowed = "what LoadGen's monotonic clock measured"
+            yield contradiction(log, "power_end", found, allowed)
 
 
 @performance_rule("TIME-003", "The results were logged after the run.")
@@ -117,3 +139,17 @@ def build_is_older(log: DetailLog) -> Iterator[Found]:
     if built is not None and start is not None and (built - start).total_seconds() > 86400:
         text = given(log, "loadgen_build_date_utc", "test_datetime")
         yield contradiction(log, "test_datetime", text, "a test after the build")
+
+
+_TOMORROW = timedelta(days=1)
+
+
+@log_rule("TIME-008", "A run is not dated in the future.", source=OURS)
+def date_is_past(run: RunView) -> Iterator[Found]:
+    """By more than a day, as a machine may be in any time zone."""
+    for log in readable(run):
+        start = _moment(log.text("test_datetime"), _TEST_DATE)
+        now = run.scenario.tree.options.now_utc
+        if start is not None and start > now + _TOMORROW:
+            allowed = f"no later than {now + _TOMORROW:%Y-%m-%dT%H:%M:%SZ}, a day after this check"
+            yield at_key(log, "test_datetime", allowed)

@@ -14,7 +14,7 @@ from mlperf_gate.rules_accuracy import repeated_number, samples_of, shown_number
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ResultView, ScenarioView
 
-_RESPONSE = re.compile(r'"qsl_idx"\s*:\s*(\d+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
+_RESPONSE = re.compile(r'"qsl_idx"\s*:\s*([0-9]+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
 _GENERATED = ("generated_query_count", "generated_samples_per_query")
 _ENOUGH = 20
 """So many responses that are all alike are no chance."""

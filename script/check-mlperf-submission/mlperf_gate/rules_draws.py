@@ -38,7 +38,7 @@ _FEW, _NEVER = 6, 1e-12
 """So few samples may be in order by chance; what has this probability is none."""
 
 _MOST_COUNTED = 200_000
-_NUMBERED = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),')
+_NUMBERED = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),')
 
 
 @performance_rule("FIG-017", "Server queries were scheduled at the times that the seed draws.")

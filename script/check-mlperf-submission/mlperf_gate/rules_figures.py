@@ -9,14 +9,18 @@ from itertools import pairwise
 from mlperf_gate.derivation import (
     CLOSE,
     FAMILIES,
+    IDLE,
+    IDLE_NS,
     PERCENTILES,
     QUERIES,
     SAMPLES,
     SECOND_NS,
     STAMPS_S,
+    STREAM_MEANS,
     contradiction,
     given,
     is_close,
+    lasted_s,
     mean_bounds,
     numbers,
     performance_rule,
@@ -28,11 +32,6 @@ from mlperf_gate.rulebook import Found
 _SUM_OVERFLOWS = 2.0**63
 """LoadGen adds latencies in 64 bits: beyond it the mean is of what was left (28 published Offline logs of v5.1, with
 17 million samples and more)."""
-
-
-_STREAM_MEANS = {"SingleStream": "result_mean_latency_ns", "MultiStream": "result_mean_query_latency_ns"}
-_IDLE_NS, _IDLE = 100_000, 0.1
-"""At most 16,000 ns and 3.4 % of the latency in 909 published logs."""
 
 
 @performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
@@ -59,8 +58,8 @@ def stream_rate_follows(log: DetailLog) -> Iterator[Found]:
 
 @performance_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
 def stream_fills_run(log: DetailLog) -> Iterator[Found]:
-    scenario, elapsed_s = log.scenario, log.elapsed_s
-    mean = _STREAM_MEANS.get(scenario or "")
+    scenario, elapsed_s = log.scenario, lasted_s(log)
+    mean = STREAM_MEANS.get(scenario or "")
     if mean is None or elapsed_s is None:
         return
     found = numbers(log, "result_query_count", mean)
@@ -88,7 +87,7 @@ def _last_query_ends_run(log: DetailLog, elapsed_s: float) -> Iterator[Found]:
 def server_rates_follow(log: DetailLog) -> Iterator[Found]:
     keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
             "result_min_latency_ns", "result_max_latency_ns")  # fmt: skip
-    found, elapsed_s = numbers(log, *keys), log.elapsed_s
+    found, elapsed_s = numbers(log, *keys), lasted_s(log)
     if log.scenario != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
         return
     completed, scheduled, queries, least_ns, greatest_ns = found
@@ -160,7 +159,7 @@ def counts_follow(log: DetailLog) -> Iterator[Found]:
 
 @performance_rule("FIG-010", "An Offline run ends with its last sample.")
 def offline_fills_run(log: DetailLog) -> Iterator[Found]:
-    longest_ns, elapsed_s = log.number("result_max_latency_ns"), log.elapsed_s
+    longest_ns, elapsed_s = log.number("result_max_latency_ns"), lasted_s(log)
     if log.scenario != "Offline" or longest_ns is None or elapsed_s is None:
         return
     if not is_close(elapsed_s, longest_ns / SECOND_NS, relative=0.0, absolute=STAMPS_S):
@@ -171,15 +170,14 @@ def offline_fills_run(log: DetailLog) -> Iterator[Found]:
 @performance_rule("FIG-011", "A stream spends its run on queries: the next one follows when one is answered.")
 def stream_is_busy(log: DetailLog) -> Iterator[Found]:
     """Else its latencies were made smaller. The time between two queries is LoadGen's own."""
-    mean = _STREAM_MEANS.get(log.scenario or "")
+    mean = STREAM_MEANS.get(log.scenario or "")
     found = numbers(log, "result_query_count", mean) if mean else None
-    if mean is None or found is None or not found[0] > 0 or log.elapsed_s is None:
+    elapsed_s = lasted_s(log)
+    if mean is None or found is None or not found[0] > 0 or elapsed_s is None:
         return
-    idle_ns, most_ns = log.elapsed_s * SECOND_NS / found[0] - found[1], _IDLE_NS + _IDLE * found[1]
+    idle_ns, most_ns = elapsed_s * SECOND_NS / found[0] - found[1], IDLE_NS + IDLE * found[1]
     if idle_ns > most_ns:
-        text = (
-            f"{given(log, 'result_query_count', mean)} in {log.elapsed_s:.3f} s: {idle_ns:.0f} ns between two queries"
-        )
+        text = f"{given(log, 'result_query_count', mean)} in {elapsed_s:.3f} s: {idle_ns:.0f} ns between two queries"
         yield contradiction(log, mean, text, f"at most {most_ns:.0f} ns")
 
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import html
+import itertools
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlperf_results.backends import STAND_IN_BACKENDS
-from mlperf_results.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
-from mlperf_results.privacy import FOLDER_PLACES, Budget, find_leaks, known_in, masked
+from mlperf_results.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, plain_text
+from mlperf_results.privacy import (
+    CERTAIN,
+    FOLDER_PLACES,
+    NOBODYS_HOMES,
+    Budget,
+    Known,
+    Leak,
+    find_leaks,
+    known_in,
+    masked,
+    zip_members,
+)
 from mlperf_results.provenance import OWN, OWN_MODEL_LABEL, parse
 from mlperf_results.secretshapes import Kind
 
 from mlperf_gate.documents import TextFile, read_bytes
-from mlperf_gate.rulebook import CLOSED, OURS, Found, Scope, rule, shown
+from mlperf_gate.rulebook import CLOSED, OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.rules_system import OWN_KEY
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
@@ -43,14 +52,8 @@ the backend, the commands that repeat the runs, the weights (`submission/texts.p
 _SYSTEM_TRACE = re.compile(rf"-crowdperf-.*-(?:{_STAND_INS})(?:-|$)")
 """A system's folder has the backend in its name."""
 
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
-_DECORATION = str.maketrans("", "", "*_`\\")
 _SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
 """Of one file; behind the last one that is counted nothing more is looked for."""
-_NOBODYS_HOME = ("/root",)
-"""Of containers, and the same everywhere: 40 published accuracy.txt have `Downloading package punkt_tab to /root/...`,
-which an official script prints."""
-
 _REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
 
 
@@ -58,30 +61,9 @@ def _texts(scenario: ScenarioView) -> tuple[TextFile, ...]:
     return (scenario.readme, scenario.accuracy_text, scenario.user_conf, scenario.measurements.source)
 
 
-class _Seen(dict[int, int | None]):
-    """For str.translate: what people see of a character, None where it takes no room."""
-
-    def __missing__(self, number: int) -> int | None:
-        seen = None if unicodedata.category(chr(number)) in ("Cf", "Mn", "Me") else number
-        self[number] = seen
-        return seen
-
-
-_SEEN = _Seen(_DECORATION)
-
-
-@functools.lru_cache(maxsize=4)
-def _plain(text: str) -> str:
-    """Return a text as its readers see it: without characters that take no room, marks of Markdown, double spaces;
-    escapes of JSON are resolved, too."""
-    if not (text.isascii() and "&" not in text and "\\u" not in text):
-        text = unicodedata.normalize("NFKC", html.unescape(_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)))
-    return " ".join(text.translate(_SEEN).split()).casefold()
-
-
 def _has_label(source: TextFile, label: str) -> bool:
     """Whether people read the label in a file, however it is written."""
-    return label in source.text or label.casefold() in _plain(source.text)
+    return label in source.text or label.casefold() in plain_text(source.text)
 
 
 def _parts(flags: Mapping[str, object]) -> list[object]:
@@ -151,23 +133,38 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
         yield Found(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
 
 
-@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS)
+@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token or key, or names a person or a machine.", source=OURS)
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
+    """What is certainly a secret refuses; the rest is a warning, as published trees are full of it."""
     listing, given, budget = owner.tree.listing, owner.tree.options.known, Budget(FOLDER_PLACES)
-    all_known = dataclasses.replace(given, public=(*given.public, *_NOBODYS_HOME))
+    all_known = dataclasses.replace(given, public=(*given.public, *NOBODYS_HOMES))
     for path in listing.below(owner.folder):
-        known = known_in(path, all_known)
         content = read_bytes(listing, path)
-        leaks = find_leaks(content, known, _COUNTED_LEAKS, budget) if isinstance(content, bytes) else ()
-        in_name = find_leaks(path, known)[:1]
-        for number, leak in enumerate((*in_name, *leaks[:_SHOWN_LEAKS]), start=1):
-            is_last = number == len(in_name) + _SHOWN_LEAKS and len(leaks) > _SHOWN_LEAKS
-            found = f"{leak.kind.value}: {leak.excerpt}{_more(len(leaks)) if is_last else ''}"
-            yield Found(path=masked(path, known), found=found, allowed="nothing private", line=leak.line)
-        if leaks and leaks[-1].kind is Kind.NOT_SEARCHED:
-            if len(leaks) > _SHOWN_LEAKS:
-                yield Found(path=masked(path, known), found=leaks[-1].excerpt, allowed="files that can be searched")
-            return
+        yield from _private_in(path, find_leaks(path, known_in(path, all_known))[:1], all_known)
+        parts = [(path, content)] if isinstance(content, bytes) else []
+        for name, part in itertools.chain(parts, _members(path, content)):
+            leaks = find_leaks(part, known_in(path, all_known), _COUNTED_LEAKS, budget)
+            yield from _private_in(name, leaks, all_known)
+            if leaks and leaks[-1].kind is Kind.NOT_SEARCHED:
+                return
+
+
+def _members(path: str, content: bytes | str) -> Iterator[tuple[str, bytes]]:
+    members = zip_members(content) if isinstance(content, bytes) else ()
+    return ((f"{path}/{name}", part) for name, part in members)
+
+
+def _private_in(path: str, leaks: Sequence[Leak], known: Known) -> Iterator[Found]:
+    """Yield the first findings of a file: those that refuse, then the others."""
+    for is_certain in (True, False):
+        some = [leak for leak in leaks if (leak.kind in CERTAIN) is is_certain]
+        for number, leak in enumerate(some[:_SHOWN_LEAKS], start=1):
+            is_last = number == _SHOWN_LEAKS and len(some) > _SHOWN_LEAKS
+            found = f"{leak.kind.value}: {leak.excerpt}{_more(len(some)) if is_last else ''}"
+            severity = None if is_certain else Severity.WARNING
+            yield Found(
+                path=masked(path, known), found=found, allowed="nothing private", line=leak.line, severity=severity
+            )
 
 
 def _more(counted: int) -> str:

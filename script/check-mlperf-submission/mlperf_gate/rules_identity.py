@@ -249,3 +249,15 @@ def answers_are_as_long_in_every_scenario(result: ResultView) -> Iterator[Found]
                 if not 1 / _AS_LONG <= length / wanted <= _AS_LONG:
                     yield _at(mark, f"{length:.1f} tokens a sample", f"about {wanted:.1f}, as in {other.path}")
                     return
+
+
+@rule("IDENT-013", Scope.RESULT, "No two runs of a system were made at the same time.", source=OURS,
+      severity=Severity.WARNING)  # fmt: skip
+def runs_follow_each_other(result: ResultView) -> Iterator[Found]:
+    """A warning: a description may be of many equal systems. Each of the runs may have used a part of one machine."""
+    for mark in _runs(result):
+        other = result.tree.register.overlaps.get(mark.path)
+        if other is not None:
+            found = f"began at {mark.text('test_datetime')} while {other.path} ran ({other.text('test_datetime')})"
+            yield _at(mark, found, "runs one after the other")
+            break

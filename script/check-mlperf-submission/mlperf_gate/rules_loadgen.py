@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -15,10 +15,12 @@ from mlperf_results.textdocuments import Json
 
 from mlperf_gate.derivation import contradiction, given, readable
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.rulebook import OURS, Found, log_rule
+from mlperf_gate.rulebook import OURS, Found, Severity, log_rule
 from mlperf_gate.views import RunView
 
-_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,4})?(?:\.?(?:dev|rc|a|b)\d*)? @ (?:[0-9a-f]{7,40}|NA)")
+_VERSION = re.compile(
+    r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,4})?(?:\.?(?:dev|rc|a|b)[0-9]*)? @ (?:[0-9a-f]{7,40}|NA)"
+)
 _UNCHANGED = ("", "NA")
 _SOURCES = Path(__file__).parent / "loadgen_sources.json"
 """Each commit of mlcommons/inference since LoadGen 4.1 (tests/submission/record_loadgen_sources.py)."""
@@ -62,20 +64,52 @@ def version_is_of_round(run: RunView) -> Iterator[Found]:
             yield contradiction(log, "loadgen_version", given(log, "loadgen_version"), allowed)
 
 
-@log_rule("LG-002", "A known LoadGen was compiled from its own sources.", source=OURS)
+@log_rule("LG-002", "LoadGen was compiled from sources that mlcommons/inference had.", source=OURS)
 def sources_are_known(run: RunView) -> Iterator[Found]:
+    """A revision that nobody knows (a fork's commit, or NA) is compared with every recorded commit of its version."""
     for log in readable(run):
-        recorded, files = _recorded().get(_revision(log)[:_DIGITS]), log.values.get("loadgen_file_sha1")
-        if files == {}:
+        files = log.values.get("loadgen_file_sha1")
+        if not isinstance(files, dict) or not files:
             yield contradiction(log, "loadgen_file_sha1", "no file", "the sources that LoadGen was compiled from")
-        if recorded is None or not isinstance(files, dict):
             continue
-        changed = [name for name, digest in recorded.files.items() if files.get(name) != digest]
-        if changed and _digest(files, recorded.files) != recorded.crlf:
+        known = _candidates(log)
+        changes = [_changed(files, one) for one in known]
+        if known and all(changes):
+            changed, one = min(zip(changes, known, strict=True), key=lambda row: len(row[0]))
             found = f"{changed[0]}: {str(files.get(changed[0], 'not listed'))[:60]}"
             found += f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            allowed = f"{recorded.files[changed[0]]} in {log.text('loadgen_version')}"
+            allowed = f"{one.files[changed[0]]} in {log.text('loadgen_version')}"
             yield contradiction(log, "loadgen_file_sha1", found, allowed)
+
+
+@log_rule("LG-006", "The version of LoadGen is known, so that its sources can be compared.", source=OURS,
+          severity=Severity.WARNING)  # fmt: skip
+def version_is_known(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        if not _candidates(log):
+            found = f"{given(log, 'loadgen_version')}: revision unknown, sources not compared"
+            yield contradiction(log, "loadgen_version", found, "a commit of mlcommons/inference, or its version")
+
+
+def _candidates(log: DetailLog) -> Sequence[_Recorded]:
+    """What a log's LoadGen may be: its revision, else every commit of its version."""
+    one = _recorded().get(_revision(log)[:_DIGITS])
+    return _by_version().get(log.loadgen_version or "", ()) if one is None else (one,)
+
+
+@functools.cache
+def _by_version() -> Mapping[str, Sequence[_Recorded]]:
+    found: dict[str, list[_Recorded]] = {}
+    for one in {id(one): one for one in _recorded().values()}.values():
+        if one.version:
+            found.setdefault(one.version, []).append(one)
+    return found
+
+
+def _changed(files: Mapping[str, Json], one: _Recorded) -> list[str]:
+    """The files that are not those of a recorded commit; none where they have the line ends of Windows."""
+    changed = [name for name, digest in one.files.items() if files.get(name) != digest]
+    return changed if changed and _digest(files, one.files) != one.crlf else []
 
 
 def _digest(files: Mapping[str, Json], names: Iterable[str]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from mlperf_results.logs import parse_summary_verdict
 
-from mlperf_gate.derivation import at_key, contradiction, given, messages, other_seeds, unreadable
+from mlperf_gate.derivation import at_key, contradiction, given, lasted_s, messages, other_seeds, unreadable
 from mlperf_gate.listing import join
-from mlperf_gate.rulebook import BOTH, LOADGEN, NEWER, OLDER, OURS, RULES_TEXT, SINCE, Found, Scope, rule
+from mlperf_gate.rulebook import BOTH, LOADGEN, NEWER, OLDER, OURS, RULES_TEXT, SINCE, Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import TOLERATED
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
@@ -19,6 +19,7 @@ OF_EVERY_TEST = ("RUN-003", "RUN-007", "RUN-015", "RUN-016", "RUN-021")
 
 NEEDED = (SUMMARY, DETAIL)
 POWER = ("spl.txt",)
+_POWER_FILES = ("client.json", "client.log", "ptd_logs.txt", "server.json", "server.log")
 BY_FOLDER = (
     "MLPerf inference rules (inference_policies ac93e89, inference_rules.adoc, table of benchmarks): the limits of the "
     "folder's scenario; the checker judges an Interactive run of LoadGen by those of Server"
@@ -107,7 +108,7 @@ def asks_for_duration(run: RunView) -> Iterator[Found]:
 
 @rule("RUN-010", Scope.RUN, "The run did last long enough, from power_begin to power_end.", source=OURS)
 def lasted(run: RunView) -> Iterator[Found]:
-    table, elapsed = run.scenario.model.table, run.detail.elapsed_s
+    table, elapsed = run.scenario.model.table, lasted_s(run.detail)
     if table is None or not table.min_duration_ms or not run.detail.is_usable:
         return
     needed = table.min_duration_ms / 1000
@@ -242,12 +243,19 @@ def has_no_conflicts(run: RunView) -> Iterator[Found]:
     yield from messages(run.detail, run.detail.conflicts, "one value")
 
 
-@rule("RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK)
+@rule("RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK,
+      severity=Severity.WARNING)  # fmt: skip
 def power_is_not_checked(run: RunView) -> Iterator[Found]:
+    """Their files must be there (REQUIRED_POWER_FILES of both checkers); what they say is not judged."""
     folder = join(run.scenario.folder, "performance/power")
     if not run.test and folder in run.scenario.tree.listing.folders:
-        allowed = "no power logs: this gate cannot check them (use the official checkers)"
-        yield Found(path=folder, found="power logs", allowed=allowed)
+        missing = set(_POWER_FILES).difference(run.scenario.tree.listing.files_in(folder))
+        if missing:
+            allowed = ", ".join(_POWER_FILES)
+            found = f"without {', '.join(sorted(missing))}"
+            yield Found(path=folder, found=found, allowed=allowed, severity=Severity.ERROR)
+        allowed = "what both official checkers accept: this gate does not judge power"
+        yield Found(path=folder, found="power logs, which are not judged here", allowed=allowed)
 
 
 @rule("RUN-025", Scope.RUN, "A run that was to log no responses logged none.", source=LOADGEN,

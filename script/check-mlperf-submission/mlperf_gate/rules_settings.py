@@ -14,6 +14,7 @@ from mlperf_gate.derivation import (
     given,
     has_token_latencies,
     is_close,
+    lasted_s,
     numbers,
     performance_rule,
     readable,
@@ -25,6 +26,7 @@ from mlperf_gate.rulebook import (
     CLOSED,
     LOADGEN,
     MLPERF_CONF,
+    OURS,
     SINCE,
     Found,
     Scope,
@@ -139,7 +141,8 @@ def _issued_too_late(log: DetailLog) -> Iterator[Found]:
         return
     limit_s, queries, longest_ns = found[0] / 1000, found[1], found[2]
     rate = log.number("result_scheduled_samples_per_sec") if log.scenario == "Server" else None
-    issued_s = None if log.elapsed_s is None else log.elapsed_s - 2 * longest_ns / SECOND_NS
+    elapsed_s = lasted_s(log)
+    issued_s = None if elapsed_s is None else elapsed_s - 2 * longest_ns / SECOND_NS
     issued_s = (queries - 1) / rate if rate else issued_s
     if issued_s is not None and issued_s * (1 - CLOSE) - STAMPS_S > limit_s:
         text = (
@@ -216,10 +219,24 @@ def user_conf_is_legal(run: RunView) -> Iterator[Found]:
 def user_conf_was_used(run: RunView) -> Iterator[Found]:
     for log in usable(run):
         for one in _asked(run):
-            value = log.number(one.key)
-            if value is not None and not one.is_fixed and not is_close(value, one.value):
-                found = f"{one.text}, but the log has {given(log, one.key)}"
-                yield Found(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
+            if not one.is_drawn:
+                yield from _differs(run, log, one)
+
+
+@rule("SET-016", Scope.RUN, "The seeds of the log are those that user.conf asks for.",
+      source=OURS, since="v5.0")  # fmt: skip
+def user_conf_has_seeds(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            if one.is_drawn:
+                yield from _differs(run, log, one)
+
+
+def _differs(run: RunView, log: DetailLog, one: Asked) -> Iterator[Found]:
+    value, relative = log.number(one.key), 0.0 if one.is_drawn else CLOSE
+    if value is not None and not one.is_fixed and not is_close(value, one.value, relative):
+        found = f"{one.text}, but the log has {given(log, one.key)}"
+        yield Found(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
 
 
 def _asked(run: RunView) -> Iterator[Asked]:

@@ -103,7 +103,7 @@ def _agrees(written: str, value: Json) -> bool:
         number = float(written)
     except ValueError:
         return False
-    slack = _TWO_DECIMALS if re.fullmatch(r"-?\d+\.\d\d", written) else 0.0
+    slack = _TWO_DECIMALS if re.fullmatch(r"-?[0-9]+\.[0-9][0-9]", written) else 0.0
     return wanted is not None and abs(number - wanted) <= slack + _SIX_DIGITS * abs(wanted)
 
 
@@ -216,7 +216,7 @@ def has_same_parameters(run: RunView) -> Iterator[Found]:
         yield from _compare(run, {**_PARAMETERS, **latency})
 
 
-_COUNTED = re.compile(r"^(No|\d+) (warning|error)s? encountered", re.IGNORECASE | re.MULTILINE)
+_COUNTED = re.compile(r"^(No|[0-9]+) (warning|error)s? encountered", re.IGNORECASE | re.MULTILINE)
 
 
 @log_rule("SUM-005", "The summary counts the errors and warnings of the detail log.")

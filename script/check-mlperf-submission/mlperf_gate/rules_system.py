@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.names import plain_text
 from mlperf_results.systemkeys import KEYS, MEANINGFUL
 from mlperf_results.textdocuments import Json
 from mlperf_results.tree import CATEGORIES
@@ -12,7 +14,7 @@ from mlperf_results.tree import CATEGORIES
 from mlperf_gate.detaillog import number_of
 from mlperf_gate.documents import JsonFile, read_text, read_yaml
 from mlperf_gate.listing import as_text, join
-from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
+from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
 
@@ -28,20 +30,27 @@ STATUS = ("available", "preview", "rdi")
 _TEXTS = ("system_name", "host_processor_model_name", "accelerator_model_name", "framework", "operating_system")
 _NOTES = ("hw_notes", "sw_notes")
 _COUNTS = ("number_of_nodes", "accelerators_per_node")
-_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NO = re.compile(r"(no|none|n|n/a|false)\b", re.IGNORECASE)
+_YES = re.compile(r"\b(?:yes|true)\b")
+_WIDE = frozenset(
+    ("fp16", "fp32", "fp64", "tf32", "bf16", "bfloat16", "float", "float16", "float32", "float64", "half", "single")
+) | {"double", "no", "none"}
+"""Types of weights that are no narrower than 16 bits, and words for none. Whatever else `weight_data_types` has is
+quantised: round v5.1 has int8, fp8, fp4, uint4, int4, and a spelling of any of them needs no entry here."""
+_SPLIT = re.compile(r"[\s,;:+&|/()\[\]{}'\"]+")
+_NOT_TYPES = frozenset(("", "and", "or", "with", "mixed", "precision", "weights", "activations", "ieee"))
 _QUANTISED = re.compile(
     r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]|(?<![0-9])[1-8][ -]?bits?\b|\bw[1-8]a[0-9]|\be[1-5]m[0-9]|\bnf4\b"
-    r"|\b[iuf][248]\b|\b(?:bi|te)rnary\b",
-    re.IGNORECASE,
+    r"|\b[iuf][248]\b|\b(?:bi|te)rnary\b"
 )
-"""Types of weights that are narrower than 16 bits. The published round v5.1 has int8, fp8, fp4, mxfp4, int4, uint4; the
-others are spellings of the same."""
+"""What `weight_transformations` says of types narrower than 16 bits."""
+_NOT_QUANTISED = re.compile(r"\b(?:no|not|non|without|never)[ -](?:\w+[ -]){0,2}quanti[sz]\w*")
 
 _CHANGED = re.compile(
     r"\b(?:sparsi(?:ty|fied)|distil\w*|fine-?tun\w*|re-?train\w*|qat|lora"
     r"|quanti[sz]ation[ -]aware|(?:weights?|heads?|channels?|structured|magnitude)[ -]prun\w*"
-    r"|prun\w* (?:\d|weights?|heads?|channels?|layers?))",
+    r"|prun\w* (?:[0-9]|weights?|heads?|channels?|layers?))",
     re.IGNORECASE,
 )
 """What must not be done to closed weights. No closed result of round v5.1 has such a word. (Sparse embeddings, and
@@ -59,6 +68,7 @@ OWN_WORDS = ("With crowdperf (a CM repository)",)
 
 def says_changed(text: str) -> bool:
     """Return whether a clause says that weights were changed, and does not deny it."""
+    text = plain_text(text)
     return any(_CHANGED.search(clause) and not _DENIAL.search(clause) for clause in _CLAUSE.split(text))
 
 
@@ -100,7 +110,8 @@ def has_fields(system: SystemView) -> Iterator[Found]:
 @rule("SYS-004", Scope.SYSTEM, "The fields that matter say something.", source=BOTH)
 def fields_say_something(system: SystemView) -> Iterator[Found]:
     for field in MEANINGFUL:
-        if field in system.description.fields and not system.description.fields[field]:
+        value = system.description.fields.get(field, "-")
+        if not value or (isinstance(value, str) and not plain_text(value)):
             hint = ' (write the text "0")' if field == "accelerators_per_node" else ""
             found = _at(system.description, field, f"{field} must not be empty or the number 0{hint}")
             yield found
@@ -153,6 +164,59 @@ def counts_are_numbers(system: SystemView) -> Iterator[Found]:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if value and not is_number and not (isinstance(value, str) and _INTEGER.fullmatch(value)):
             yield _at(system.description, field, "a whole number, or a text of one")
+
+
+_NO_ACCELERATOR = ("", "none", "n/a", "na", "-", "no", "0", "null")
+
+
+@rule("SYS-014", Scope.SYSTEM, "There is a node, and as many accelerators as have a name.", source=OURS)
+def counts_can_be(system: SystemView) -> Iterator[Found]:
+    fields = system.description.fields
+    nodes, accelerators = _count(fields.get("number_of_nodes")), _count(fields.get("accelerators_per_node"))
+    if nodes is not None and nodes < 1:
+        yield _at(system.description, "number_of_nodes", "1 or more")
+    if accelerators is not None and accelerators < 0:
+        yield _at(system.description, "accelerators_per_node", "0 or more")
+    name = fields.get("accelerator_model_name")
+    if (accelerators or 0) > 0 and isinstance(name, str) and plain_text(name) in _NO_ACCELERATOR:
+        yield _at(
+            system.description, "accelerator_model_name", f"the name of the {accelerators} accelerators of a node"
+        )
+
+
+def _count(value: Json) -> int | None:
+    is_number = isinstance(value, int | str) and not isinstance(value, bool) and _INTEGER.fullmatch(str(value))
+    return int(str(value)) if is_number and len(str(value)) < 10 else None
+
+
+_COUNTED = re.compile(r"(?<![0-9A-Za-z.-])([0-9]{1,5})x(?![0-9])|(?<=[A-Za-z])x ?([0-9]{1,5})(?![0-9A-Za-z])")
+"""`8x H100`, `B200-SXM-180GBx8`: published names have such counts."""
+
+
+@rule("SYS-015", Scope.SYSTEM, "The system's name and counts are of one machine.", source=OURS,
+      severity=Severity.WARNING)  # fmt: skip
+def counts_agree_with_name(system: SystemView) -> Iterator[Found]:
+    """A warning: round v5.1 has a CPU's built-in GPU without a count, and names that say 2x8x for 16 accelerators."""
+    fields = system.description.fields
+    name, accelerator = fields.get("system_name"), fields.get("accelerator_model_name")
+    nodes, per_node = _count(fields.get("number_of_nodes")), _count(fields.get("accelerators_per_node"))
+    if per_node == 0 and isinstance(accelerator, str) and plain_text(accelerator) not in _NO_ACCELERATOR:
+        yield _at(system.description, "accelerators_per_node", f"how many {accelerator} a node has")
+    counts = {int(one or other) for one, other in _COUNTED.findall(name)} if isinstance(name, str) else set()
+    if nodes and per_node and counts and nodes * per_node not in counts:
+        found = f"{shown(name)}: {nodes} nodes with {per_node} accelerators each"
+        allowed = f"a name and counts of as many accelerators: {nodes * per_node}, or another number of nodes"
+        yield Found(path=system.description.path, found=found, allowed=allowed,
+                    line=system.description.line_of("number_of_nodes"))  # fmt: skip
+    is_readable = isinstance(name, str) and all(_is_plain_letter(letter) for letter in name)
+    if isinstance(name, str) and not is_readable:
+        yield _at(system.description, "system_name", "Latin letters: others look alike, or change the order of a line")
+
+
+def _is_plain_letter(letter: str) -> bool:
+    if letter.isascii() or not letter.isalpha():
+        return unicodedata.category(letter) not in ("Cf", "Cc")
+    return "LATIN" in unicodedata.name(letter, "")
 
 
 @rule("SYS-011", Scope.SYSTEM, "Names and notes are texts.", source=OLDER)
@@ -239,7 +303,8 @@ def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
       step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
     value = scenario.measurements.fields.get("retraining")
-    if isinstance(value, str) and value.strip() and (not _NO.match(value.strip()) or says_changed(value)):
+    text = plain_text(value) if isinstance(value, str) else ""
+    if text and (not _NO.match(text) or _YES.search(text) or says_changed(text)):
         yield _at(scenario.measurements, "retraining", '"no"')
 
 
@@ -257,8 +322,7 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
 def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
     """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made."""
     fields = scenario.measurements.fields
-    kinds = [str(fields.get(name) or "") for name in ("weight_data_types", "weight_transformations")]
-    quantised = next((kind for kind in kinds if _QUANTISED.search(kind)), None)
+    quantised = _quantised(fields.get("weight_data_types"), fields.get("weight_transformations"))
     if quantised is None:
         return
     owner = scenario.model.system.owner
@@ -275,6 +339,52 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
     own = fields.get(OWN_KEY)
     if isinstance(own, dict):
         yield from _own_calibration(scenario, own, "\n".join(one.text for one in texts))
+
+
+def _quantised(types: Json, transformations: Json) -> str | None:
+    """What says that weights are quantised: a type that is not known to be wide, or the word for it; None for nothing.
+
+    Types are a text, or of a model of several parts an object of texts (31 results of round v5.1).
+    """
+    for part in types.values() if isinstance(types, dict) else [types]:
+        if isinstance(part, str) and not all(map(_is_wide, plain_text(part).replace("n/a", "none").split(","))):
+            return str(part)
+    text = plain_text(transformations) if isinstance(transformations, str) else ""
+    return text if _QUANTISED.search(_NOT_QUANTISED.sub("", text)) else None
+
+
+def _is_wide(text: str) -> bool:
+    """Whether one type of a list is wide: `fp16`, `clip1:fp32`, `bf16 (not quantised)`."""
+    words = _SPLIT.split(_NOT_QUANTISED.sub("", text.rpartition(":")[2]).replace("float ", "float"))
+    return all(word in _WIDE or word in _NOT_TYPES for word in words)
+
+
+@rule("MEAS-012", Scope.SCENARIO, "The measurements say each thing once.", source=OURS, step=Step.TREE,
+      severity=Severity.WARNING)  # fmt: skip
+def measurements_are_unique(scenario: ScenarioView) -> Iterator[Found]:
+    """A warning: eight results of round v5.1 have `weight_transformations` twice."""
+    yield from _doubled(scenario.measurements)
+
+
+@rule("SYS-016", Scope.SYSTEM, "The description says each thing once.", source=OURS)
+def description_is_unique(system: SystemView) -> Iterator[Found]:
+    yield from _doubled(system.description)
+
+
+def _doubled(document: JsonFile) -> Iterator[Found]:
+    if document.doubled:
+        found = f"two values of {shown(document.doubled)}, of which readers take the first or the last"
+        yield Found(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
+
+
+@rule("MEAS-011", Scope.SCENARIO, "What was done with the weights is said in texts.", source=OURS, step=Step.TREE)
+def measurements_are_texts(scenario: ScenarioView) -> Iterator[Found]:
+    document = scenario.measurements
+    for field in MEASUREMENT_FIELDS if document.is_usable else ():
+        value = document.fields.get(field)
+        parts = list(value.values()) if isinstance(value, dict) and field == "weight_data_types" else [value]
+        if value and not all(isinstance(part, str) and plain_text(part) for part in parts):
+            yield _at(document, field, f"{field}: a text (weight_data_types: also an object of texts)")
 
 
 def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str) -> Iterator[Found]:

@@ -49,9 +49,9 @@ _CUT_BY_TOOL = ("TEST01", "TEST07", "TEST09")
 """The tests whose logs truncate_accuracy_log.py (mlcommons/inference b66003e1) cuts, with the hash beside them."""
 
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
-_NUMBERS = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),')
-_ENTRY = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
-_SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*(\d{1,9})')
+_NUMBERS = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),')
+_ENTRY = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
+_SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*([0-9]{1,9})')
 _WIDTHS = MappingProxyType({4: "int32", 8: "int64", 2: "int16"})
 _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_data_mismatch")
 """Those that the script writes in each of its two ways."""

@@ -29,10 +29,10 @@ from mlperf_gate.views import TestView
 SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"
 _PRINTED = re.compile(
     r"^(Accuracy score|Accuracy threshold|Total samples|Mean output tokens|Min threshold|Max threshold|tolerance)"
-    r"(?::| =) (\d{1,15}(?:\.\d{1,20})?)%?$",
+    r"(?::| =) ([0-9]{1,15}(?:\.[0-9]{1,20})?)%?$",
     re.M,
 )
-_SCORE = re.compile(r"'exact_match':\s*(\d{1,15}(?:\.\d{1,20})?)")
+_SCORE = re.compile(r"'exact_match':\s*([0-9]{1,15}(?:\.[0-9]{1,20})?)")
 _MISMATCH = re.compile(r"^\s*NE mismatch at ", re.M)
 _AS_LONG = 1.1
 """The tokens that a run counts may be other ones than those of its answers, such as the last of each."""

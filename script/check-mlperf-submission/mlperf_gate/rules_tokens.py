@@ -33,8 +33,8 @@ from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView, ScenarioView, TestView
 
 _LENGTH = "TOKENS_PER_SAMPLE"
-_COUNTED = re.compile(r'"token_count"\s*:\s*(\d{1,9})')
-_MEAN = re.compile(r"^Mean output tokens: (\d{1,15}(?:\.\d{1,20})?)$", re.M)
+_COUNTED = re.compile(r'"token_count"\s*:\s*([0-9]{1,9})')
+_MEAN = re.compile(r"^Mean output tokens: ([0-9]{1,15}(?:\.[0-9]{1,20})?)$", re.M)
 
 _COUNTS = 5
 _AS_LONG, _COUNTED_AS_LONG, _OTHER_MEAN = 1.06, 1.1, 3.0

@@ -15,6 +15,7 @@ from mlperf_gate.derivation import (
     contradiction,
     given,
     has_token_latencies,
+    lasted_s,
     numbers,
     performance_rule,
     ranked,
@@ -28,9 +29,9 @@ _FLAGS = ("result_perf_constraints_met", "result_min_duration_met", "result_min_
 _STREAMS = ("SingleStream", "MultiStream")
 _STOPPING = ("early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result")
 _ESTIMATES = {"SingleStream": "early_stopping_latency_ss", "MultiStream": "early_stopping_latency_ms"}
-_DISCARDED = re.compile(r"Would discard (\d{1,15}) ")
-_PROCESSED = re.compile(r"Processed at least \d{1,15} queries \((\d{1,15})\)")
-_ESTIMATED = re.compile(r"Early stopping (\d{1,3}\.\d)th percentile estimate: (\d{1,18})")
+_DISCARDED = re.compile(r"Would discard ([0-9]{1,15}) ")
+_PROCESSED = re.compile(r"Processed at least [0-9]{1,15} queries \(([0-9]{1,15})\)")
+_ESTIMATED = re.compile(r"Early stopping ([0-9]{1,3}\.[0-9])th percentile estimate: ([0-9]{1,18})")
 _MULTI_STREAM_SHARE = 0.99
 """Of the second estimate of a SingleStream run, from which MultiStream may be inferred."""
 
@@ -190,7 +191,8 @@ def _lasted_s(log: DetailLog) -> tuple[float, tuple[str, ...]] | None:
     """How long the run lasted by the figure that LoadGen compares with min_duration, and of which keys that is."""
     scenario = log.scenario
     if scenario == "MultiStream":
-        return None if log.elapsed_s is None else (log.elapsed_s, ("power_begin",))
+        elapsed_s = lasted_s(log)
+        return None if elapsed_s is None else (elapsed_s, ("power_begin",))
     if scenario == "Offline":
         longest = log.number("result_max_latency_ns")
         return None if longest is None else (longest / SECOND_NS, ("result_max_latency_ns",))

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ _TOPS = ("results", "compliance")
 _SCENARIO_PARTS = 6
 """division/submitter/results/SYSTEM/MODEL/SCENARIO, and `compliance` instead of `results` up to v5.1."""
 
-_KINDS = re.compile(r"performance/run_\d+|accuracy|TEST[^/]+/(performance/run_\d+|accuracy)")
+_KINDS = re.compile(r"performance/run_[0-9]+|accuracy|TEST[^/]+/(performance/run_[0-9]+|accuracy)")
 _LEVEL = re.compile(r"-(95|99|99\.9)$")
 _KEPT = (
     "test_datetime", "loadgen_version", "loadgen_build_date_utc", "sut_name", "qsl_name", "power_begin",
@@ -51,6 +52,8 @@ _MOST_ALIKE = 50
 """So many logs with one proportion are made by hand, and each is the copy of another."""
 
 _ENTRY = b'"qsl_idx"'
+_TOUCH_S = 2.0
+"""test_datetime is cut to seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,8 @@ class RunMark:
     none of a log that is damaged, which other rules refuse. loaded: the digest of the samples that a performance run
     loaded, empty of other runs. clock: when queries were generated and when the run ended by the log's own clock, in
     milliseconds. latencies: those of `likeness.LATENCIES`, None where one is missing. answer_tokens: the mean
-    length of the answers of a run that issued all samples equally often, None of other runs.
+    length of the answers of a run that issued all samples equally often, None of other runs. span_s: when queries were
+    generated and when the run ended, in seconds since 1970.
     """
 
     path: str
@@ -93,6 +97,7 @@ class RunMark:
     clock: tuple[float, float] | None = None
     latencies: tuple[float, ...] | None = None
     answer_tokens: float | None = None
+    span_s: tuple[float, float] | None = None
 
     @property
     def choice(self) -> tuple[Json, ...] | None:
@@ -242,6 +247,23 @@ class RunRegister:
             if other.latencies is not None and other.digest != mark.digest and is_copy(mark.latencies, other.latencies):
                 yield other
 
+    @cached_property
+    def overlaps(self) -> Mapping[str, RunMark]:
+        """By the path of a run: another one of its system that ran at the same moment. A copy is no second run."""
+        systems: dict[tuple[str, ...], dict[str, RunMark]] = {}
+        for mark in self.runs:
+            systems.setdefault(mark.folder[:3], {}).setdefault(mark.digest, mark)
+        found: dict[str, RunMark] = {}
+        for marks in systems.values():
+            spans = [(mark.span_s, mark) for mark in marks.values() if mark.span_s is not None]
+            latest: tuple[tuple[float, float], RunMark] | None = None
+            for span, mark in sorted(spans, key=lambda row: row[0]):
+                if latest is not None and span[0] < latest[0][1] - _TOUCH_S:
+                    found.setdefault(mark.path, latest[1])
+                    found.setdefault(latest[1].path, mark)
+                latest = (span, mark) if latest is None or span[1] > latest[0][1] else latest
+        return found
+
     def responses_with(self, name: str, value: object) -> tuple[ResponsesMark, ...]:
         """Return the accuracy logs whose attribute `name` has a value."""
         if name not in self._responses:
@@ -282,12 +304,22 @@ def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMar
         clock=_clock(log),
         latencies=_latencies(log),
         answer_tokens=log.tokens_of_sample if log.values.get(_EQUALLY) is True else None,
+        span_s=_span_s(log),
     )
 
 
 def _clock(log: DetailLog) -> tuple[float, float] | None:
     begin_ms, end_s = log.times_ms.get("generated_query_count"), log.end_time_s
     return None if begin_ms is None or end_s is None else (begin_ms, end_s * 1000)
+
+
+def _span_s(log: DetailLog) -> tuple[float, float] | None:
+    clock = _clock(log)
+    try:
+        start = datetime.strptime(log.text("test_datetime") or "", "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return None if clock is None else (start.timestamp() + clock[0] / 1000, start.timestamp() + clock[1] / 1000)
 
 
 def _latencies(log: DetailLog) -> tuple[float, ...] | None:

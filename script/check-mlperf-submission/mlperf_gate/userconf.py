@@ -19,7 +19,13 @@ _KEYS = {
     "max_duration": "requested_max_duration_ms",
     "min_query_count": "requested_min_query_count",
     "max_query_count": "requested_max_query_count",
+    "performance_sample_count_override": "requested_performance_sample_count_override",
 }
+_DRAWN = {
+    name: f"requested_{name}"
+    for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed")
+}
+"""What decides which samples a run has: see Asked.is_drawn. No user.conf of round v5.1 has such a line."""
 _FORBIDDEN = {
     "performance_issue_same": "requested_performance_issue_same",
     "performance_issue_unique": "requested_performance_issue_unique",
@@ -48,7 +54,8 @@ _OF_SCENARIO = {
 class Asked:
     """One setting. key: of the detail log; value: in its unit; text: as it stands in the file.
 
-    is_forbidden: of compliance runs only. is_fixed: the round decides it in the closed division.
+    is_forbidden: of compliance runs only. is_fixed: the round decides it in the closed division. is_drawn: it decides
+    which samples a run has.
     """
 
     key: str
@@ -59,6 +66,10 @@ class Asked:
     @property
     def is_forbidden(self) -> bool:
         return self.key in _FORBIDDEN.values()
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.key in _DRAWN.values()
 
     @property
     def is_fixed(self) -> bool:
@@ -77,7 +88,8 @@ def _names(model: ModelView) -> set[str]:
 def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[Asked]:
     """Yield what the file asks of this model in this scenario, each setting once."""
     names, found = _names(model), dict[str, tuple[int, Asked]]()
-    keys = {name: (key, 1.0) for name, key in {**_KEYS, **_FORBIDDEN}.items()} | _OF_SCENARIO.get(scenario, {})
+    plain = {**_KEYS, **_FORBIDDEN, **_DRAWN}
+    keys = {name: (key, 1.0) for name, key in plain.items()} | _OF_SCENARIO.get(scenario, {})
     for number, line in enumerate(text.splitlines(), start=1):
         left, separator, right = line.partition("#")[0].partition("=")
         parts = left.strip().rsplit(".", 2)
@@ -86,11 +98,11 @@ def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[Asked]:
         if parts[0] not in (*names, "*") or parts[1] not in (scenario, "*"):
             continue
         try:
-            value = float(right)
+            value = int(right) if right.strip().isdigit() and len(right) < 40 else float(right)
         except ValueError:
             continue
         weight = 2 * (parts[1] != "*") + (parts[0] != "*")
         key, unit = keys[parts[2]]
         if math.isfinite(value) and weight >= found.get(key, (0,))[0]:
-            found[key] = (weight, Asked(key, value * unit, line.strip()[:120], number))
+            found[key] = (weight, Asked(key, value if unit == 1.0 else value * unit, line.strip()[:120], number))
     yield from (asked for _, asked in found.values())

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 
-from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS
 from mlperf_results.names import Mode
 from mlperf_results.officialnames import benchmark_of, resolve
 from mlperf_results.privacy import NOTHING_KNOWN, Known
@@ -33,6 +34,7 @@ class Options:
 
     backup_folder: holds whole accuracy logs at the paths they have in the tree; every one where is_backup_complete.
     known: what is private on this machine. made_files: the digests of the files that the tree's step made, by path.
+    now_utc: when the tree is judged, without a zone, as dates of logs are.
     """
 
     submitter: str | None = None
@@ -44,6 +46,7 @@ class Options:
     is_backup_complete: bool = False
     known: Known = NOTHING_KNOWN
     made_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    now_utc: datetime = field(default_factory=lambda: datetime.now(timezone.utc).replace(tzinfo=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +245,7 @@ def models(system: SystemView) -> Iterator[ModelView]:
     table = owner.tree.round
     for model in listing.folders_in(folder):
         canonical = resolve(model, table.models, table.aliases, owner.own_names)
-        benchmark = model if model in BENCHMARKS else benchmark_of(canonical, table.name) or model
+        benchmark = model if model in (*BENCHMARKS, *RECORDS) else benchmark_of(canonical, table.name) or model
         yield ModelView(
             system=system,
             model=model,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.recipecalls import threads_in_all
@@ -72,19 +73,45 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
 
 
-def run_readme(
-    run: FoundRun, accuracy: FoundRun | None, sut: Sut, weights: Weights, commands: Mapping[str, str]
-) -> str:
-    """Return README.md of a scenario: what it is, how to repeat it, with what, which settings, what came out."""
+@dataclass(frozen=True, slots=True)
+class MadeBy:
+    """Which crowdperf made the runs, as environment.json says it; empty where it does not."""
+
+    text: str = ""
+    commit: str = ""
+
+
+def made_by(environment: Mapping[str, Any]) -> MadeBy:
+    """Return which crowdperf a session's environment.json names."""
+    said = environment.get("crowdperf")
+    row = said if isinstance(said, Mapping) else {}
+    return MadeBy(*(str(row.get(name) or "") for name in ("text", "commit")))
+
+
+def repetition(commands: Mapping[str, str], made: MadeBy) -> list[str]:
+    """Return the lines on how to repeat the runs of a result: how to get crowdperf, and each command once."""
+    at_commit = f" --checkout={made.commit}" if made.commit else ""
+    lines = ["## Repeat it", "", "With crowdperf (a CM repository), from any folder. Once on a machine:", ""]
+    lines += ["    pip install cmind", f"    cm pull repo crowdperf --url=ADDRESS_OF_CROWDPERF{at_commit}", ""]
+    lines += [f"The runs were made by {made.text}.", ""] if made.text else []
+    for command in dict.fromkeys(commands.values()):
+        modes = [mode for mode, one in commands.items() if one == command]
+        lines += [f"The {' and the '.join(modes)} run:", "", f"    {command}", ""]
+    return lines
+
+
+def run_readme(run: FoundRun, accuracy: FoundRun | None, sut: Sut, weights: Weights, repeat: Sequence[str]) -> str:
+    """Return README.md of a scenario: what it is, how to repeat it, with what, which settings, what came out.
+
+    repeat: the lines of `repetition`.
+    """
     label = label_of(run, accuracy)
     lines = [f"# {run.place.model}, {run.place.scenario}, on {sut.hw_name or run.place.system}", ""]
     if label:
         lines += [f"**{label}**", ""]
     if run.place.scenario != run.scenario.value:
         lines += [f"Inferred from the runs of {run.scenario.value}, as the rules allow on an edge system.", ""]
-    lines += ["## Repeat it", "", "With crowdperf (a CM repository), from any folder.", ""]
-    for mode, command in commands.items():
-        lines += [f"The {mode} run:", "", f"    {command}", ""]
+    lines += repeat
     lines += ["## What ran", ""]
     versions = run.result.get("versions") or {}
     rows: list[tuple[object, ...]] = [

@@ -8,7 +8,10 @@ Source of scenarios, metrics and percentiles: MLPerf inference rules, section "S
 from __future__ import annotations
 
 import enum
+import functools
+import html
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -258,6 +261,28 @@ def parse_mode(text: str) -> Mode:
 def parse_execution_mode(text: str) -> ExecutionMode:
     """Return the execution mode that `text` names; raises UnknownName."""
     return _parse(ExecutionMode, "execution mode", text)
+
+
+class _Seen(dict[int, int | None]):
+    """For str.translate: what people see of a character, None where it takes no room."""
+
+    def __missing__(self, number: int) -> int | None:
+        seen = None if unicodedata.category(chr(number)) in ("Cf", "Mn", "Me") else number
+        self[number] = seen
+        return seen
+
+
+_SEEN = _Seen(str.maketrans("", "", "*_`\\"))
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+@functools.lru_cache(maxsize=4)
+def plain_text(text: str) -> str:
+    """Return a text as its readers see it, in lower case: one form of each letter (NFKC), without characters that take
+    no room and marks of Markdown, single spaces; escapes of JSON and HTML are resolved. Empty for one that is blank."""
+    if not (text.isascii() and "&" not in text and "\\u" not in text):
+        text = unicodedata.normalize("NFKC", html.unescape(_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)))
+    return " ".join(text.translate(_SEEN).split()).casefold()
 
 
 def printable(text: str) -> str:

@@ -5,8 +5,8 @@ names in it; `masked` gives a text that can be shown. A leak never carries what 
 What cannot be told by its shape (a user's name) comes from the caller as `Known`; `known_here` asks the machine.
 
 Searching is by literal anchors first and by pattern only where one stands, so that megabytes of hex digits cost
-milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Not looked into:
-compressed files.
+milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Of compressed
+files `zip_members` opens those that are zip archives.
 
 Every search has a `Budget`: a text that was made to keep the search busy ends it with a leak of the kind
 `Kind.NOT_SEARCHED`, so no caller can take it for a clean one. Who searches many files that a stranger sent gives one
@@ -19,6 +19,8 @@ import io
 import os
 import re
 import socket
+import zipfile
+import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -48,6 +50,15 @@ localhost.localdomain local host linux server node machine system benchmark
 """
 PUBLIC_NAMES = frozenset(_PUBLIC_NAMES_TEXT.split())
 """Names of accounts and machines that say nothing about a person; home folders with them are still found."""
+
+NOBODYS_HOMES = ("/root", *(f"/home/{name}" for name in sorted(PUBLIC_NAMES)))
+"""Home folders of containers and of cloud images, the same everywhere. 40 accuracy.txt of round v5.1 have
+`Downloading package punkt_tab to /root/...`, which an official script prints."""
+
+CERTAIN = frozenset((Kind.TOKEN, Kind.PRIVATE_KEY, Kind.AUTHORIZATION, Kind.OWN_SECRET))
+"""Secrets beyond doubt: in the 53,820 files of round v5.1 such a shape occurs once, and that is a token. What only
+looks like a secret by its name is in 250 of these files, in examples and public addresses nearly always; home folders
+are in the files of all 34 submitters."""
 
 _PROGRAM = re.compile(r"(?:^|/)(?:code|src)/[^/]+/[^/]+/script/")
 """Where a submission holds the program that ran: `<code folder>/<model>/<system>/script/`."""
@@ -171,6 +182,30 @@ def find_leaks(
     The last one is of `Kind.NOT_SEARCHED` where the budget (without one: a new one) ended before the text.
     """
     return _search(io.BytesIO(_as_utf8(text)), known, limit, budget or Budget())
+
+
+_MOST_MEMBERS, _MOST_UNPACKED_BYTES = 10_000, 256 * 1024 * 1024
+
+
+def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and the content of the files in a zip archive, as far as they can be read; of at most 256 MB.
+
+    Nothing where `content` is no archive. Archives in archives are not opened.
+    """
+    if not content.startswith(b"PK\x03\x04"):
+        return
+    left = _MOST_UNPACKED_BYTES
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist()[:_MOST_MEMBERS]:
+                with archive.open(member) as file:
+                    data = file.read(left)
+                left -= len(data)
+                yield member.filename, data
+                if left <= 0:
+                    return
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error):
+        return  # damaged, or encrypted: what cannot be read here cannot be read elsewhere
 
 
 def find_leaks_in_file(
@@ -297,7 +332,7 @@ def _all_spans(data: bytes, known: Known) -> list[Span]:
 
 def _known_spans(data: bytes, lowered: bytes, known: Known) -> Iterator[Span]:
     for secret in known.secrets:
-        yield from _occurrences(data, _as_utf8(secret), Kind.SECRET)
+        yield from _occurrences(data, _as_utf8(secret), Kind.OWN_SECRET)
     for home in known.homes:
         # Deep ones are also found behind a mount point; "/root" alone is the end of many a path.
         is_deep = home.count("/") + home.count("\\") > 1

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-_NUMBER = r"(?P<value>\d+(?:\.\d*)?|\.\d+)(?![\d.])"
+_NUMBER = r"(?P<value>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?![0-9.])"
 
 
 def _printed(key: str) -> str:
@@ -34,7 +34,7 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
         "DLRM_ACC": rf".*metric/lifetime_accuracy/rating:\s*{_NUMBER}",
         "DLRM_AUC": rf".*metric/lifetime_gauc/rating:\s*{_NUMBER}",
         "mAP": rf".*(?:mAP=|'Total':)\s*{_NUMBER}",
-        "F1": rf"""\{{["']exact_match["']:\s*[\d.]+,\s*["']f1["']:\s*{_NUMBER}\}}""",
+        "F1": rf"""\{{["']exact_match["']:\s*[0-9.]+,\s*["']f1["']:\s*{_NUMBER}\}}""",
         "ACCURACY": _WORD_ERRORS,
         "WER": _WORD_ERRORS,
         "DICE": rf"Accuracy:\s*mean\s*=\s*{_NUMBER}",
@@ -94,27 +94,27 @@ parses, and of the last two, a line that the checker or the gate reads."""
 _ANYTHING = r"(?P<value>(?:np\.)?\w{1,20}\([^)]{0,80}\)|[+-]?(?:[\d.][^\s,%'\"}]{0,80}|nan\b|inf\b))"
 """A number, however it is written; as long as numbers are, because a file may be made to keep the search busy."""
 
-_PLAIN = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
 _HASH = re.compile(r"^hash=(?P<value>\w+)$", re.MULTILINE)
 _SECOND_COUNTS = re.compile(
-    r"AUC=.*\baccuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d{1,18}),\s*total=(?P<total>\d{1,18})"
+    r"AUC=.*\baccuracy=(?P<percent>[0-9.]+)%,\s*good=(?P<good>[0-9]{1,18}),\s*total=(?P<total>[0-9]{1,18})"
 )
-_WORDS = re.compile(rf"Word Error Rate:\s*(?P<errors>[\d.]+)%, accuracy={_NUMBER}%")
-_DICE = re.compile(r"Accuracy:\s*mean\s*=\s*(?P<mean>[\d.]+)(?P<parts>(?:,\s*[a-z ]+=\s*[\d.]+)+)")
+_WORDS = re.compile(rf"Word Error Rate:\s*(?P<errors>[0-9.]+)%, accuracy={_NUMBER}%")
+_DICE = re.compile(r"Accuracy:\s*mean\s*=\s*(?P<mean>[0-9.]+)(?P<parts>(?:,\s*[a-z ]+=\s*[0-9.]+)+)")
 _TOKENS = re.compile(
-    r".*'gen_num':\s*(?P<count>\d{1,18}),.*'gen_tok_len':\s*(?P<tokens>\d{1,18}),"
-    r".*'tokens_per_sample':\s*(?P<mean>[\d.]+)"
+    r".*'gen_num':\s*(?P<count>[0-9]{1,18}),.*'gen_tok_len':\s*(?P<tokens>[0-9]{1,18}),"
+    r".*'tokens_per_sample':\s*(?P<mean>[0-9.]+)"
 )
-_SAMPLES = re.compile(r"(?:'(?P<name>gen_num|num-samples)':\s*|\b(?P<word>queries)=)(?P<count>\d{1,18})")
+_SAMPLES = re.compile(r"(?:'(?P<name>gen_num|num-samples)':\s*|\b(?P<word>queries)=)(?P<count>[0-9]{1,18})")
 
 _NAMED = re.compile(
-    r"""["'](?P<name>exact_match|f1|rouge1|rouge2|rougeL|rougeLsum)["']:\s*'?(?P<value>\d{1,9}(?:\.\d{0,20})?)"""
+    r"""["'](?P<name>exact_match|f1|rouge1|rouge2|rougeL|rougeLsum)["']:\s*'?(?P<value>[0-9]{1,9}(?:\.[0-9]{0,20})?)"""
 )
 _AT_MOST = {"exact_match": "f1", "rouge2": "rouge1", "rougel": "rouge1", "rougelsum": "rouge1"}
 """An exact answer has F1 100; of two words, or of words in order, no more agree than of single words."""
 
-_COUNTS = re.compile(r"accuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d+),\s*total=(?P<total>\d+)")
+_COUNTS = re.compile(r"accuracy=(?P<percent>[0-9.]+)%,\s*good=(?P<good>[0-9]+),\s*total=(?P<total>[0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def _statements(line: str, number: int) -> Iterator[Statement]:
         yield Statement("accuracy", _float(match["value"]), 100.0 - _float(match["errors"]), 0.011, number)
     match = _DICE.match(line)
     if match:
-        parts = [_float(part) for part in re.findall(r"=\s*([\d.]+)", match["parts"])]
+        parts = [_float(part) for part in re.findall(r"=\s*([0-9.]+)", match["parts"])]
         yield Statement("mean", _float(match["mean"]), sum(parts) / len(parts), 2e-4, number)
     match = _TOKENS.match(line)
     if match and int(match["count"]):

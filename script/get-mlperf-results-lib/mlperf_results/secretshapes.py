@@ -25,6 +25,7 @@ class Kind(enum.Enum):
     LOGIN = "login in an address"
     AUTHORIZATION = "authorization header"
     SECRET = "value of a secret"
+    OWN_SECRET = "value of a secret of this machine"
     HOME_PATH = "path of a home folder"
     USER_NAME = "name of the user"
     HOST_NAME = "name of the machine"

@@ -50,6 +50,23 @@ def json_object(text: str) -> Mapping[str, Json]:
     return value
 
 
+def doubled_name(text: str) -> str:
+    """Return the first name that an object of a JSON text has twice, empty where there is none.
+
+    Names should be unique (RFC 8259, section 4): some readers take the first value, others the last. The text must be
+    one that `parse_json` takes.
+    """
+    found: list[str] = []
+
+    def noted(pairs: list[tuple[str, Json]]) -> None:
+        names = [name for name, _ in pairs]
+        if not found and len(set(names)) < len(names):
+            found.append(next(name for name in names if names.count(name) > 1))
+
+    json.loads(text, object_pairs_hook=noted)
+    return found[0] if found else ""
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a value that is an object; an empty one for any other."""
     return value if isinstance(value, Mapping) else {}

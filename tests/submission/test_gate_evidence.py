@@ -1,0 +1,262 @@
+"""Honest variations that no published round refuses are accepted, and forgeries that were accepted are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from changes import (
+    C_ACC,
+    C_MODEL,
+    C_SERVER,
+    CLOSED,
+    DETAIL,
+    O_RUN,
+    O_STREAM,
+    O_SYSTEM,
+    OPEN,
+    Change,
+    both,
+    edit,
+    field,
+    put,
+    replace,
+    value,
+)
+from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mlperf_gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
+from mlperf_gate.rulebook import OURS, RULES, Rule, Scope, Severity
+from mlperf_gate.steps import Step
+from tree_builder import OPEN_MODEL
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LOG, STREAM, SERVER = f"{O_RUN}/{DETAIL}", f"{O_STREAM}/{DETAIL}", f"{C_SERVER}/{DETAIL}"
+MEASUREMENTS = f"{C_MODEL}/Offline/measurements.json"
+O_MEASUREMENTS = f"{OPEN}/results/box-1/{OPEN_MODEL}/Offline/measurements.json"
+CONF = f"{C_MODEL}/Offline/user.conf"
+GIT = r'(?<="loadgen_git_log_message", "value": ")[0-9a-f]{40}'
+NO_TEXT = put(f"{CLOSED}/documentation/calibration.md", " \n")
+STAMP = "%m-%d-%Y %H:%M:%S.%f"
+
+
+def of_revision(name: str, version: str, commit: str = "") -> Change:
+    """A log of another revision of LoadGen, with the commit in its git log."""
+    changes = [value(name, f"loadgen_build_date_{zone}", "2026-07-25T01:02:03.000004") for zone in ("utc", "local")]
+    changes += [edit(name, GIT, commit)] if commit else []
+    return both(value(name, "loadgen_version", version), *changes)
+
+
+def other_source(name: str) -> Change:
+    """A log whose results.cc has another digest."""
+
+    def change(root: Path) -> None:
+        text = (root / name).read_text()
+        changed, count = re.subn(r'(/results\.cc":")[0-9a-f]{40}', rf"\g<1>{'ab' * 20}", text)
+        assert count == 1
+        replace(root / name, changed)
+
+    return change
+
+
+def clock_set(name: str, seconds: float) -> Change:
+    """The machine's clock was set during the run: the second stamp alone is another one."""
+
+    def change(root: Path) -> None:
+        text = (root / name).read_text()
+        old = re.search(r'"power_end", "value": "([^"]+)', text)
+        stamp = (datetime.strptime(old[1], STAMP) + timedelta(seconds=seconds)).strftime(STAMP)[:-3]
+        value(name, "power_end", stamp)(root)
+
+    return change
+
+
+def dated(name: str, start: str) -> Change:
+    """A run at another time of day: test_datetime and both stamps."""
+
+    def change(root: Path) -> None:
+        text = (root / name).read_text()
+        old = re.search(r'"test_datetime", "value": "([^"]+)', text)[1]
+        moved = datetime.strptime(start, "%Y-%m-%dT%H:%M:%SZ") - datetime.strptime(old, "%Y-%m-%dT%H:%M:%SZ")
+        for key in ("power_begin", "power_end"):
+            stamp = datetime.strptime(re.search(rf'"{key}", "value": "([^"]+)', text)[1], STAMP) + moved
+            value(name, key, stamp.strftime(STAMP)[:-3])(root)
+        value(name, "test_datetime", start)(root)
+
+    return change
+
+
+def zipped(content: str) -> bytes:
+    """An archive with one file."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("notes.txt", content)
+    return target.getvalue()
+
+
+def twice(name: str, key: str, text: str) -> Change:
+    """One name with two values."""
+    return edit(name, rf'"{key}":', f'"{key}": {json.dumps(text)}, "{key}":')
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+FULL_WIDTH = str.maketrans("0123456789INT", "０１２３４５６７８９ＩＮＴ")
+
+FORGERIES = {
+    "a changed LoadGen of an unknown commit": ("open", "LG-002", both(
+        other_source(LOG), of_revision(LOG, "6.0.17 @ eeeeeeeeee", "e" * 40))),
+    "a changed LoadGen without a revision": ("open", "LG-002", both(
+        other_source(LOG), of_revision(LOG, "6.0.17 @ NA"))),
+    "a LoadGen without sources": ("open", "LG-002", edit(LOG, r'(?<="loadgen_file_sha1", "value": )\{[^}]*\}', "{}")),
+    "a run in the future": ("open", "TIME-008", dated(LOG, "2031-01-01T00:00:00Z")),
+    "no node": ("open", "SYS-014", field(O_SYSTEM, "number_of_nodes", "0")),
+    "fewer than no nodes": ("open", "SYS-014", field(O_SYSTEM, "number_of_nodes", -4)),
+    "accelerators without a name": ("open", "SYS-014", field(O_SYSTEM, "accelerators_per_node", 8)),
+    "a name of blanks": ("open", "SYS-004", field(O_SYSTEM, "host_processor_model_name", "   ")),
+    "a name of letters that nobody sees": ("open", "SYS-004", field(O_SYSTEM, "system_name", "\u200b\u2060")),
+    "two processors in one description": ("open", "SYS-016", twice(O_SYSTEM, "host_processor_model_name", "Other")),
+    "another seed in user.conf": ("closed", "SET-016", edit(CONF, r"\Z", "*.*.qsl_rng_seed = 1\n")),
+    "retraining true": ("closed", "MEAS-011", field(MEASUREMENTS, "retraining", True)),
+    "retraining no... yes": ("closed", "MEAS-007", field(MEASUREMENTS, "retraining", "no... yes")),
+    "types in a list": ("closed", "MEAS-011", field(MEASUREMENTS, "weight_data_types", ["fp32"])),
+    "full-width INT8 without a calibration": ("closed", "MEAS-008", both(
+        field(MEASUREMENTS, "weight_data_types", "INT8".translate(FULL_WIDTH)), NO_TEXT)),
+    "eight-bit integers without a calibration": ("closed", "MEAS-008", both(
+        field(MEASUREMENTS, "weight_data_types", "eight-bit integers"), NO_TEXT)),
+    "posit8 without a calibration": ("closed", "MEAS-008", both(
+        field(MEASUREMENTS, "weight_data_types", "posit8"), NO_TEXT)),
+    "a sparsified network, with invisible letters": ("closed", "MEAS-010", field(
+        MEASUREMENTS, "weight_transformations", "fine\u200b-tu\u00adned")),
+    "an accuracy in full-width digits": ("closed", "ACC-022", edit(
+        f"{C_ACC}/accuracy.txt", r"accuracy=[0-9.]+", "accuracy=" + "76.46".translate(FULL_WIDTH))),
+    "a token in an archive": ("open", "PRIV-001", put(f"{OPEN}/src/{OPEN_MODEL}/more.zip", zipped(TOKEN))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tree", "rule", "change"), FORGERIES.values(), ids=FORGERIES)
+def test_a_forgery_is_refused(tree: str, rule: str, change: Change, trees):  # noqa: F811
+    with trees.changed(tree, change) as root:
+        assert rule in refusing_rules(verdict(root))
+
+
+HONEST: dict[str, tuple[str, set[str], Change]] = {
+    "a commit of a fork with LoadGen's own sources": ("open", {"IDENT-004"}, of_revision(
+        LOG, "6.0.17 @ eeeeeeeeee", "e" * 40)),
+    "a LoadGen that is newer than the list": ("open", {"LG-006", "IDENT-004"}, of_revision(
+        LOG, "6.7.1 @ eeeeeeeeee", "e" * 40)),
+    "NTP set the clock in Offline": ("open", {"TIME-009"}, clock_set(LOG, -0.4)),
+    "NTP set the clock ahead in Offline": ("open", {"TIME-009"}, clock_set(LOG, 0.4)),
+    "NTP set the clock in SingleStream": ("open", {"TIME-009"}, clock_set(STREAM, -0.4)),
+    "NTP set the clock in Server": ("closed", {"TIME-009"}, clock_set(SERVER, -0.4)),
+    "daylight saving began": ("open", {"TIME-009"}, clock_set(LOG, 3600)),
+    "daylight saving ended": ("open", {"TIME-009"}, clock_set(STREAM, -3600)),
+    "daylight saving ended in Server": ("closed", {"TIME-009"}, clock_set(SERVER, -3600)),
+    "two runs at the same time": ("open", {"IDENT-013"}, lambda root: dated(STREAM, re.search(
+        r'"test_datetime", "value": "([^"]+)', (root / LOG).read_text())[1])(root)),
+    "weights that are not quantized": ("closed", set(), both(
+        field(MEASUREMENTS, "weight_data_types", "fp32 (not quantized)"), NO_TEXT)),
+    "no quantization, no pruning": ("closed", set(), both(
+        field(MEASUREMENTS, "weight_transformations", "no quantization, no pruning"),
+        NO_TEXT)),
+    "bf16 and fp32": ("closed", set(), both(
+        field(MEASUREMENTS, "weight_data_types", "BF16/FP32 mixed precision"), NO_TEXT)),
+    "types by part of the model": ("closed", set(), field(
+        MEASUREMENTS, "weight_data_types", {"unet": "fp16", "vae": "fp32"})),
+    "retraining: No.": ("closed", set(), field(MEASUREMENTS, "retraining", "No.")),
+    "one thing twice in the measurements": ("open", {"MEAS-012"}, twice(
+        O_MEASUREMENTS, "weight_transformations", "no")),
+    "the home folder of a cloud image": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/ubuntu/x\n")),
+    "the home folder of mlperf": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/mlperf/x\n")),
+    "a home folder": ("open", {"PRIV-001"}, put(f"{OPEN}/src/{OPEN_MODEL}/run.sh", "cd /home/jane/x\n")),
+    "a key in an example": ("open", {"PRIV-001"}, put(f"{OPEN}/src/{OPEN_MODEL}/a.py", "api_key='EMPTY1234'\n")),
+    "other samples in memory than user.conf says": ("closed", {"SET-012"}, edit(
+        CONF, r"\Z", "*.*.performance_sample_count_override = 1\n")),
+    "100 nodes of 8 in the description of one": ("open", {"SYS-015"}, both(
+        field(O_SYSTEM, "number_of_nodes", 100), field(O_SYSTEM, "accelerators_per_node", 8),
+        field(O_SYSTEM, "accelerator_model_name", "H100"), field(O_SYSTEM, "system_name", "Box (8x H100)"))),
+    "Cyrillic letters that look Latin": ("open", {"SYS-015"}, field(O_SYSTEM, "system_name", "NVIDI\u0410 box")),
+    "a hyphen that does not break": ("open", set(), field(O_SYSTEM, "system_name", "B200\u2011SXM")),
+    "a built-in GPU that nobody counts": ("open", {"SYS-015"}, field(O_SYSTEM, "accelerator_model_name", "Arc 140T")),
+    "an archive of sources": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/more.zip", zipped("x = 1\n"))),
+    "something that only begins like an archive": ("open", set(), put(
+        f"{OPEN}/src/{OPEN_MODEL}/more.zip", b"PK\x03\x04 no archive")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tree", "rules", "change"), HONEST.values(), ids=HONEST)
+def test_an_honest_variation_is_accepted_at_most_with_a_warning(
+    tree: str,
+    rules: set[str],
+    change: Change,
+    trees,  # noqa: F811
+):
+    with trees.changed(tree, change) as root:
+        found = verdict(root)
+    assert refusing_rules(found) == set()
+    assert {one.rule for one in found.findings} == rules
+
+
+STEPS = {"three seconds of NTP": -3.0, "half an hour": 1800.0, "two hours": 7200.0}
+
+
+@pytest.mark.parametrize("seconds", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("name", [LOG, STREAM])
+def test_a_clock_that_moved_by_anything_else_is_refused(name: str, seconds: float, trees):  # noqa: F811
+    with trees.changed("open", clock_set(name, seconds)) as root:
+        found = verdict(root)
+    assert refusing_rules(found) & {"FIG-003", "FIG-010", "TIME-002", "TIME-007", "RUN-010"}
+    assert "TIME-009" not in {one.rule for one in found.findings}
+
+
+def test_a_clock_that_was_set_is_named_with_its_cause(trees):  # noqa: F811
+    causes: list[str] = []
+    for seconds in (-0.4, 3600):
+        with trees.changed("open", clock_set(LOG, seconds)) as root:
+            causes += [one.found for one in verdict(root).findings if one.severity is Severity.WARNING]
+    assert "-0.399 s: NTP set it" in causes[0] and "+3600.001 s: daylight saving" in causes[1]
+
+
+def test_the_clock_of_the_check_decides_what_is_the_future(trees):  # noqa: F811
+    with trees.changed("open", dated(LOG, "2031-01-01T00:00:00Z")) as root:
+        for day, is_refused in ((30, True), (31, False)):
+            now: Callable[[], datetime] = lambda day=day: datetime(2030, 12, day, 0, 0, 1)  # noqa: E731
+            assert ("TIME-008" in refusing_rules(verdict(root, now_utc=now()))) is is_refused
+
+
+def test_each_rule_that_refuses_says_what_published_evidence_it_rests_on():
+    assert [name for name, rule in RULES.items() if not has_ground(rule)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "severity", "is_grounded"),
+    [(OURS, Severity.ERROR, False), (OURS, Severity.WARNING, True), ("LoadGen", Severity.ERROR, True)],
+)
+def test_a_rule_of_ours_that_was_never_tried_may_only_warn(source: str, severity: Severity, is_grounded: bool):
+    rule = Rule(identity="NEW-001", scope=Scope.RUN, text="x", source=source, step=Step.TREE, severity=severity,
+                check=lambda _: iter(()))  # fmt: skip
+    assert has_ground(rule) is is_grounded
+
+
+def test_whatever_a_rule_refused_in_the_published_round_is_explained_and_nothing_else():
+    tried = published()[1]
+    assert {name for name, row in tried.items() if row.refused} == set(EXCEPTIONS)
+    assert set(tried) <= set(RULES)
+    assert tried_of(RULES["FIG-001"]).asked > 3000
+
+
+def test_the_evidence_of_a_rule_is_one_line():
+    assert evidence_of(RULES["LG-002"]).startswith("published round v5.1 (965182b0): asked 3,")
+    assert "6 refused (one result whose LoadGen had one changed source)" in evidence_of(RULES["LG-002"])
+    assert evidence_of(RULES["EP-022"]).startswith("not asked in the published round v5.1")
+
+
+def test_the_page_of_rules_is_up_to_date():
+    done = subprocess.run([sys.executable, CHECKOUT / "tools/make_submission_rules_page.py", "--check"], timeout=60)
+    assert done.returncode == 0, "run tools/make_submission_rules_page.py"
