@@ -76,6 +76,7 @@ def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Map
         "inputs": {
             "model": mapping(result.get("model_sha256")),
             "data": mapping(result.get("sample_counts")),
+            "origin": mapping(result.get("provenance")),
             "user.conf": conf_values(paths.user_conf.read_text(encoding="utf-8")) if paths.user_conf.is_file() else {},
             "version": {**mapping(result.get("versions")), "LoadGen": result.get("loadgen_version")},
             "seed": mapping(result.get("seeds")),

@@ -73,10 +73,11 @@ def test_figures_are_exact_or_near_by_their_kind(tmp_path: Path) -> None:
     assert accuracy["exact"]["valid"] is True
     assert [name for name in accuracy["exact"] if name.startswith("accuracy ")] == ["accuracy acc"]
     speed = row(finished(spec()), tmp_path)["outcome"]
-    assert speed["within"] == {"throughput (of all)": {"value": 12.5, "unit": "samples/s"}}
+    short = {"spread_percent": None, "not_judged": ["less than 60 s were measured"]}
+    assert speed["within"] == {"throughput (of all)": {"value": 12.5, "unit": "samples/s", **short}}
     metric = {"name": "latency", "value": 2.0, "unit": "ms", "higher_is_better": False}
     better = row(finished(spec(), metric=metric), tmp_path)["outcome"]
-    assert better["within"] == {"latency": {"value": 2.0, "unit": "ms", "higher_is_better": False}}
+    assert better["within"] == {"latency": {"value": 2.0, "unit": "ms", "higher_is_better": False, **short}}
 
 
 def test_the_lines_of_user_conf_are_inputs_by_their_keys(tmp_path: Path) -> None:
@@ -88,6 +89,8 @@ def test_the_lines_of_user_conf_are_inputs_by_their_keys(tmp_path: Path) -> None
     }
     assert made["inputs"]["model"] == {"model": "ab"}
     assert made["inputs"]["version"]["LoadGen"] == "6.0.17"
+    facts = {"model": "own", "dataset": "given", "sample_count": 50, "benchmark_sample_count": 50_000}
+    assert row(finished(spec(), provenance=facts), tmp_path)["inputs"]["origin"] == facts  # so that a diff shows it
     assert {"user.conf", "result.json", "accuracy.json"} <= set(made["files"])
 
 
