@@ -8,8 +8,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,12 @@ from changes import (
     value,
 )
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mlperf_gate import rules_clock
+from mlperf_gate.detaillog import parse_detail_log
+from mlperf_gate.documents import TextFile, read_text
 from mlperf_gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
+from mlperf_gate.listing import read_listing
+from mlperf_gate.lonerun import contradictions
 from mlperf_gate.rulebook import OURS, RULES, Rule, Scope, Severity
 from mlperf_gate.steps import Step
 from tree_builder import OPEN_MODEL
@@ -226,8 +230,25 @@ def test_a_clock_that_was_set_is_named_with_its_cause(trees):  # noqa: F811
 def test_the_clock_of_the_check_decides_what_is_the_future(trees):  # noqa: F811
     with trees.changed("open", dated(LOG, "2031-01-01T00:00:00Z")) as root:
         for day, is_refused in ((30, True), (31, False)):
-            now: Callable[[], datetime] = lambda day=day: datetime(2030, 12, day, 0, 0, 1)  # noqa: E731
-            assert ("TIME-008" in refusing_rules(verdict(root, now_utc=now()))) is is_refused
+            now = datetime(2030, 12, day, 0, 0, 1)
+            assert ("TIME-008" in refusing_rules(verdict(root, now_utc=now))) is is_refused
+
+
+def test_what_is_now_is_asked_for_each_tree_and_not_once_for_a_process(trees, monkeypatch):  # noqa: F811
+    """A collector judges runs for months."""
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(2031, 1, 2, tzinfo=tz)
+
+    with trees.changed("open", dated(LOG, "2031-01-01T00:00:00Z")) as root:
+        source = read_text(read_listing(root), LOG)
+        summary = TextFile(path="", is_missing=True)
+        judged = [{rule.identity for rule, _ in contradictions("", parse_detail_log(source), summary)}]
+        monkeypatch.setattr(rules_clock, "datetime", Later)
+        judged.append({rule.identity for rule, _ in contradictions("", parse_detail_log(source), summary)})
+    assert ["TIME-008" in rules for rules in judged] == [True, False]
 
 
 def test_each_rule_that_refuses_says_what_published_evidence_it_rests_on():

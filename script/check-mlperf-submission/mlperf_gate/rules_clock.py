@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from mlperf_gate.derivation import (
     LINGERS,
@@ -149,7 +149,7 @@ def date_is_past(run: RunView) -> Iterator[Found]:
     """By more than a day, as a machine may be in any time zone."""
     for log in readable(run):
         start = _moment(log.text("test_datetime"), _TEST_DATE)
-        now = run.scenario.tree.options.now_utc
+        now = run.scenario.tree.options.now_utc or datetime.now(timezone.utc).replace(tzinfo=None)
         if start is not None and start > now + _TOMORROW:
             allowed = f"no later than {now + _TOMORROW:%Y-%m-%dT%H:%M:%SZ}, a day after this check"
             yield at_key(log, "test_datetime", allowed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS
@@ -34,7 +34,7 @@ class Options:
 
     backup_folder: holds whole accuracy logs at the paths they have in the tree; every one where is_backup_complete.
     known: what is private on this machine. made_files: the digests of the files that the tree's step made, by path.
-    now_utc: when the tree is judged, without a zone, as dates of logs are.
+    now_utc: what is taken for now, without a zone, as dates of logs are; None for the clock of this machine.
     """
 
     submitter: str | None = None
@@ -46,7 +46,7 @@ class Options:
     is_backup_complete: bool = False
     known: Known = NOTHING_KNOWN
     made_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    now_utc: datetime = field(default_factory=lambda: datetime.now(timezone.utc).replace(tzinfo=None))
+    now_utc: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
