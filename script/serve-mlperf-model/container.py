@@ -19,6 +19,9 @@ MODELS = "/models"
 HTTP_PORT, GRPC_PORT = 8000, 8001
 """Triton's own ports inside the container."""
 STACK_BYTES = 67108864
+GPU_IMAGE, GPU_IMAGE_CUDA_MAJOR = "nvcr.io/nvidia/tritonserver:26.07-py3", 13
+"""A current image, for GPUs from Turing to Blackwell, and the CUDA that it is based on (13.3.1; NVIDIA's release notes of
+26.07, read 2026-11-28). Its digest was not looked up."""
 
 
 class PlanError(ValueError):
@@ -44,6 +47,12 @@ class Accelerators:
     gpus: int = 0
     neuron: tuple[str, ...] = ()
     sdk: str = ""
+
+
+def default_image(usual: str, cuda_version: str) -> str:
+    """The image where none is given: `usual`, or the current one where the GPU driver runs its CUDA."""
+    major = cuda_version.partition(".")[0]
+    return GPU_IMAGE if major.isdigit() and int(major) >= GPU_IMAGE_CUDA_MAJOR else usual
 
 
 def check(asked: Asked) -> None:

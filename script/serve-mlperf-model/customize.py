@@ -63,8 +63,9 @@ def container_plan(env: Mapping[str, Any], folder: Path) -> tuple[str, dict[str,
     """The banner of a recorded machine, and the plan. Raises ValueError and
     choose.MachineError."""
     chosen = choose.choose(text_of(env, MACHINE_KEY), folder)
-    image = text_of(env, "CM_TRITON_SERVE_IMAGE") or BACKENDS["triton"].image
-    machine = chosen.machine
+    machine, usual = chosen.machine, BACKENDS["triton"].image
+    driver = nvidia.look(machine)
+    image = text_of(env, "CM_TRITON_SERVE_IMAGE") or container.default_image(usual, driver.cuda_version)
     asked = container.Asked(
         repository=text_of(env, REPOSITORY_KEY) or SAMPLE_REPOSITORY,
         image=images.pinned(image, text_of(env, "CM_TRITON_SERVE_IMAGE_DIGEST")),
@@ -73,7 +74,7 @@ def container_plan(env: Mapping[str, Any], folder: Path) -> tuple[str, dict[str,
         shm_size=text_of(env, "CM_TRITON_SERVE_SHM_SIZE") or "1g",
     )
     names = tuple(f"neuron{number}" for number in range(gpu_bus.neuron_devices(machine)))
-    found = container.Accelerators(gpus=len(nvidia.look(machine).gpus), neuron=names, sdk=neuron.sdk(machine))
+    found = container.Accelerators(gpus=len(driver.gpus), neuron=names, sdk=neuron.sdk(machine))
     return chosen.banner, container.plan(asked, found)
 
 

@@ -44,6 +44,13 @@ def test_a_machine_with_gpus_gets_them_and_no_neuron_device(capsys) -> None:
     assert f"docker buildx imagetools inspect {IMAGE}" in told and "--image_digest=" in told
 
 
+@pytest.mark.parametrize(
+    ("cuda", "image"), [("12.4", IMAGE), ("", IMAGE), ("13.0", CONTAINER.GPU_IMAGE), ("14.1", CONTAINER.GPU_IMAGE)]
+)
+def test_the_current_image_is_planned_where_the_driver_runs_its_cuda(cuda: str, image: str) -> None:
+    assert CONTAINER.default_image(IMAGE, cuda) == image
+
+
 def test_a_machine_with_neuron_devices_gets_all_of_them_and_udev() -> None:
     words = planned("inf1-6xlarge", CM_TRITON_SERVE_SHM_SIZE="8g")
     assert [word for word in words if word.startswith("--device=")] == [f"--device=/dev/neuron{n}" for n in range(4)]
