@@ -13,15 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlperf_results import querycounts
 from mlperf_results.benchmarks import BENCHMARKS, Benchmark
 from mlperf_results.names import ExecutionMode, Mode, Scenario, duration_text
 
 MIN_QUERY_COUNT = {
-    Scenario.SINGLE_STREAM: (100, "rule"),
-    Scenario.MULTI_STREAM: (662, "rule"),
-    Scenario.SERVER: (662, "this project's choice: early stopping then allows one late query; the rule is 100"),
+    **{scenario: (count, "rule") for scenario, count in querycounts.MIN_QUERY_COUNT.items()},
+    Scenario.SERVER: (
+        querycounts.SERVER_QUERY_COUNT,
+        "this project's choice: early stopping then allows one late query; the rule is 100",
+    ),
 }
-"""The fewest queries that the harness asks for, with the origin (settings.py of the harness)."""
+"""The fewest queries that the harness asks for, with the origin."""
 
 OFFLINE_SLACK = 1.1
 """LoadGen makes so many times the samples that the planned rate needs (LoadGen 6.0.17)."""

@@ -13,6 +13,7 @@ from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, default_backend, default_precision, misfit
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
+from mlperf_results.querycounts import LONGEST_TEST_S, fewest_queries
 from mlperf_results.rounds import current_scenarios, scenarios_of
 from mlperf_results.textinputs import TEXT_KEYS, URL, text_of
 
@@ -130,10 +131,21 @@ class RunSpec(Workload):
 
     @property
     def min_duration_s(self) -> float:
-        """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample."""
+        """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample. Where the rate
+        is known before, it is long enough for the queries that early stopping needs."""
         if self.mode is Mode.ACCURACY:
             return 0.0
-        return int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
+        asked_s = int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
+        if not self.scenario.is_server or not self.target_qps:
+            return asked_s
+        queries_s = self.min_queries / self.target_qps
+        is_test = self.execution_mode is ExecutionMode.TEST and "min_query_count" not in self.options
+        return max(asked_s, min(queries_s, LONGEST_TEST_S) if is_test else queries_s)
+
+    @property
+    def min_queries(self) -> int:
+        """The queries that a run of Server or Interactive makes at least."""
+        return int(self.options.get("min_query_count") or fewest_queries(self.scenario, record_of(self.model)))
 
 
 def _precision(reader: Reader, backend: str, known: AppNames) -> str:
@@ -292,15 +304,22 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
     return tuple(specs)
 
 
+def _seconds(seconds: float) -> str:
+    """A duration in seconds: whole ones from 10 on."""
+    return f"{round(seconds) if seconds >= 10 else seconds:g} s"
+
+
 def describe(specs: tuple[RunSpec, ...]) -> str:
     """The list of runs that a user sees before the first one starts."""
     if not specs:
         return "no LoadGen run is left to make"
     total_s = sum(spec.min_duration_s for spec in specs)
     count = f"{len(specs)} LoadGen {'run' if len(specs) == 1 else 'runs'}"
-    lines = [f"{count}, at least {total_s:g} s of measuring in all:"]
+    lines = [f"{count}, at least {_seconds(total_s)} of measuring in all:"]
     for number, spec in enumerate(specs, start=1):
-        length = f"at least {spec.min_duration_s:g} s" if spec.mode is Mode.PERFORMANCE else "every sample once"
+        length = f"at least {_seconds(spec.min_duration_s)}" if spec.mode is Mode.PERFORMANCE else "every sample once"
+        if spec.mode is Mode.PERFORMANCE and spec.scenario.is_server and spec.target_qps:
+            length += f" ({spec.min_queries:,} queries, {spec.target_qps:,g} a second)"
         what = f"{spec.model} {spec.backend} {spec.device} {spec.scenario.value} {spec.mode.value}"
         lines.append(f"  {number}. {what}: {length}")
     return "\n".join(lines)

@@ -13,9 +13,9 @@ need("numpy", "mlperf_loadgen")
 
 from harness import tuning  # noqa: E402
 from harness.find import plans, session  # noqa: E402
-from harness.settings import SERVER_QUERY_COUNT  # noqa: E402
 from mlperf_results.figures import LONGER_PART, LOWER_PART  # noqa: E402
 from mlperf_results.names import ExecutionMode  # noqa: E402
+from mlperf_results.querycounts import SERVER_QUERY_COUNT  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "docs" / "howto" / "tune.md").read_text(encoding="utf-8").split())

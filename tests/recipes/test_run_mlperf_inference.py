@@ -231,6 +231,29 @@ def test_the_list_of_runs_tells_how_long_they_take_at_least():
     assert len(lines) == 9
 
 
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        ({"CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS": "3"}, "at least 221 s (662 queries, 3 a second)"),
+        ({"CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS": "1"}, "at least 300 s (662 queries, 1 a second)"),  # fewer, then
+        (
+            {"CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS": "1", "CM_MLPERF_RUN_STYLE": "valid"},
+            "at least 662 s (662 queries, 1 a second)",
+        ),
+        (
+            {"CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS": "10", "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT": "100"},
+            "at least 10 s (100 queries, 10 a second)",
+        ),
+        ({"CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS": "1000"}, "at least 2 s (662 queries, 1,000 a second)"),
+        ({}, "at least 2 s"),
+    ],
+)
+def test_the_list_of_runs_counts_the_queries_that_early_stopping_needs(env, line):
+    asked = {"CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_LOADGEN_SCENARIO": "Interactive", **env}
+    (spec,) = matrix.matrix(config(CM_MLPERF_LOADGEN_MODE="performance", CM_MLPERF_BACKEND="torch_llm", **asked))
+    assert matrix.describe((spec,)).splitlines()[1].endswith(f"Interactive performance: {line}")
+
+
 def test_a_benchmark_runs_the_scenarios_that_it_has():
     both = config(CM_MLPERF_MODEL="3d-unet-99.9", CM_MLPERF_LOADGEN_SCENARIO="all")
     assert [scenario.value for scenario in both.scenarios] == ["SingleStream", "Offline"]

@@ -15,21 +15,12 @@ from typing import Generic, TypeVar
 from mlperf_results.compliance import SERVER_RATE_PARTS
 from mlperf_results.figures import CHOSEN_ORIGIN
 from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.querycounts import LONGEST_TEST_S, fewest_queries
 from mlperf_results.record import Record
 
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.userconf import MEASURED_KEYS
-
-MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662}
-"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
-
-SERVER_QUERY_COUNT = 662
-"""This project's choice: the rule is 100 (LoadGen's embedded mlperf.conf, 6.0.17), but early stopping at p99 calls no
-run VALID with fewer than 459 queries without a late one, or 662 with one late query."""
-
-SERVER_QUERY_COUNT_P90 = 64
-"""The same at p90: 44 queries without a late one, 64 with one."""
 
 OFFLINE_RATE_MARGIN = {ExecutionMode.TEST: 2.0, ExecutionMode.FAST: 1.25, ExecutionMode.VALID: 1.25}
 """LoadGen makes 1.1 x duration x rate samples and the run is INVALID when they last too short a time; the warm-up
@@ -45,10 +36,6 @@ SLOW_NETWORK_MS = 5.0
 SLOW_SERVER_LOAD = 0.4
 """The same for networks that take longer than SLOW_NETWORK_MS: what other programs do to the machine for some
 milliseconds matters less to them, and 100 queries at a twentieth of their rate would take minutes."""
-
-LONGEST_TEST_S = 300.0
-"""A test run asks for fewer queries than the rules where they would take longer. It then ends INVALID, because early
-stopping asks for them, but it ends."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
 """What LoadGen and its Python interface add to a query: in the streams the least measured with 6.0.17 (an expected
@@ -166,15 +153,12 @@ def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
 
 
 def _fewest_queries(config: RunConfig, rules: Record) -> Setting[int]:
-    if config.scenario.is_server:
-        limits = rules.generation.server if rules.generation is not None else None
-        is_p90 = limits is not None and limits.percentile == 90
-        return Setting(SERVER_QUERY_COUNT_P90 if is_p90 else SERVER_QUERY_COUNT, Origin.DEFAULT)
     if config.scenario is Scenario.OFFLINE:
         return Setting(
             rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1, Origin.RULE
         )
-    return Setting(MIN_QUERY_COUNT[config.scenario], Origin.RULE)
+    origin = Origin.DEFAULT if config.scenario.is_server else Origin.RULE
+    return Setting(fewest_queries(config.scenario, rules), origin)
 
 
 def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:
