@@ -56,7 +56,8 @@ def own_copy_hint(env):
     names = [name for name in ("dataset", "model") if f"CM_MLPERF_OWN_{name.upper()}_PATH" in keys]
     if not names:
         return ""
-    return f"give your own copy: --path=... at the recipe of the {names[0]}, --{names[0]}_path=... at a benchmark"
+    own = f"give your own copy: --path=... at the recipe of the {names[0]}, --{names[0]}_path=... at a benchmark"
+    return f"{own}; --source=tiny there tries the way with small generated data and weights"
 
 
 def own_copy(i):

@@ -420,3 +420,8 @@ def test_a_broken_installed_one_is_refused(hook_input: Any, tmp_path: Path) -> N
     answer, _ = run(hook_input, probe.Machine(), CM_CUDNN_INPUT_PATH=str(tmp_path / "cudnn"))
     assert answer["return"] == 1
     assert "the library says cuDNN 8.9.2, its headers or name say 8.9.7" in answer["error"]
+
+
+@pytest.mark.parametrize(("cuda", "first"), [("", "_cu12"), ("12.4", "_cu12"), ("13.0", "_cu13"), ("11.8", "_cu12")])
+def test_the_wheels_for_the_cuda_that_was_found_come_first(cuda: str, first: str) -> None:
+    assert f'"get cudnn _pip,{first}"' in recipe.more_hints(cuda)[0]
