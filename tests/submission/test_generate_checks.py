@@ -353,3 +353,14 @@ def test_of_two_runs_for_one_place_the_valid_newer_one_is_taken(real_runs: Path,
     assert taken["Offline", "performance"].is_relative_to(real_runs)
     assert taken["SingleStream", "performance"].is_relative_to(second)
     assert len(making.story_of_left_out(gathered)) == len(gathered.left_out) > 0
+
+
+def test_the_command_that_makes_a_missing_run_repeats_how_the_others_were_made(real_runs: Path, tmp_path: Path) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    made = run_folder(results, SCENARIOS[0], "performance")
+    edit_json(made / "result.json", command=["<cache>/mlperf-cuda/bin/python3", "-m", "harness"])
+    shutil.rmtree(run_folder(results, SCENARIOS[0], "accuracy"))
+    (found,) = [text for text in problems(results, tmp_path / "tree") if "has no accuracy run" in text]
+    for words in ("_accuracy-only", "--backend=", "--device=", "--adr.python.name=mlperf-cuda", "--results_dir=/"):
+        assert words in found, found
+    assert "RESULTS" not in found and "..." not in found

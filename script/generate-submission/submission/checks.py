@@ -6,6 +6,7 @@ the presence of files is looked at.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,14 +93,37 @@ def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tupl
     return tuple(dict.fromkeys(problems))
 
 
-def run_hint(model: str, scenario: str, mode: str) -> str:
-    """Return the command that makes a run."""
+_USUAL_PYTHON = "mlperf-inference"
+_STYLE_FOLDERS = ("test_results", "fast_results", "valid_results", "find_results")
+"""Where the tutorial's recipe puts runs, below its --results_dir."""
+
+
+def _as_before(like: FoundRun | None) -> list[str]:
+    """The inputs that make a run like another one: backend, device, precision, the environment of its Python, and the
+    folder of its results."""
+    if like is None:
+        return ["--results_dir=RESULTS"]
+    usual = {"precision": "fp32"}
+    given = {name: like.setting(name) for name in ("backend", "device", "precision")}
+    words = [
+        f"--{name}={shlex.quote(str(value))}" for name, value in given.items() if value not in (None, usual.get(name))
+    ]
+    program = Path(str(next(iter(like.result.get("command") or ()), "")))
+    if program.parent.name == "bin" and program.parts[-3] not in ("usr", _USUAL_PYTHON):
+        words.append(f"--adr.python.name={shlex.quote(program.parts[-3])}")
+    above = like.session.parent
+    folder = above.parent if above.name in _STYLE_FOLDERS else above
+    return [*words, f"--results_dir={shlex.quote(str(folder))}"]
+
+
+def run_hint(model: str, scenario: str, mode: str, like: FoundRun | None = None) -> str:
+    """Return the command that makes a run; like: one that was made, whose backend, device and folder it repeats."""
     kinds = {Mode.PERFORMANCE.value: ",_performance-only", Mode.ACCURACY.value: ",_accuracy-only"}
     scenarios = ",_all-scenarios" if scenario == "all" else ""
     words = [f"--tags=generate-run-cmds,inference{kinds.get(mode, '')}{scenarios}", f"--model={model}"]
     if scenario != "all":
         words.append(f"--scenario={scenario}")
-    return " ".join(["cm run script", *words, "--execution-mode=valid --results_dir=..."])
+    return " ".join(["cm run script", *words, "--execution-mode=valid", *_as_before(like)])
 
 
 def _synthetic(runs: tuple[FoundRun, ...], request: Request) -> Iterator[Problem]:
@@ -143,7 +167,7 @@ def _required(group: list[FoundRun], name: Named, category: str) -> Iterator[Pro
     for scenario in wanted:
         if scenario.value not in present and not (has_either and scenario in either):
             told = f"closed, {category}: {name.folder} has no run of {scenario.value}"
-            yield Problem(told, run_hint(name.folder, scenario.value, "all"))
+            yield Problem(told, run_hint(name.folder, scenario.value, "all", group[0]))
     for extra in sorted(present - {scenario.value for scenario in wanted}):
         yield Problem(f"closed, {category}: {name.official} has no scenario {extra}", "give --division=open")
 
@@ -215,7 +239,7 @@ def _pairs(group: list[FoundRun]) -> Iterator[Problem]:
         for mode in Mode:
             if mode not in halves:
                 what = f"{model} {scenario} has no {mode.value} run"
-                yield Problem(what, run_hint(model, scenario, mode.value))
+                yield Problem(what, run_hint(model, scenario, mode.value, group[0]))
         if len(halves) == len(Mode):
             yield from _mixed(halves[Mode.PERFORMANCE], halves[Mode.ACCURACY])
 
@@ -243,7 +267,7 @@ def _mixed(performance: FoundRun, accuracy: FoundRun) -> Iterator[Problem]:
         if left != right:
             yield Problem(
                 f"{performance.name} and its accuracy run are not of one thing: {name} {left} and {right}",
-                run_hint(performance.place.model, performance.scenario.value, "accuracy"),
+                run_hint(performance.place.model, performance.scenario.value, "accuracy", performance),
             )
 
 
@@ -254,7 +278,7 @@ def _dataset_count(run: FoundRun) -> object:
 
 def _one(run: FoundRun) -> Iterator[Problem]:
     """Yield what is wrong with a run by itself."""
-    hint = run_hint(run.place.model, run.scenario.value, run.mode.value)
+    hint = run_hint(run.place.model, run.scenario.value, run.mode.value, run)
     if run.problem:
         yield Problem(f"{run.name} {run.problem}", hint)
         return
@@ -284,7 +308,7 @@ def _counts(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:
     """Yield runs that are too short or too small for the benchmark, in every division."""
     for run in group:
         if run.log is not None and not run.test and not run.problem:
-            hint = run_hint(run.place.model, run.scenario.value, run.mode.value)
+            hint = run_hint(run.place.model, run.scenario.value, run.mode.value, run)
             for text in _too_small(run, run.log, row):
                 yield Problem(f"{run.name} {text}", hint, is_later=True)
 
