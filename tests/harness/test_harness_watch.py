@@ -18,6 +18,7 @@ import termios
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import harness_support
@@ -255,7 +256,7 @@ def test_the_summary_has_means_of_loads_and_peaks_of_memory():
     }  # fmt: skip
     assert record.summary() == {
         "sample_count": 2, "peak_rss_bytes": 300, "mean_process_cpu_percent": 100.0, "mean_machine_cpu_percent": None,
-        "probe_mb_per_s": None, "probe_slowest_percent": None, "rate_spread_percent": None,
+        "clock_step_s": 0.0, "probe_mb_per_s": None, "probe_slowest_percent": None, "rate_spread_percent": None,
         "gpus": [seen],
     }  # fmt: skip
     counted = dataclasses.replace(record, energies_j=(1300.0,), seconds=2.0).summary()["gpus"][0]
@@ -386,6 +387,18 @@ def test_a_block_is_watched_in_this_process():
     lengths_s = (end - begin for begin, end in itertools.pairwise([0.0, *(row["time_s"] for row in rows)]))
     seen_s = sum(row["process_cpu_percent"] / 100 * length_s for row, length_s in zip(rows, lengths_s, strict=True))
     assert 0.15 < seen_s < 0.6
+
+
+@pytest.mark.parametrize(("set_by_s", "zone_s"), [(-0.4, 0), (0.0, 3600), (0.0, 0)])
+def test_a_clock_that_is_set_during_a_block_is_seen(set_by_s: float, zone_s: int, monkeypatch: pytest.MonkeyPatch):
+    """By NTP, or where daylight saving begins; two readings of a clock that nobody sets are the same."""
+    now, localtime = time.time, time.localtime
+    with Monitor(interval_s=60.0) as watched:
+        monkeypatch.setattr(time, "time", lambda: now() + set_by_s)
+        monkeypatch.setattr(
+            time, "localtime", lambda moment: SimpleNamespace(tm_gmtoff=localtime(moment).tm_gmtoff + zone_s)
+        )
+    assert watched.record().summary()["clock_step_s"] == pytest.approx(set_by_s + zone_s, abs=0.04)
 
 
 def test_a_block_that_ends_at_once_still_has_a_row():

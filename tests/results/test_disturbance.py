@@ -53,6 +53,9 @@ def test_a_recorded_run_on_a_quiet_machine_is_not(row):
             "a processor quota (cgroup) stopped the run in 34 % of",
         ),
         (result(45.0, 90.0, 10.0, heat_throttled_percent=0.9, quota_throttled_percent=0.0, swapped_bytes=None), ""),
+        (result(45.0, 90.0, 10.0, clock_step_s=-0.4), "the machine's clock was set by -0.4 s during the run"),
+        (result(45.0, 90.0, 10.0, clock_step_s=3600.0), "the machine's clock was set by +3600 s during the run"),
+        (result(45.0, 90.0, 10.0, clock_step_s=0.002), ""),
         (result(99.0, 90.0, 10.0, others_percent=0.4), ""),  # the processors of a container, of a larger machine
         (result(45.0, 90.0, 10.0, others_percent=31.0), "other programs used 31 % of the processor"),
         (result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=71.0), ""),  # it is what is measured

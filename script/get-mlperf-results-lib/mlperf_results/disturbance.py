@@ -35,6 +35,10 @@ LEAST_SLOWER_PERCENT = 10.0
 90th. A virtual machine of 2 cores on a shared host had 29 to 42 % within minutes, with nothing else running
 (2026-11-28)."""
 
+LEAST_CLOCK_STEP_S = 0.05
+"""LoadGen's power_begin and power_end are times of day. NTP sets a clock that is off by more than 0.128 s (STEPT of
+RFC 5905) and slews it otherwise, which both clocks of Linux follow."""
+
 VERDICT = "do not compare these figures"
 
 
@@ -139,6 +143,10 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         percent = _number(load, key) or 0.0
         if percent >= LEAST_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent)))
+    step_s = _number(load, "clock_step_s") or 0.0
+    if abs(step_s) >= LEAST_CLOCK_STEP_S:
+        words = "the machine's clock was set by {} during the run, so LoadGen's stamps are wrong: run again to submit"
+        found.append(Disturbance(words, f"{step_s:+.6g} s"))
     return (*found, *_on_gpus(load))
 
 

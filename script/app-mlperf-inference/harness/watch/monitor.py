@@ -115,6 +115,16 @@ class Reading:
     probe_mb_per_s: float | None = None
 
 
+def wall_clock_s() -> float:
+    """Return by how many seconds the local time of day is ahead of the monotonic clock. It changes where the clock is
+    set (NTP, a person) and where daylight saving begins or ends. LoadGen's two stamps are local times of day."""
+    readings = []
+    for _ in range(_PROBE_TRIES):  # the quickest counts: another program may run between the two readings
+        before_s, now_s = time.monotonic(), time.time()
+        readings.append((time.monotonic() - before_s, now_s - before_s + (time.localtime(now_s).tm_gmtoff or 0)))
+    return min(readings)[1]
+
+
 def resident_bytes(statm: str, page_bytes: int) -> int | None:
     """Return the resident size from the text of /proc/self/statm."""
     words = statm.split()
@@ -182,7 +192,7 @@ class LoadRecord:
     """What was seen; `interval_s` is the distance of the kept rows. pressure: what held the run back (`pressure`).
 
     energies_j: what each GPU used in the block by the driver's own counter, None where it has none. seconds: of the
-    block.
+    block. clock_step_s: by how much the machine's clock was set meanwhile.
     """
 
     interval_s: float
@@ -191,6 +201,7 @@ class LoadRecord:
     pressure: Mapping[str, Json] = field(default_factory=dict)
     energies_j: tuple[float | None, ...] = ()
     seconds: float = 0.0
+    clock_step_s: float = 0.0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -214,6 +225,7 @@ class LoadRecord:
             "peak_rss_bytes": self._peak("rss_bytes"),
             "mean_process_cpu_percent": self._mean("process_cpu_percent"),
             "mean_machine_cpu_percent": self._mean("machine_cpu_percent"),
+            "clock_step_s": self.clock_step_s,
             **self._speed(),
             **self.pressure,
             "gpus": [self._gpu(place) for place in range(len(self.gpus))],
@@ -298,6 +310,7 @@ class Monitor:
         self._pressure: Mapping[str, Json] = {}
         self._energies_j: Sequence[float | None] = ()
         self._seconds = 0.0
+        self._wall_clock_s = self._clock_step_s = 0.0
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
@@ -306,6 +319,7 @@ class Monitor:
 
     def __enter__(self) -> Monitor:
         self._before, self._started_s = read_pressure(server=self._server), time.monotonic()
+        self._wall_clock_s = wall_clock_s()
         self._energies_j = () if self._nvml is None else self._nvml.energies_j()
         self._thread.start()
         return self
@@ -317,6 +331,7 @@ class Monitor:
         self._thread.join()
         now = read_pressure(server=self._server)
         self._seconds = time.monotonic() - self._started_s
+        self._clock_step_s = round(wall_clock_s() - self._wall_clock_s, 3)
         self._pressure = pressure(self._before, now, self._seconds)
         if self._nvml is not None:
             pairs = zip(self._energies_j, self._nvml.energies_j(), strict=True)
@@ -354,4 +369,5 @@ class Monitor:
             pressure=self._pressure,
             energies_j=tuple(self._energies_j),
             seconds=self._seconds,
+            clock_step_s=self._clock_step_s,
         )
