@@ -20,8 +20,8 @@ HTTP_PORT, GRPC_PORT = 8000, 8001
 """Triton's own ports inside the container."""
 STACK_BYTES = 67108864
 GPU_IMAGE, GPU_IMAGE_CUDA_MAJOR = "nvcr.io/nvidia/tritonserver:26.07-py3", 13
-"""A current image, for GPUs from Turing to Blackwell, and the CUDA that it is based on (13.3.1; NVIDIA's release notes of
-26.07, read 2026-11-28). Its digest was not looked up."""
+"""A current image, for GPUs from Turing to Blackwell, and the CUDA that it is based on (13.3.1; NVIDIA's release notes
+of 26.07, read 2026-11-28). Its digest was not looked up."""
 
 
 class PlanError(ValueError):

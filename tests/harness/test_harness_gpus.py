@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import harness_support
@@ -19,7 +21,7 @@ from fake_nvml import FakeCudaDriver, FakePynvml, Gpu  # noqa: E402
 from harness.watch import nvml as nvml_module  # noqa: E402
 from harness.watch.machine import GpuFacts, machine_facts, system_name  # noqa: E402
 from harness.watch.monitor import Monitor  # noqa: E402
-from harness.watch.nvml import GpuLoad, Nvml, is_own_process  # noqa: E402
+from harness.watch.nvml import GpuLoad, Nvml, is_own_process, near_gpus  # noqa: E402
 from mlperf_results.disturbance import disturbances  # noqa: E402
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -174,3 +176,61 @@ def test_programs_of_others_on_the_gpu_disturb_a_run_and_its_own_do_not(monkeypa
 def test_a_gpu_can_be_what_disturbed_a_run(gpu: dict, words: list[str]) -> None:
     result = {"metric": {"name": "throughput"}, "duration_s": 60.0, "load": {"gpus": [{"index": 3, **gpu}]}}
     assert [str(found) for found in disturbances(result)] == words
+
+
+@pytest.mark.parametrize(
+    ("ordinals", "instances", "near"),
+    [
+        ((0, 1), 4, [(0, 1), (2, 130), (0, 1), (2, 130)]),
+        ((1,), 2, [(2, 130), (2, 130)]),
+        ((2,), 2, []),  # the driver does not tell
+        ((3,), 1, []),  # all processors are near it
+    ],
+)
+def test_instances_run_near_their_gpu_where_the_driver_says_what_is_near(
+    monkeypatch, ordinals, instances, near
+) -> None:
+    usable = (0, 1, 2, 130)
+    cores = [(0, 1, 64), (2, 3, 130), (), usable]
+    plug(monkeypatch, [Gpu(number, cores=own) for number, own in enumerate(cores)], {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    monkeypatch.setattr(nvml_module, "available_cores", lambda: usable)
+    assert list(near_gpus(ordinals, instances)) == near
+
+
+def test_without_nvml_nothing_is_near_and_nothing_is_said(monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert near_gpus((0,), 2) == ()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -> None:
+    pytest.importorskip("mlperf_loadgen")
+    from harness import opening
+
+    told: list[tuple[str, object]] = []
+
+    class Backend:
+        def instance(self, number: int) -> Any:
+            told.append(("instance", number))
+            return lambda inputs: {}
+
+    @contextlib.contextmanager
+    def at_cores(cores: Sequence[int]) -> Any:
+        told.append(("at", cores))
+        yield
+
+    monkeypatch.setattr(opening, "near_gpus", lambda gpus, instances: ((4, 5), (6, 7))[:instances])
+    monkeypatch.setattr(opening, "at_cores", at_cores)
+    network = SimpleNamespace(name="model")
+    facts = SimpleNamespace(files={}, config={}, engine={})
+    config = SimpleNamespace(
+        model="digits", device="cuda", gpus=(0, 1), serving=None, precision="fp32", output_dir=None
+    )
+    model = SimpleNamespace(networks=[network], predict=None, response=None)
+    parts = SimpleNamespace(
+        config=config, facts=facts, model=model, backend=SimpleNamespace(open_backend=lambda request: Backend())
+    )
+    opened = opening.open_work(parts, None, opening.Layout(2, 1), 8)  # type: ignore[arg-type]
+    assert told == [("at", (4, 5)), ("instance", 0), ("at", (6, 7)), ("instance", 1)]
+    with opened.work.at_core(1):
+        assert told[-1] == ("at", (6, 7))

@@ -8,7 +8,7 @@ from pathlib import Path
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
     "errors", "checkpoints", "tensors", "libraries", "keeper", "keptserver", "serving", "modelfacts", "metrics",
-    "watch", "cores", "text.base", "media", "calibrationlists", "datasets", "decoding", "text.tokens",
+    "cores", "watch", "text.base", "media", "calibrationlists", "datasets", "decoding", "text.tokens",
     "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry", "jsonvalues",
     "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl", "settings",
     "querymemory", "effective", "accuracy", "result", "metadata_json", "responses", "sut", "warmup", "tuning",

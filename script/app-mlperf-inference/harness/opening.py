@@ -28,6 +28,7 @@ from harness.store import open_store
 from harness.sut import Work
 from harness.tensors import Infer, Samples
 from harness.tuning import Layout, Search, cpu_layouts, gpu_layouts
+from harness.watch.nvml import near_gpus
 from harness.watch.progress import Counts
 
 _SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
@@ -280,9 +281,11 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
             serving=None if serving is None else serving.serving,
         )
         backends[network.name] = parts.backend.open_backend(request)
-    calls: list[dict[str, Infer]] = [
-        {name: backend.instance(number) for name, backend in backends.items()} for number in range(layout.instances)
-    ]
+    near = near_gpus(config.gpus, layout.instances) if config.device == "cuda" else cores
+    calls: list[dict[str, Infer]] = []
+    for number in range(layout.instances):
+        with at_cores(near[number] if near else ()):  # who touches memory first decides which node it lies on
+            calls.append({name: backend.instance(number) for name, backend in backends.items()})
     work = Work(
         library=library,
         predict=parts.model.predict,
@@ -291,6 +294,6 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
         failures=Failures(),
         sink=SINK,
         counts=Counts(layout.instances),
-        at_core=lambda number: at_cores(cores[number] if cores else ()),
+        at_core=lambda number: at_cores(near[number] if near else ()),
     )
     return OpenedWork(work, tuple(backends.values()), serving)

@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.cores import available_cores
 from harness.watch.machine import GpuFacts, read_text
 
 IS_POWER_CAPPED = 0x4
 IS_SLOWED_BY_HEAT = 0x8 | 0x20 | 0x40 | 0x80
 """Bits of nvmlDeviceGetCurrentClocksEventReasons (nvml.h, read 2026-11-28): SwPowerCap; HwSlowdown,
 SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown."""
+_WORD = 64
+"""Processors in one number of nvmlDeviceGetCpuAffinity: bits of a C `unsigned long` on Linux."""
 _CLOCK_SM, _CLOCK_MEMORY, _TEMPERATURE_GPU = 1, 2, 0
 """nvmlClockType_t NVML_CLOCK_SM and NVML_CLOCK_MEM, nvmlTemperatureSensors_t NVML_TEMPERATURE_GPU (nvml.h)."""
 
@@ -108,6 +111,18 @@ def is_own_process(pid: int, own: int, proc: Path = Path("/proc")) -> bool:
     return False
 
 
+def near_gpus(ordinals: Sequence[int], instances: int) -> tuple[tuple[int, ...], ...]:
+    """Return the processors near the GPU of each instance (instance n uses GPU n modulo their number), of those that
+    this process may use; empty where nothing is known, or where all of them are near all GPUs."""
+    nvml = Nvml(ordinals, tell=lambda reason: None)
+    usable = set(available_cores())
+    near = [tuple(sorted(usable.intersection(processors))) for processors in nvml.near_processors()]
+    nvml.close()
+    if len(near) < len(ordinals) or all(len(one) in (0, len(usable)) for one in near):
+        return ()
+    return tuple(near[number % len(near)] for number in range(instances))
+
+
 @dataclass(frozen=True, slots=True)
 class _Device:
     """A handle of NVML, that of the GPU which holds it (itself but for a MIG slice), and what is known of it."""
@@ -119,30 +134,30 @@ class _Device:
 
 class Nvml:
     """An opened NVML that looks at the CUDA devices `ordinals` only; `gpus` is empty where it cannot. Close it when
-    done."""
+    done. tell: where the reason of that goes."""
 
-    def __init__(self, ordinals: Sequence[int]) -> None:
+    def __init__(self, ordinals: Sequence[int], tell: Callable[[str], None] = _note) -> None:
         self._devices: tuple[_Device, ...] = ()
         self._library: Any = None
         try:
             library = importlib.import_module("pynvml")
         except ImportError:
-            _note("the package nvidia-ml-py is missing; pip install nvidia-ml-py into this environment")
+            tell("the package nvidia-ml-py is missing; pip install nvidia-ml-py into this environment")
             return
         try:
             library.nvmlInit()
         except library.NVMLError as error:
-            _note(str(error))
+            tell(str(error))
             return
         self._library = library
         try:
             uuids = cuda_uuids(ordinals)
         except (OSError, AttributeError) as error:
-            _note(f"CUDA does not tell which of the machine's GPUs this run uses: {error}")
+            tell(f"CUDA does not tell which of the machine's GPUs this run uses: {error}")
             return
         self._devices = tuple(device for one in uuids if (device := self._device(one)) is not None)
         if len(self._devices) < len(uuids):
-            _note(f"NVML shows {len(self._devices)} of the {len(uuids)} CUDA devices of this run")
+            tell(f"NVML shows {len(self._devices)} of the {len(uuids)} CUDA devices of this run")
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
@@ -226,6 +241,16 @@ class Nvml:
         and where the driver has no such counter (before Volta)."""
         read = (self._value("nvmlDeviceGetTotalEnergyConsumption", device.handle) for device in self._devices)
         return tuple(None if energy_mj is None else energy_mj / 1000.0 for energy_mj in read)
+
+    def near_processors(self) -> tuple[tuple[int, ...], ...]:
+        """Return the processors of the NUMA node of each of `gpus`; none of one where the driver does not tell."""
+        words = (max(os.cpu_count() or 1, available_cores()[-1] + 1) + _WORD - 1) // _WORD
+        near = []
+        for device in self._devices:
+            masks = self._value("nvmlDeviceGetCpuAffinity", device.whole, words) or ()
+            bits = [(place, int(mask)) for place, mask in enumerate(masks)]
+            near.append(tuple(place * _WORD + bit for place, mask in bits for bit in range(_WORD) if mask >> bit & 1))
+        return tuple(near)
 
     def close(self) -> None:
         """Let go of the driver; `gpus` stays."""
