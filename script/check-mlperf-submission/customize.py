@@ -84,7 +84,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_MLPERF_SUBMISSION_VERDICT"] = answer.verdict.text
     i["state"]["mlperf_submission_check"] = content
     if not answer.verdict.is_accepted:
-        first = next((one for one in content["findings"] if one["severity"] == "error"), {})
+        errors = [one for one in content["findings"] if one["severity"] == "error"]
+        first = next((one for one in errors if one["rule"] == "SYN-005"), errors[0] if errors else {})
         place = " ".join(filter(None, (first.get("rule"), first.get("file"))))
         where = f"{place}: {first.get('found')}\nhint: {first.get('fix')}"
         return {"return": 1, "error": f"the submission is {answer.verdict.text}; the first one: {where}"}

@@ -122,7 +122,8 @@ def test_a_rehearsal_goes_all_the_way_and_can_be_submitted_nowhere(home, tmp_pat
     for more in ((), ("--allow_synthetic",)):
         refused = home.run_cm(*gate, *more)
         assert refused.code != 0
-        assert "error SYN-005 " in refused.stderr
+        assert "rehearsal/tree: rehearsal, not an MLPerf submission: every result of this tree" in refused.stderr
+        assert "SYN-005" in refused.answer["error"] and "error ACC-" not in refused.stderr
     address = "https://example.org/results.git"
     words = (f"--submission_dir={folder / 'tree'}", f"--repo_url={address}", "--push")
     elsewhere = home.run_cm("push,github,mlperf,inference,submission", *words, "--rehearsal")

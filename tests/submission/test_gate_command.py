@@ -253,7 +253,9 @@ def test_the_tree_of_a_rehearsal_says_so_first_and_lists_nothing_else(trees):  #
         one = next(root.glob("open/*/results/*/*/*/README.md"))
         replace(one, one.read_text().replace(label, ""))
         of_a_part = report.as_text(verdict(root), "TREE")
-    assert text.splitlines()[0].startswith("TREE: this is the tree of a rehearsal") and "SYN-005" not in text
+    assert (
+        text.splitlines()[0].startswith(f"TREE: {REHEARSAL_LABEL}: every result of this tree") and "SYN-005" not in text
+    )
     assert "--rehearsal" in text.splitlines()[1] and len(text.splitlines()) == 4
     assert "error SYN-005" in of_a_part
 

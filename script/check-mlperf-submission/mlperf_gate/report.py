@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from mlperf_results.names import printable
+from mlperf_results.names import REHEARSAL_LABEL, printable
 from mlperf_results.textdocuments import Json
 
 from mlperf_gate.gate import Finding, Verdict
@@ -50,7 +50,7 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
         yield from _notes(tuple(one for one in findings if one.severity is Severity.WARNING))
         findings = tuple(one for one in findings if one.severity is Severity.ERROR)
     if not verdict.is_rehearsal and _is_of_rehearsal(verdict):
-        yield f"{root}: this is the tree of a rehearsal: its runs are too short for a submission, so it is refused"
+        yield f"{root}: {REHEARSAL_LABEL}: every result of this tree is of runs that no submission may have"
         yield "hint: make the runs without --rehearsal; to judge a rehearsal's tree, add --rehearsal to this command"
         findings = ()
     for finding in findings[:SHOWN_FINDINGS]:
