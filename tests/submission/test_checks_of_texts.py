@@ -25,7 +25,7 @@ def run(scenario: str, test: str = "", **changes: object) -> Any:
         "place": SimpleNamespace(scenario=scenario, model="llama3.1-8b"), "scenario": parse_scenario(scenario),
         "test": test, "mode": Mode.PERFORMANCE, "name": f"llama3.1-8b {scenario} {test}".strip(), "problem": "",
         "setting": {"compliance_test": test or None, "find": False}.get, "log": log,
-        "paths": SimpleNamespace(user_conf=Path(__file__)),
+        "paths": SimpleNamespace(user_conf=Path(__file__)), "result": {}, "session": Path("/r/valid_results/box"),
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
 

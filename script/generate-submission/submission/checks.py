@@ -103,11 +103,8 @@ def _as_before(like: FoundRun | None) -> list[str]:
     folder of its results."""
     if like is None:
         return ["--results_dir=RESULTS"]
-    usual = {"precision": "fp32"}
-    given = {name: like.setting(name) for name in ("backend", "device", "precision")}
-    words = [
-        f"--{name}={shlex.quote(str(value))}" for name, value in given.items() if value not in (None, usual.get(name))
-    ]
+    given = {name: str(like.setting(name) or "") for name in ("backend", "device", "precision")}
+    words = [f"--{name}={shlex.quote(value)}" for name, value in given.items() if value not in ("", "fp32")]
     program = Path(str(next(iter(like.result.get("command") or ()), "")))
     if program.parent.name == "bin" and program.parts[-3] not in ("usr", _USUAL_PYTHON):
         words.append(f"--adr.python.name={shlex.quote(program.parts[-3])}")
@@ -239,7 +236,7 @@ def _pairs(group: list[FoundRun]) -> Iterator[Problem]:
         for mode in Mode:
             if mode not in halves:
                 what = f"{model} {scenario} has no {mode.value} run"
-                yield Problem(what, run_hint(model, scenario, mode.value, group[0]))
+                yield Problem(what, run_hint(model, scenario, mode.value, next(iter(halves.values()))))
         if len(halves) == len(Mode):
             yield from _mixed(halves[Mode.PERFORMANCE], halves[Mode.ACCURACY])
 
