@@ -13,8 +13,8 @@ from .results_web.settings import SettingsError, settings_of
 
 PREFIX = "CM_MLPERF_COLLECTOR_"
 NAMES = (
-    "db", "path", "host", "port", "name", "token", "read_only", "open_uploads", "hold_new", "behind_proxy", "origin",
-    "max_body_bytes", "bundles_per_hour",
+    "db", "path", "host", "port", "name", "token", "read_only", "open_uploads", "hold_new", "behind_proxy",
+    "public_name", "origin", "max_body_bytes", "bundles_per_hour",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results_store import sharing
+from results_store import sharing, signing
 from results_store.bundle import read_bundle
 from results_store.sharing import NotShared, collector_address, main
 from results_store.signing import KEY_FILE, key_id_of, read_or_make_key, read_withdrawal
@@ -237,3 +237,33 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, mode: int, content: 
     path.chmod(mode)
     with pytest.raises(sharing.KeyProblem, match=message):
         read_or_make_key(tmp_path)
+
+
+def _doubled(point: tuple[int, int]) -> tuple[int, int]:
+    """Twice a point of the curve -x^2 + y^2 = 1 + d x^2 y^2 of RFC 8032."""
+    (x, y), d = point, -121665 * pow(121666, -1, PRIME)
+    product = d * x * x * y * y
+    return 2 * x * y * pow(1 + product, -1, PRIME) % PRIME, (y * y + x * x) * pow(1 - product, -1, PRIME) % PRIME
+
+
+PRIME = 2**255 - 19
+
+
+def test_keys_of_small_order_sign_nothing() -> None:
+    d = -121665 * pow(121666, -1, PRIME)
+    for encoded in signing._SMALL_ORDER:
+        y = int.from_bytes(encoded, "little") % PRIME
+        square = (y * y - 1) * pow(d * y * y + 1, -1, PRIME) % PRIME
+        x = pow(square, (PRIME + 3) // 8, PRIME)
+        x = x if (x * x - square) % PRIME == 0 else x * pow(2, (PRIME - 1) // 4, PRIME) % PRIME
+        assert (x * x - square) % PRIME == 0  # on the curve
+        point = (x, y)
+        for _ in range(3):
+            point = _doubled(point)
+        assert point == (0, 1)  # 8 times the point is the neutral one
+        for sign in (0, 0x80):
+            key = encoded[:31] + bytes([encoded[31] | sign])
+            assert signing.is_of_small_order(key)
+            signature = bytes([1]) + bytes(63)  # R neutral, S = 0
+            assert not any(signing.is_signed_by(key, signature, bytes([number])) for number in range(32))
+    assert not signing.is_of_small_order(signing.new_key().public_key)

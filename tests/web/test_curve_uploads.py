@@ -18,7 +18,7 @@ from mlperf_curves.tree import write_tree
 from report_folder import Setup
 from results_store.bundle import make_curve_bundle
 from results_store.signing import new_key
-from results_web import uploads
+from results_web import checking
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_volunteer_sends_a_curve_and_sees_how_its_figures_were_come_by(
 ) -> None:
     bundle = make_curve_bundle(curve, new_key(), with_events=with_events)
     with collector(tmp_path) as client:
-        client.app.state.collector.reader = uploads.read_and_check  # type: ignore[attr-defined]
+        client.app.state.collector.reader = checking.read_and_check  # type: ignore[attr-defined]
         answer = client.post("/api/v1/bundles", content=bundle.content, headers=BEARER)
         assert answer.status_code == 201, answer.text
         told = answer.json()

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 from collector_client import BEARER, GZIP, TOKENS, collector
 from results_store.signing import new_key
-from results_web import uploads
+from results_web import checking
 from results_web.access import tokens_of
 from running_collector import Running, running
 from shared_results import bundle_of, members_of, packed, result_folder, signed_again
@@ -47,7 +47,7 @@ def members_of_content(content: bytes) -> dict[str, bytes]:
 
 def test_a_volunteer_sends_a_result_and_sees_it(tmp_path: Path, members: dict[str, bytes]) -> None:
     with collector(tmp_path) as client:
-        client.app.state.collector.reader = uploads.read_and_check  # type: ignore[attr-defined]
+        client.app.state.collector.reader = checking.read_and_check  # type: ignore[attr-defined]
         content = packed(members)
         answer = client.post("/api/v1/bundles", content=content, headers=BEARER)
         assert answer.status_code == 201, answer.text

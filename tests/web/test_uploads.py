@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from collector_client import BEARER, GZIP, body, collector, reader
+from collector_client import BEARER, GZIP, TOKENS, body, collector, reader
 from results_store.signing import new_key, sign_withdrawal
 from results_store.store import Store
 from starlette.testclient import TestClient
@@ -80,12 +81,62 @@ def test_a_body_without_a_length_stops_at_the_limit(client: TestClient) -> None:
     assert client.post(BUNDLES, content=parts(), headers=BEARER).status_code == 413
 
 
-def test_guessing_a_token_is_slowed_down_also_for_who_then_has_it(client: TestClient) -> None:
+def test_wrong_tokens_are_slowed_down_and_never_who_has_the_right_one(client: TestClient) -> None:
     wrong = GZIP | {"Authorization": "Bearer wrong"}
     assert [client.post(BUNDLES, content=body(), headers=wrong).status_code for _ in range(10)] == [401] * 10
-    answer = client.post(BUNDLES, content=body(), headers=BEARER)
+    answer = client.post(BUNDLES, content=body(), headers=wrong)
     assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 60
-    assert client.post("/moderation", data={"token": "wrong"}).status_code == 429
+    assert client.post("/moderation", data={"token": "wrong"}).status_code == 401  # counted apart
+    assert client.post(BUNDLES, content=body(), headers=BEARER).status_code == 201
+    assert [client.post("/moderation", data={"token": "wrong"}).status_code for _ in range(10)][-1] == 429
+    assert client.post("/moderation", data={"token": TOKENS.moderation}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "status"),
+    [
+        ({}, "evil.example", 421),
+        ({}, "evil.example:8090", 421),
+        ({}, "127.0.0.1.evil.example", 421),
+        ({}, "", 421),
+        ({}, "localhost:9000", 200),  # by ssh -L
+        ({}, "LOCALHOST", 200),
+        ({}, "[::1]:8090", 200),
+        ({"behind_proxy": True}, "results.example.org", 200),
+        ({"behind_proxy": True, "public_name": "results.example.org"}, "results.example.org", 200),
+        ({"behind_proxy": True, "public_name": "results.example.org"}, "evil.example", 421),
+        ({"public_name": "results.example.org"}, "results.example.org", 200),
+    ],
+)
+def test_only_its_own_names_reach_a_collector(tmp_path: Path, settings: dict[str, Any], host: str, status: int) -> None:
+    with collector(tmp_path, **settings) as client:
+        answer = client.get("/api/v1/results.json", headers={"Host": host})
+        assert answer.status_code == status
+        assert "Content-Security-Policy" in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("database is locked", 503),
+        ("database or disk is full", 503),
+        ("disk I/O error", 503),
+        ("no such table: x", 500),
+    ],
+)
+def test_a_database_that_cannot_be_used_now_says_when_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, status: int
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise sqlite3.OperationalError(words)
+
+    with collector(tmp_path) as client:
+        monkeypatch.setattr(Store, "add", fails)
+        answers = [client.post(BUNDLES, content=body(), headers=BEARER)]
+        monkeypatch.setattr(Store, "find", fails)
+        answers.append(client.get("/?all=1"))
+        assert [answer.status_code for answer in answers] == [status] * 2
+        assert all(("retry-after" in answer.headers) is (status == 503) for answer in answers)
 
 
 def test_a_key_sends_so_many_bundles_in_an_hour(tmp_path: Path) -> None:
@@ -118,10 +169,10 @@ def test_a_check_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         time.sleep(0.3)
         return reader(content, limits)
 
-    with collector(tmp_path, verification_timeout_s=0.05) as client:
+    with collector(tmp_path, verification_timeout_s=0.01) as client:
         client.app.state.collector.reader = slow  # type: ignore[attr-defined]
         answer = client.post(BUNDLES, content=body(), headers=BEARER)
-        assert answer.status_code == 422 and answer.json()["problems"][0]["rule"] == "LIMIT"
+        assert answer.status_code == 503 and int(answer.headers["retry-after"]) > 0
         assert client.get("/api/v1/results.json?all=1").json()["total"] == 0
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -54,6 +54,8 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 _MADE = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_JSON = 64 << 20
+LONGEST_FILES: Mapping[str, int] = {"user.conf": 16 << 10, "mlperf_log_detail.txt": 16 << 20}
+"""Most bytes of files of which an honest run writes far less: as the submission gate reads them."""
 
 
 class NothingToShare(Exception):
@@ -283,8 +285,12 @@ def _manifest(content: bytes, limits: Limits) -> Manifest:
     )
 
 
-def read_bundle(stream: IO[bytes], limits: Limits = DEFAULT_LIMITS) -> ReadBundle:
+def read_bundle(
+    stream: IO[bytes], limits: Limits = DEFAULT_LIMITS, on_signed: Callable[[str], object] = lambda key_id: None
+) -> ReadBundle:
     """Return what somebody sent: signature, digests, names, sizes and JSON checked, and nothing private found.
+
+    on_signed: gets the id of the key once its signature fits, before what is dear.
 
     Raises BundleRefused with every problem of the files; what the logs say is `consistency`'s business.
     """
@@ -295,6 +301,7 @@ def read_bundle(stream: IO[bytes], limits: Limits = DEFAULT_LIMITS) -> ReadBundl
     manifest = _manifest(said, limits)
     if not is_signed_by(manifest.public_key, signature, said):
         raise refused("SIGNATURE", MANIFEST, "the signature does not fit", "that of the key in the manifest")
+    on_signed(key_id_of(manifest.public_key))
     problems = [*_wrong_members(manifest, members)]
     if not problems:
         problems += _wrong_contents(manifest, members, limits)
@@ -319,6 +326,9 @@ def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator
         allowed = ", ".join(OF_RUN if folder else OF_CALL)
         if not (is_allowed(file.name) if manifest.is_curve else name in (OF_RUN if folder else OF_CALL)):
             yield Problem(rule="NAME", file=file.name, found="not a file of a bundle", expected=allowed)
+        elif len(content) > LONGEST_FILES.get(name, _LONGEST_JSON):
+            expected = f"at most {LONGEST_FILES.get(name, _LONGEST_JSON):,} bytes"
+            yield Problem(rule="LIMIT", file=file.name, found=f"{len(content):,} bytes", expected=expected)
         elif digest != file.sha256 or len(content) != file.size_bytes:
             yield Problem(rule="DIGEST", file=file.name, found=digest, expected=f"{file.sha256} of the manifest")
 

@@ -93,9 +93,30 @@ def _read_key(path: Path) -> SigningKey:
     return SigningKey(Ed25519PrivateKey.from_private_bytes(content))
 
 
+_SMALL_ORDER = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+"""The encodings, without their sign bit, of the 8 points whose order divides 8 on the curve of RFC 8032, section 5.1,
+those that are not reduced among them: one signature fits many messages of such a key."""
+
+
+def is_of_small_order(public_key: bytes) -> bool:
+    """Return whether a key is one of the 14 encodings of a point of order 1, 2, 4 or 8."""
+    return public_key[:31] + bytes([public_key[31] & 0x7F]) in _SMALL_ORDER
+
+
 def is_signed_by(public_key: bytes, signature: bytes, message: bytes) -> bool:
     """Return whether a signature is that of a key over a message."""
-    if len(public_key) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
+    if len(public_key) != KEY_BYTES or len(signature) != SIGNATURE_BYTES or is_of_small_order(public_key):
         return False
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)

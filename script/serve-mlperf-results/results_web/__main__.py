@@ -5,6 +5,7 @@ Ends with 0 at SIGTERM and SIGINT within 5 s: uploads that have arrived are kept
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,20 +14,69 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import ClassVar
 
+import h11
 import uvicorn
 from results_store.importing import FAILURES, import_path, report_lines
 from results_store.localtokens import remember_token
 from results_store.refusal import BundleRefused
 from results_store.schema import StoreError
 from results_store.store import Store
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .access import TokenFileError, Tokens, tokens_of
 from .app import create_app
+from .checking import warm_up
 from .settings import Settings, SettingsError, is_loopback, settings_of
 
 MOST_CONNECTIONS = 200
+MOST_OF_AN_ADDRESS = 100
+HEAD_WITHIN_S = 10.0
 ENDS_WITHIN_S = 4
+
+
+class TimedHeads(H11Protocol):
+    """HTTP/1.1 whose connections are closed where the head of a request takes longer than `head_within_s`."""
+
+    head_within_s: ClassVar = HEAD_WITHIN_S
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(self.head_within_s, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """A whole head ends the waiting; the beginning of another one starts it again."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._late is None:
+            self._late = self.loop.call_later(self.head_within_s, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+class LimitedHeads(TimedHeads):
+    """Of one address at most `most` connections; not behind a proxy, whose address is that of all."""
+
+    most: ClassVar = MOST_OF_AN_ADDRESS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Close at once what is one too many."""
+        super().connection_made(transport)
+        clients = [getattr(one, "client", None) for one in self.connections]
+        if self.client and sum(client is not None and client[0] == self.client[0] for client in clients) > self.most:
+            transport.abort()
 
 
 def given_of(words: Sequence[str]) -> dict[str, str]:
@@ -110,12 +160,15 @@ def main(words: Sequence[str]) -> int:
     port = listener.getsockname()[1]
     if tokens is not None and is_loopback(settings.host):
         remember_token(port, tokens.upload, os.environ)
+    if not settings.read_only:
+        warm_up()
     app = create_app(
         settings, tokens, on_start=lambda: print("\n".join(greeting(settings, port, tokens, is_new)), flush=True)
     )
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=TimedHeads if settings.behind_proxy else LimitedHeads,
             access_log=False,
             log_level="warning",
             server_header=False,

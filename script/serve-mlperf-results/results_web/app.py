@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,10 +21,11 @@ from starlette.routing import Route
 
 from . import api, moderation, pages, uploads
 from .access import AddressHash, Limit, Passes, Tokens
+from .checking import Checker, Reader
 from .comparepage import compare_page
 from .comparison import MOST
 from .database import VERIFIERS, Database
-from .guard import SecurityHeaders, tagged
+from .guard import HostNames, SecurityHeaders, tagged
 from .links import Links
 from .queries import query_of
 from .render import page, style
@@ -47,7 +50,13 @@ class Collector:
     senders: Limit = field(default_factory=lambda: Limit(600, 3_600.0))
     checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(VERIFIERS))
     waiting: int = 0
-    reader: uploads.Reader = uploads.read_and_check
+    moderation_guesses: Limit = field(default_factory=lambda: Limit(10, 60.0))
+    reader: Reader = field(init=False)
+    checker: Checker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.checker = Checker(self.settings.verification_timeout_s, self.bundles.wait_s, self.bundles.count)
+        self.reader = self.checker
 
     def address_word(self, request: Request) -> str:
         """Who asks, as a word that counts and says nothing."""
@@ -209,6 +218,16 @@ async def error_answer(request: Request, error: Exception) -> Response:
     return Response(text, status_code=status, media_type=HTML, headers=headers)
 
 
+_BUSY = re.compile(r"locked|busy|is full|disk I/O|unable to open|readonly")
+
+
+async def busy_answer(request: Request, error: Exception) -> Response:
+    """503 where the database cannot be used now: another process writes to it, or the disk is full; else 500."""
+    if not _BUSY.search(str(error)):
+        raise error
+    return await error_answer(request, HTTPException(503, f"try again later: {error}", {"Retry-After": "30"}))
+
+
 def create_app(settings: Settings, tokens: Tokens | None, on_start: Callable[[], object] = lambda: None) -> Starlette:
     """The server for a database, which is made where it is missing. Raises results_store's StoreError."""
     database = Database(settings.database, read_only=settings.read_only)
@@ -220,6 +239,7 @@ def create_app(settings: Settings, tokens: Tokens | None, on_start: Callable[[],
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         on_start()
         yield
+        collector.checker.close()
         database.close()
 
     routes = [
@@ -243,8 +263,8 @@ def create_app(settings: Settings, tokens: Tokens | None, on_start: Callable[[],
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(SecurityHeaders, origin=settings.origin)],
-        exception_handlers={HTTPException: error_answer, 500: error_answer},
+        middleware=[Middleware(SecurityHeaders, origin=settings.origin), Middleware(HostNames, names=settings.names)],
+        exception_handlers={HTTPException: error_answer, sqlite3.OperationalError: busy_answer, 500: error_answer},
     )
     app.state.collector = collector
     return app

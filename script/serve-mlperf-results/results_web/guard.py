@@ -6,6 +6,7 @@ Headers after the OWASP Secure Headers Project's list, with the policy of a site
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -61,3 +62,29 @@ def tagged(request: Request, body: bytes, media_type: str, status: int = 200) ->
     if status == 200 and tag in (word.strip() for word in request.headers.get("if-none-match", "").split(",")):
         return Response(status_code=304, headers={"ETag": tag})
     return Response(body, status_code=status, media_type=media_type, headers={"ETag": tag})
+
+
+class HostNames:
+    """ASGI middleware: 421 for a request to another name than these, whatever its port; without names all pass.
+
+    A page of another site can let its own name stand for this machine's address, and would read what the browser gets.
+    The port says nothing about that, and `ssh -L` changes it.
+    """
+
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it."""
+        if scope["type"] == "http" and self._names:
+            given = [value for name, value in scope["headers"] if name == b"host"]
+            name = given[0].decode("latin-1").lower() if len(given) == 1 else ""
+            name = _PORT.sub("", name).removesuffix(".")
+            if name not in self._names:
+                told = "this collector has another name; the name it is reached by is given with --public_name\n"
+                await Response(told, status_code=421, media_type="text/plain")(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+_PORT: Final = re.compile(r":\d*$")

@@ -78,12 +78,12 @@ async def enter(request: Request) -> Response:
     """The page with its forms for who gives the token."""
     collector: Collector = request.app.state.collector
     _check_site(request)
-    address = collector.address_word(request)
-    if wait_s := collector.guesses.wait_s(address):
-        raise HTTPException(429, "too many wrong tokens", {"Retry-After": str(round(wait_s) + 1)})
     fields = await form_of(request)
     if collector.tokens is None or not collector.tokens.allows(MODERATION, fields.get("token", "").strip()):
-        collector.guesses.count(address)
+        address = collector.address_word(request)
+        if wait_s := collector.moderation_guesses.wait_s(address):
+            raise HTTPException(429, "too many wrong tokens", {"Retry-After": str(round(wait_s) + 1)})
+        collector.moderation_guesses.count(address)
         return _answer(moderation_page(None, collector.link, "", "This is not the token of moderation."), 401)
     link, given = collector.link, collector.passes.make(time.time())
     return _answer(await collector.database.read(lambda store: moderation_page(store, link, given)))

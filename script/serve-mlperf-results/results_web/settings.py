@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ TRUE_WORDS: Final = frozenset(("yes", "true", "on", "1"))
 FALSE_WORDS: Final = frozenset(("", "no", "false", "off", "0"))
 
 
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+
+
 class SettingsError(Exception):
     """A collector cannot be started so; the text says what was found, what is allowed and what to try."""
 
@@ -26,7 +30,7 @@ class Settings:
 
     token_file: where the tokens are kept; None for a collector without any, which takes uploads from everyone who
     reaches it and has no moderation. imports: what is put into the database before it is served. origin: the one
-    foreign origin whose scripts may read the API, "" for none.
+    foreign origin whose scripts may read the API, "" for none. public_name: the name of the proxy before it.
     """
 
     database: Path
@@ -39,12 +43,21 @@ class Settings:
     open_uploads: bool = False
     hold_new: bool = False
     behind_proxy: bool = False
+    public_name: str = ""
     origin: str = ""
     max_body_bytes: int = 4_000_000
     body_timeout_s: float = 30.0
     verification_timeout_s: float = 10.0
     bundles_per_hour: int = 60
     min_free_bytes: int = 200_000_000
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that requests may be addressed to; empty for any, behind a proxy whose name was not given."""
+        if self.behind_proxy and not self.public_name:
+            return frozenset()
+        own = f"[{self.host}]" if ":" in self.host and not self.host.startswith("[") else self.host
+        return frozenset(filter(None, ("localhost", "127.0.0.1", "[::1]", own.lower(), self.public_name.lower())))
 
     @property
     def needs_upload_token(self) -> bool:
@@ -85,6 +98,14 @@ def _origin(text: str) -> str:
     return text
 
 
+def _public_name(text: str) -> str:
+    if text and not _HOST_NAME.fullmatch(text):
+        raise SettingsError(
+            f"--public_name={text}; allowed: a host's name without scheme and port, results.example.org"
+        )
+    return text
+
+
 def _token_file(text: str, database: Path, folder: Path) -> Path | None:
     if text == "none":
         return None
@@ -105,7 +126,7 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
     """The settings of a call; `folder`: what relative paths are relative to. Raises SettingsError.
 
     given: inputs by name, all texts: db, path, host, port, name, token (auto, none or a file), read_only, open_uploads,
-    hold_new, behind_proxy, origin, max_body_bytes, bundles_per_hour.
+    hold_new, behind_proxy, public_name, origin, max_body_bytes, bundles_per_hour.
     """
     database = folder / Path(given.get("db", "").strip() or DEFAULT_DATABASE).expanduser()
     host = given.get("host", "").strip() or "127.0.0.1"
@@ -121,6 +142,7 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
         open_uploads=_flag(given, "open_uploads"),
         hold_new=_flag(given, "hold_new"),
         behind_proxy=_flag(given, "behind_proxy"),
+        public_name=_public_name(given.get("public_name", "").strip()),
         origin=_origin(given.get("origin", "").strip()),
         max_body_bytes=_whole(given, "max_body_bytes", 4_000_000, 10_000, 1_000_000_000),
         bundles_per_hour=_whole(given, "bundles_per_hour", 60, 1, 1_000_000),
