@@ -1,6 +1,7 @@
 """harness.tuning: which shapes are tried and which one is taken. The clock is real, the networks sleep."""
 
 import contextlib
+import itertools
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from harness.responses import ResponseSink  # noqa: E402
 from harness.sut import Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
+from harness.warmup import Latency  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 
@@ -112,15 +114,44 @@ def test_streams_take_the_layout_with_the_lowest_latency_and_keep_the_batch() ->
 
 
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
-def test_a_stream_is_measured_once_for_each_layout(scenario: Scenario, monkeypatch) -> None:
-    measured = []
-    real = tuning.query_latency
-    monkeypatch.setattr(tuning, "query_latency", lambda *given: measured.append(1) or real(*given))
-    place = Place(lambda layout, batch: 2.0)
-    found = find_shape(search(scenario, (ONE, TWO)), place.open, place.close)
-    assert len(found.candidates) == len(measured) == 2
+@pytest.mark.parametrize(("ratio", "count"), [(3.0, 2), (1.0, 6)])
+def test_a_stream_is_measured_once_for_each_layout_and_again_in_turn_where_two_are_near(
+    scenario: Scenario, ratio: float, count: int, monkeypatch
+) -> None:
+    figures = itertools.cycle([3.0, 3.0 * ratio])
+    monkeypatch.setattr(tuning, "query_latency", lambda *given: Latency(figure := next(figures), figure))
+    place = Place(lambda layout, batch: 0.0)
+    found = find_shape(search(scenario, (ONE, Layout(1, 1))), place.open, place.close)
+    assert (len(found.candidates), found.layout) == (count, ONE)
     assert len(find_shape(search(scenario, (ONE,)), place.open, place.close).candidates) == 1
-    assert len(measured) == 3
+
+
+@pytest.mark.parametrize(
+    ("rates", "layout"),
+    [
+        ([100.0, 120.0, 145.0, 130.0, 140.0, 110.0], TWO),  # the first one was measured in a slow moment
+        ([140.0, 110.0, 100.0, 200.0], ONE),  # the second one was
+        ([100.0, 60.0], TWO),  # nothing of a moment
+        ([100.0, 160.0], ONE),
+    ],
+)
+def test_a_slow_moment_of_the_machine_decides_nothing(rates: list[float], layout: Layout, monkeypatch) -> None:
+    left = list(rates)
+    monkeypatch.setattr(tuning, "samples_per_second", lambda *given: left.pop(0))
+    place = Place(lambda layout, batch: 0.0)
+    given = {"batch_size": 4, "smallest_batch_size": 4, "largest_batch_size": 4}
+    found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), **given), place.open, place.close)
+    assert (found.layout, left) == (layout, [])
+    assert found.warm_up.samples_per_second == max(rates[::2] if layout == TWO else rates[1::2])
+
+
+def test_of_two_near_batch_sizes_both_are_measured_again(monkeypatch) -> None:
+    rates = [100.0, 110.0, 130.0, 120.0, 125.0, 115.0, 50.0]
+    monkeypatch.setattr(tuning, "samples_per_second", lambda *given: rates.pop(0))
+    place = Place(lambda layout, batch: 0.0)
+    found = find_shape(search(Scenario.OFFLINE, (ONE,)), place.open, place.close)
+    assert sizes_tried(found) == [(1, 4), (1, 8), (1, 4), (1, 8), (1, 4), (1, 8), (1, 2)]
+    assert (found.batch_size, found.warm_up.samples_per_second) == (4, 130.0)
 
 
 def test_a_multistream_query_is_split_where_that_is_faster() -> None:
