@@ -7,8 +7,6 @@ recorded output.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from machine_facts import nvidia
 from machine_facts.probe import Machine
 
@@ -69,20 +67,34 @@ def devices(machine: Machine, driver: nvidia.Driver, visible: str) -> tuple[prop
     Raises ValueError for one that is not there.
     """
     clocks = {row["index"]: row["clocks.max.sm"] for row in nvidia.query(machine, CLOCK_FIELDS)}
-    chosen = chosen_gpus(driver.gpus, visible)
+    chosen = chosen_gpus(driver, visible)
     return tuple(_device(gpu, driver, clocks.get(str(gpu.number), "")) for gpu in chosen)
 
 
-def chosen_gpus(gpus: Sequence[nvidia.Gpu], visible: str) -> list[nvidia.Gpu]:
-    """The GPUs that are asked for, in the order asked; all where none is named. Raises ValueError."""
+def chosen_gpus(driver: nvidia.Driver, visible: str) -> list[nvidia.Gpu]:
+    """The GPUs that are asked for, in the order asked; all where none is named. Raises ValueError.
+
+    A MIG slice is one of them under its own UUID, named as CUDA names it; nvidia-smi does not tell its memory.
+    """
+    gpus = (*driver.gpus, *(_slice(driver, one) for one in driver.slices))
     found = []
     for word in (part.strip() for part in visible.split(",") if part.strip()):
-        named = [gpu for gpu in gpus if word == str(gpu.number) or (len(word) > 4 and gpu.uuid.startswith(word))]
+        named = [
+            gpu
+            for gpu in gpus
+            if (word == str(gpu.number) and not gpu.uuid.startswith("MIG-"))
+            or (len(word) > 4 and gpu.uuid.startswith(word))
+        ]
         if len(named) != 1:
-            there = ", ".join(f"{gpu.number} ({gpu.uuid})" for gpu in gpus)
+            there = ", ".join(gpu.uuid if gpu.uuid.startswith("MIG-") else f"{gpu.number} ({gpu.uuid})" for gpu in gpus)
             raise ValueError(f"there is no device {word!r}; the driver shows {there}")
         found += named
-    return found or list(gpus)
+    return found or list(driver.gpus)
+
+
+def _slice(driver: nvidia.Driver, part: nvidia.MigSlice) -> nvidia.Gpu:
+    whole = next(gpu for gpu in driver.gpus if gpu.number == part.gpu_index)
+    return whole._replace(name=f"{whole.name} MIG {part.profile}", uuid=part.uuid, memory_mib=0, mig_mode="")
 
 
 def _device(gpu: nvidia.Gpu, driver: nvidia.Driver, clock_mhz: str) -> properties.Device:

@@ -120,7 +120,7 @@ def _by_driver(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
         devices = by_driver.devices(machine, driver, asked.visible)
     except ValueError as error:
         raise DevicesError(f"--visible_devices={asked.visible}: {error}\n  hint: nvidia-smi -L") from error
-    for gpu in by_driver.chosen_gpus(driver.gpus, asked.visible):
+    for gpu in by_driver.chosen_gpus(driver, asked.visible):
         if gpu.is_mig:
             print(
                 f"get-cuda-devices: WARNING: device {gpu.number} ({gpu.name}) is in MIG mode: these are the properties "

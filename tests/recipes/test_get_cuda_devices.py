@@ -221,6 +221,17 @@ def test_devices_are_chosen_by_number_or_uuid(hook_input: Any, tmp_path: Path, v
     assert [int(devices[number]["GPU Device ID"]) for number in devices] == names
 
 
+def test_a_slice_is_chosen_by_its_uuid_and_is_not_the_whole_gpu(hook_input: Any, capsys: Any) -> None:
+    machine = probe.recorded(FIXTURES / "machines" / "a100-mig-7x1g5gb")
+    uuid = nvidia.look(machine).slices[2].uuid
+    answer, call = run(hook_input, machine, CM_CUDA_DEVICES_SOURCE="nvml", CM_CUDA_VISIBLE_DEVICES=uuid)
+    assert answer == {"return": 0}
+    found = call["state"]["cm_cuda_device_prop"]
+    assert found["GPU Name"] == "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
+    assert found["Global memory"] == "not known"
+    assert "in MIG mode" not in capsys.readouterr().err
+
+
 def test_an_unknown_device_is_refused_with_those_that_are_there(hook_input: Any, tmp_path: Path) -> None:
     answer, _ = run(hook_input, smi(tmp_path, TWO), CM_CUDA_VISIBLE_DEVICES="GPU-cccc")
     assert answer["return"] == 1

@@ -270,7 +270,8 @@ def set_fp32(has_tf32: bool) -> None:
         matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = has_tf32
         return
     cudnn: Any = torch.backends.cudnn
-    for part in (torch.backends, matmul, cudnn, cudnn.conv, cudnn.rnn):
+    parts: tuple[Any, ...] = (torch.backends, matmul, cudnn, cudnn.conv, cudnn.rnn)
+    for part in parts:
         part.fp32_precision = "tf32" if has_tf32 else "ieee"
 
 
