@@ -58,7 +58,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if env["CM_TMP_IMPORT_KIND"] == "bundle":
         return {"return": 0}
     try:
-        report = import_path(database, path)
+        report = import_path(database, path, with_trust=env.get("CM_MLPERF_IMPORT_WITH_TRUST") == "yes")
     except NothingToImport as error:
         return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
     except FAILURES as error:

@@ -9,10 +9,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from results_store.keys import key_id_of
 from results_store.model import Accuracy, Configuration, Figure, File, NewResult, Signer, Source, System
 
 SOURCE = Source(kind="results-folder", name="results", digest="ab" * 32)
-SIGNER = Signer(key_id="0123456789abcdef", public_key=bytes(range(32)), alias="swift otter")
+SIGNER = Signer(key_id=key_id_of(bytes(range(32))), public_key=bytes(range(32)), alias="swift otter")
 SYSTEM = System(
     accelerator="Vendor X100-32GB",
     accelerator_count=2,

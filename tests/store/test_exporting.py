@@ -10,11 +10,13 @@ from made_results import RESULT, SIGNER, SOURCE, all_rows, made
 from made_summary import csv_of, rows
 from results_store.exporting import EXPORT, NotEmpty, write_export
 from results_store.importing import NothingToImport, import_loaded, load
+from results_store.keys import key_id_of
 from results_store.model import Signer
 from results_store.objects import WrongObject
 from results_store.store import Store
+from shared_results import bundle_of, result_folder
 
-OTHER = Signer(key_id="ffff456789abcdef", public_key=bytes(32), alias="calm heron")
+OTHER = Signer(key_id=key_id_of(bytes(32)), public_key=bytes(32), alias="calm heron")
 
 
 def filled(path: Path) -> None:
@@ -40,9 +42,9 @@ def test_an_export_gives_the_same_rows_in_an_empty_database(tmp_path: Path) -> N
         exported = write_export(store, tmp_path / "out")
     assert (exported.results, exported.files) == (64, 1)
     with Store.open(tmp_path / "b.db") as store:
-        report = import_loaded(store, load(tmp_path / "out"))
+        report = import_loaded(store, load(tmp_path / "out"), with_trust=True)
         assert (len(report.added), report.known, report.left_out) == (64, 0, [])
-        again = import_loaded(store, load(tmp_path / "out"))
+        again = import_loaded(store, load(tmp_path / "out"), with_trust=True)
         assert (again.added, again.known, again.changed, again.withdrawn) == ([], 64, [], 0)
     assert all_rows(tmp_path / "a.db") == all_rows(tmp_path / "b.db")
 
@@ -88,6 +90,7 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path) -> None:
         (lambda c: c["results"][0]["result"].update(surprise=1), "surprise"),
         (lambda c: c["results"][0]["result"]["configuration"].pop("suite"), "suite"),
         (lambda c: c["signers"][0].update(public_key="xyz"), "signers"),
+        (lambda c: c["signers"][0].update(public_key="00" * 32), "not that of its public key"),
         (lambda c: c["actions"].append({"what": 1}), "actions"),
     ],
 )
@@ -165,3 +168,37 @@ def test_a_corrected_table_is_reported_and_the_first_kept(tmp_path: Path) -> Non
         report = import_loaded(store, load(path))
         assert (len(report.changed), report.known) == (1, 1)
         assert store.result(report.changed[0]).result.value == 106517.0
+
+
+def _edited(folder: Path) -> None:
+    """An export in which somebody made a result faster, of NVIDIA, without labels, by a key that is known."""
+    path = folder / EXPORT
+    found = json.loads(path.read_text())
+    for row in found["results"]:
+        row["result"] |= {"value": 999_999.0, "labels": [], "verification": "logs consistent"}
+    for row in found["signers"]:
+        row["trust"] = "known"
+    path.write_text(json.dumps(found))
+
+
+def test_an_edited_export_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "shared.tar.gz").write_bytes(bundle_of(result_folder(tmp_path)).content)
+    with Store.open(tmp_path / "a.db") as store:
+        shared = import_loaded(store, load(tmp_path / "shared.tar.gz")).added
+        unproven = store.add(RESULT, SOURCE, SIGNER)
+        published = store.add(made("2", kind="published", verification="published"), SOURCE)
+        before = {one: store.result(one).result for one in shared}
+        write_export(store, tmp_path / "out")
+    _edited(tmp_path / "out")
+    with Store.open(tmp_path / "b.db") as store:
+        report = import_loaded(store, load(tmp_path / "out"))
+        assert {*report.added} == {*shared, unproven.id} and "summary.csv" in report.left_out[0].reason
+        for one, old in before.items():
+            new = store.result(one).result
+            assert (new.value, new.labels, new.verification) == (old.value, old.labels, "logs consistent")
+        found = store.result(unproven.id).result
+        assert (found.labels, found.verification) == (("imported, not checked here",), "none")
+        known = store.signer(SIGNER.key_id)
+        assert known is not None and known.trust == "none" and store.actions() == ()
+    with Store.open(tmp_path / "c.db") as store:
+        assert published.id in import_loaded(store, load(tmp_path / "out"), with_trust=True).added

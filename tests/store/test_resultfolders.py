@@ -163,7 +163,7 @@ def test_folder_bundle_tree_and_table_are_exported_to_equal_rows(folder: Path, t
             assert import_loaded(store, load(path)).left_out == []
         assert write_export(store, tmp_path / "out").results == 4 + 1 + 60
     with Store.open(tmp_path / "b.db") as store:
-        assert len(import_loaded(store, load(tmp_path / "out")).added) == 65
+        assert len(import_loaded(store, load(tmp_path / "out"), with_trust=True).added) == 65
     assert all_rows(tmp_path / "a.db") == all_rows(tmp_path / "b.db")
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from results_store import sharing, signing
 from results_store.bundle import read_bundle
+from results_store.keys import key_id_of
 from results_store.sharing import NotShared, collector_address, main
-from results_store.signing import KEY_FILE, key_id_of, read_or_make_key, read_withdrawal
+from results_store.signing import KEY_FILE, read_or_make_key, read_withdrawal
 from shared_results import HOME, OFFLINE, change_json, recorded, result_folder
 
 

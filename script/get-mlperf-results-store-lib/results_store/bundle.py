@@ -23,6 +23,7 @@ from mlperf_results.foundruns import find_runs
 from mlperf_results.wholefile import file_sha256
 
 from results_store.curvebundles import NoCurve, is_allowed, members_of, started_of
+from results_store.keys import key_id_of
 from results_store.masking import (
     KEYS_OF,
     LOGS,
@@ -44,7 +45,6 @@ from results_store.signing import (
     canonical,
     is_alias,
     is_signed_by,
-    key_id_of,
 )
 from results_store.unpacking import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
 

@@ -6,9 +6,12 @@ be computed again, are not sent; the digest of their log is kept.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlperf_results.foundruns import FoundRun, RunFiles, place_of
 from mlperf_results.logs import LogError
@@ -17,14 +20,16 @@ from mlperf_results.resultrows import label_of
 from mlperf_results.runfacts import RunFacts, facts_of
 from mlperf_results.textdocuments import mapping, part
 
-from results_store.bundle import ReadBundle
 from results_store.curvebundles import result_of_members
 from results_store.derivations import RECORD, RESULT, Checked, check_call, check_run, problem_of
 from results_store.facts import Documents
-from results_store.masking import OF_CALL
-from results_store.model import File, NewResult
+from results_store.masking import LOGS, OF_CALL
+from results_store.model import File, NewResult, Problem, ResultKind
 from results_store.refusal import BundleRefused, refused
 from results_store.runresults import Runs, result_of_runs
+
+if TYPE_CHECKING:
+    from results_store.bundle import ReadBundle  # reads signatures, with a package that an import has not
 
 CALL, ENVIRONMENT = OF_CALL
 _MOST_PROBLEMS = 50
@@ -73,7 +78,31 @@ def _documents(call: RunFiles, own: RunFiles) -> Documents:
     )
 
 
-def _result(bundle: ReadBundle, call: RunFiles, rows: list[tuple[RunFacts, RunFiles]]) -> NewResult | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """Whose files they are: the run they are called by, and all of them; what does not fit in them."""
+
+    run_id: str
+    kind: ResultKind
+    files: tuple[File, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def _origin_of(bundle: ReadBundle) -> _Origin:
+    sizes = {file.name: file for file in bundle.manifest.files}
+    files = [
+        File(name=name, sha256=sizes[name].sha256, size_bytes=len(content), body=content)
+        for name, content in bundle.files.items()
+    ]
+    files += [
+        File(name=name, sha256=digest, size_bytes=0, body=None)
+        for name, digest in bundle.manifest.digests.items()
+        if "/" in name
+    ]
+    return _Origin(run_id=bundle.manifest.run_id, kind="crowd", files=tuple(files))
+
+
+def _result(origin: _Origin, call: RunFiles, rows: list[tuple[RunFacts, RunFiles]]) -> NewResult | None:
     """The result of one scenario's runs; None without a performance run that has a figure."""
     shown = next(((facts, own) for facts, own in reversed(rows) if facts.run.mode is Mode.PERFORMANCE), None)
     scored = next((facts for facts, _ in reversed(rows) if facts.run.mode is Mode.ACCURACY), None)
@@ -81,38 +110,56 @@ def _result(bundle: ReadBundle, call: RunFiles, rows: list[tuple[RunFacts, RunFi
         return None
     performance, own = shown
     both = (performance,) if scored is None else (performance, scored)
-    sizes = {file.name: file for file in bundle.manifest.files}
     folders = tuple(f"{facts.run.relative.as_posix()}/" for facts in both)
-    files = [
-        File(name=name, sha256=sizes[name].sha256, size_bytes=len(content), body=content)
-        for name, content in bundle.files.items()
-        if "/" not in name or name.startswith(folders)
-    ]
-    files += [
-        File(name=name, sha256=digest, size_bytes=0, body=None)
-        for name, digest in bundle.manifest.digests.items()
-        if name.startswith(folders)
-    ]
     found = performance.run
     return result_of_runs(
         Runs(
-            run_id=f"{bundle.manifest.run_id} {found.model} {found.scenario.value}",
-            kind="crowd",
-            problems=(),
+            run_id=f"{origin.run_id} {found.model} {found.scenario.value}",
+            kind=origin.kind,
+            problems=origin.problems,
             performance=performance,
             accuracy=scored,
             label=label_of(both, {})[0],
             documents=_documents(call, own),
-            files=tuple(files),
+            files=tuple(file for file in origin.files if "/" not in file.name or file.name.startswith(folders)),
         )
     )
+
+
+def _any_masked(files: RunFiles) -> dict[str, Collection[str]]:
+    """What may have been masked in the files of a run, where no manifest says it: all but the logs."""
+    found: dict[str, Collection[str]] = {name: ("text",) for name in files if name not in LOGS}
+    return found | {RECORD: tuple(mapping(files.object(RECORD)))}
+
+
+def derived_again(new: NewResult) -> NewResult | None:
+    """Return what the logs of a result say, with what does not fit in its notes; None without logs that have a figure.
+
+    Its files come from an export: without the manifest and the signature of the bundle that they were in.
+    """
+    runs = _by_folder({file.name: file.body for file in new.files if file.body is not None})
+    call = runs.pop("")
+    runs = {folder: own for folder, own in runs.items() if _RUN_FOLDER.search(folder)}
+    checked = {folder: check_run(own, folder, _any_masked(own)) for folder, own in runs.items()}
+    problems = [problem for one in checked.values() for problem in one.problems]
+    problems += check_call(mapping(call.object(CALL)), runs, is_whole=False) if CALL in call else []
+    rows, root = list[tuple[RunFacts, RunFiles]](), Path("/export")
+    try:
+        for folder, own in runs.items():
+            if isinstance(run := place_of(root, root / folder), FoundRun):
+                rows.append((facts_of(run, own, checked[folder].log), own))
+    except LogError:
+        return None
+    origin = _Origin(run_id=new.run_id, kind=new.kind, files=new.files, problems=tuple(problems[:_MOST_PROBLEMS]))
+    found = _result(origin, call, rows)
+    return None if found is None else dataclasses.replace(found, run_id=new.run_id)
 
 
 def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
     """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
     if bundle.manifest.is_curve:
         return (result_of_members(bundle.files),)
-    runs = _by_folder(bundle.files)
+    runs, origin = _by_folder(bundle.files), _origin_of(bundle)
     call = runs.pop("")
     checked = _check(bundle, call, runs)
     grouped: dict[tuple[str, str], list[tuple[RunFacts, RunFiles]]] = {}
@@ -123,7 +170,7 @@ def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
         except LogError as error:
             raise refused("FORM", run.relative.as_posix(), str(error), "both logs of LoadGen") from None
         grouped.setdefault((run.model, run.scenario.value), []).append((facts, own))
-    results = [found for rows in grouped.values() if (found := _result(bundle, call, rows)) is not None]
+    results = [found for rows in grouped.values() if (found := _result(origin, call, rows)) is not None]
     if not results:
         raise refused("FORM", "", "no performance run with a figure", "at least one")
     return tuple(results)

@@ -24,6 +24,7 @@ from typing import Any
 from mlperf_results.textdocuments import json_object
 from mlperf_results.wholefile import write_bytes_whole
 
+from results_store.keys import key_id_of
 from results_store.model import NewResult, Signer, Source
 from results_store.objects import WrongObject, result_object, result_of
 from results_store.reading import read_result
@@ -212,9 +213,14 @@ def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -
 
 def _signer(row: Mapping[str, Any]) -> Signer:
     try:
-        return Signer(key_id=row["key_id"], public_key=bytes.fromhex(row["public_key"]), alias=row["alias"])
+        found = Signer(key_id=row["key_id"], public_key=bytes.fromhex(row["public_key"]), alias=row["alias"])
     except (KeyError, TypeError, ValueError) as error:
         raise WrongObject(f"{EXPORT}: signers: {error}") from error
+    if found.key_id != key_id_of(found.public_key):
+        raise WrongObject(
+            f"{EXPORT}: signers: key_id {found.key_id} is not that of its public key, {key_id_of(found.public_key)}"
+        )
+    return found
 
 
 def _actions(content: Mapping[str, Any]) -> Iterator[Action]:

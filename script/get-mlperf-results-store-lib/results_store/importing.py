@@ -21,7 +21,7 @@ from results_store.exporting import EXPORT, Export, Kept, read_export
 from results_store.keys import digest_of
 from results_store.model import Item, Source, SourceKind
 from results_store.objects import WrongObject
-from results_store.restoring import restore_actions, restore_withdrawn
+from results_store.restoring import restore_actions, restore_hidden, restore_withdrawn, unvouched
 from results_store.resultfolders import LeftOut, results_below
 from results_store.schema import StoreError
 from results_store.store import Conflict, SameLog, Store, Withdrawn
@@ -191,21 +191,28 @@ def _keep(store: Store, item: Item, report: Report) -> None:
             report.known += 1
 
 
-def _keep_any(store: Store, item: Item | LeftOut | Kept, report: Report) -> None:
+def _keep_any(store: Store, item: Item | LeftOut | Kept, report: Report, *, with_trust: bool) -> None:
     if isinstance(item, LeftOut):
         report.left_out.append(item)
     elif isinstance(item, Item):
         _keep(store, item, report)
     elif item.new is not None:
-        _keep(store, Item(item.new, item.source, item.signer, item.added_utc), report)
+        new = item.new if with_trust else unvouched(item.new)
+        if isinstance(new, str):
+            report.left_out.append(LeftOut(item.new.run_id, new))
+        else:
+            _keep(store, Item(new, item.source, item.signer, item.added_utc), report)
     elif restore_withdrawn(store, item):
         report.added.append(item.id)
     else:
         report.known += 1
 
 
-def import_loaded(store: Store, loaded: Loaded) -> Report:
+def import_loaded(store: Store, loaded: Loaded, *, with_trust: bool = False) -> Report:
     """Keep what was loaded, and return what became of it.
+
+    with_trust: an export is believed, as one's own: its figures, trust in keys and the list of actions. Otherwise the
+    figures of its logs are taken, and what cannot be derived again is labelled.
 
     Raises WrongObject, OSError and LogError where what is still to be read cannot be.
     """
@@ -214,17 +221,19 @@ def import_loaded(store: Store, loaded: Loaded) -> Report:
     for batch in _batches(loaded):
         with store.transaction():
             for item in batch:
-                _keep_any(store, item, report)
+                _keep_any(store, item, report, with_trust=with_trust)
             if loaded.export is not None:
+                restore_hidden(store, loaded.export, set(report.added))
+            if loaded.export is not None and with_trust:
                 restore_actions(store, loaded.export, set(report.added), known_keys)
     return report
 
 
-def import_path(database: Path, path: Path) -> Report:
+def import_path(database: Path, path: Path, *, with_trust: bool = False) -> Report:
     """Keep what a path holds in a database, which is made where there is none. Raises FAILURES, BundleRefused."""
     loaded = load(path)
     with Store.open(database) as store:
-        return import_loaded(store, loaded)
+        return import_loaded(store, loaded, with_trust=with_trust)
 
 
 def report_lines(report: Report) -> Iterator[str]:

@@ -39,6 +39,11 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
 
 
+def key_id_of(public_key: bytes) -> str:
+    """Return the short name of a signer's key: the first 16 hex digits of the SHA-256 of its public part."""
+    return hashlib.sha256(public_key).hexdigest()[:16]
+
+
 def normal_name(name: str) -> str:
     """Return a processor's or accelerator's name as it is compared: `Intel(R) Xeon(R) Gold 6258R` is `gold 6258r`."""
     words = _FILLER.sub(" ", plain_name(name)).replace("_", " ").replace("-", " ").split()

@@ -5,13 +5,33 @@ Only what is new here is changed: a result or a key that this database knew keep
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 
+from results_store.consistency import derived_again
 from results_store.exporting import Export, Kept
 from results_store.keys import result_id
+from results_store.model import NewResult
 from results_store.objects import WrongObject
 from results_store.store import Store
 from results_store.writing import add_withdrawn, set_states
+
+NOT_CHECKED = "imported, not checked here"
+_SIGNED = "taken from an export, which has no signature: the key is as the export says"
+
+
+def unvouched(new: NewResult) -> NewResult | str:
+    """What is kept of an export's result when nobody vouches for the export; why nothing is, where that is so.
+
+    The figures are those of the logs, where the export has them.
+    """
+    if new.kind == "published":
+        return "published results are taken from MLCommons' summary.csv; --with_trust takes those of your own export"
+    if (found := derived_again(new)) is not None:
+        return dataclasses.replace(found, notes=(*found.notes, _SIGNED) if found.kind == "crowd" else found.notes)
+    accuracy = tuple(dataclasses.replace(score, basis="claimed") for score in new.accuracy)
+    labels = tuple(dict.fromkeys((*new.labels, NOT_CHECKED)))
+    return dataclasses.replace(new, labels=labels, verification="none", accuracy=accuracy)
 
 
 def restore_withdrawn(store: Store, kept: Kept) -> bool:
@@ -25,13 +45,18 @@ def restore_withdrawn(store: Store, kept: Kept) -> bool:
         raise WrongObject(f"result {kept.id}: {error}") from error
 
 
-def restore_actions(store: Store, export: Export, added: set[str], known_keys: set[str]) -> None:
-    """Give new results and new keys the states of the export, and add what was done to them to the list of actions."""
+def restore_hidden(store: Store, export: Export, added: set[str]) -> None:
+    """Hide new results that were hidden where they come from."""
     database = store.connection
     for kept in export.results:
         if kept.id in added and kept.state == "hidden":
             database.execute("UPDATE result SET state = 'hidden' WHERE id = ?", (kept.id,))
             set_states(database, "id", kept.id)
+
+
+def restore_actions(store: Store, export: Export, added: set[str], known_keys: set[str]) -> None:
+    """Give new keys the trust of the export, and add what was done to new results and keys to the list of actions."""
+    database = store.connection
     for key_id, trust in export.trust.items():
         if key_id not in known_keys and trust in ("known", "blocked"):
             database.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (trust, key_id))

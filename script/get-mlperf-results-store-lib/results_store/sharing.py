@@ -38,11 +38,12 @@ from mlperf_results.wholefile import write_bytes_whole, write_whole
 
 from results_store.bundle import Bundle, NothingToShare, make_bundle, make_curve_bundle, read_bundle
 from results_store.consistency import results_of_bundle
+from results_store.keys import key_id_of
 from results_store.localtokens import known_token
 from results_store.masking import OF_CALL, Sender
 from results_store.model import NewResult, Problem
 from results_store.refusal import BundleRefused
-from results_store.signing import KeyProblem, SigningKey, key_folder, key_id_of, read_or_make_key, sign_withdrawal
+from results_store.signing import KeyProblem, SigningKey, key_folder, read_or_make_key, sign_withdrawal
 from results_store.unpacking import DEFAULT_LIMITS, Limits
 
 TOKEN_VARIABLE = "CM_MLPERF_COLLECTOR_TOKEN"

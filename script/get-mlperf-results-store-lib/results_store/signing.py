@@ -6,7 +6,6 @@ no longer withdraw what was sent with it. Signatures are those of RFC 8032, by t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.wholefile import write_once
 
+from results_store.keys import key_id_of
 from results_store.model import Signer
 from results_store.refusal import refused
 
@@ -50,11 +50,6 @@ class SigningKey:
     def sign(self, message: bytes) -> bytes:
         """Return the signature, 64 bytes; the same message always has the same one."""
         return self.private.sign(message)
-
-
-def key_id_of(public_key: bytes) -> str:
-    """Return the short name of a key: the first 16 hex digits of the SHA-256 of its public part."""
-    return hashlib.sha256(public_key).hexdigest()[:16]
 
 
 def new_key() -> SigningKey:

@@ -218,8 +218,12 @@ def sweep_csv(rows: Sequence[Row]) -> str:
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """The valid point with the best figure; None where they differ in scenario, metric or model, or have several."""
+    """The valid point with the best figure; None where they differ in scenario, metric or model, or have several.
+
+    A point with a label (test run, own model ...) is no valid result: such ones count where there are no others.
+    """
     valid = [row for row in rows if row.value is not None]
+    valid = [row for row in valid if not row.label] or valid
     if any(len(row.figures) > 1 for row in valid):
         return None
     kinds = {(row.first.scenario, row.first.metric["name"], row.first.metric["unit"])
@@ -266,7 +270,8 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     lines = [f"{facts.name}: {count['points']} points of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
     if (best := best_of(rows)) is not None:
-        lines.append(f"best valid point: {varied_text(best.point)}: {_figure_text(best)}")
+        which = f"best point ({best.label})" if best.label else "best valid point"
+        lines.append(f"{which}: {varied_text(best.point)}: {_figure_text(best)}")
     for row in rows:
         if row.status.state in SHOWN_STATES:
             why = f"{row.point.id} {row.status.state.value}: {row.status.reason or 'no reason was noted'}"
