@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from harness.settings import MIN_QUERY_COUNT
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import (
     FULL_RULES_MIN_DURATION_MS,
@@ -18,6 +17,7 @@ from mlperf_results.names import (
     ExecutionMode,
     Scenario,
 )
+from mlperf_results.querycounts import MIN_QUERY_COUNT
 from mlperf_results.rounds import rounds_of, rules_in
 
 RULES_PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "rules.md"
