@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recipe_engine.provenance import toolversion
+from recipe_engine.running import toolversion
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},

@@ -12,7 +12,6 @@ from typing import Any
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
-from ..provenance.toolversion import tool_version
 from ..rules.amounts import counted, whole_number
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
@@ -21,6 +20,7 @@ from ..rules.query import candidates, nearest
 from ..rules.schema import is_yes
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
+from ..running.toolversion import tool_version
 from .adapter import Home, is_forced, show
 from .help import INSTEAD, names_recipes
 from .run import parse_query_input, run_action

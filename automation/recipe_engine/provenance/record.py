@@ -50,9 +50,9 @@ from ..rules.query import candidates
 from ..rules.rerun import given_line, secret_flags
 from ..rules.secrets import hidden, hidden_texts, without_secret_flags
 from ..running.journal import iso, rows_until_now
+from ..running.toolversion import tool_version
 from .lock import LockingEngine, places
 from .lockfile import Lockfile, lockfile_json, lockfile_of, portable
-from .toolversion import tool_version
 
 FORMAT = 1
 RECORD_FILE = "record.json"

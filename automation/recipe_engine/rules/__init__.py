@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-frozen, secrets, errors, env, query, conditions, amounts, advice, model, retention, keys, schema, rerun, inputs, deps,
-cachekey, configure, git_access.
+frozen, secrets, errors, env, query, conditions, amounts, advice, model, retention, keys, schema, rerun, spelling,
+inputs, deps, cachekey, configure, git_access.
 """

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..disk.repos import CHECKOUT
-from ..running.process import answer_of
+from .process import answer_of
 
 WHAT_RUNS = ("automation", "script", "tools", "cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt")
 """What of a checkout a result depends on: notes and results that lie next to it do not make it another one."""
