@@ -82,6 +82,8 @@ def _read_file(given: str, here: Path) -> tuple[str, str, str]:
         name, _, selector = given.rpartition(":")
         path = here / Path(name).expanduser()
     try:
+        if path.exists() and not path.is_file():
+            raise SweepError([Problem(0, f"--file: {printable(str(path))} is no regular file")])
         if path.stat().st_size > LARGEST_BYTES:
             raise SweepError([Problem(0, f"{path.name} is larger than {LARGEST_BYTES:,} bytes")])
         return utf8_text(path.read_bytes()), path.name, selector

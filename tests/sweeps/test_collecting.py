@@ -71,6 +71,13 @@ def test_the_best_point_is_valid_and_by_the_metrics_own_direction() -> None:
     assert best_of([row(1, 5.0, higher=False), row(2, 7.0, higher=False)]).point.id == "p1-r1"  # type: ignore[union-attr]
 
 
+def test_a_labelled_point_is_no_best_valid_one() -> None:
+    test_runs = [row(1, 5.0, label="test run"), row(2, 9.0, label="test run")]
+    assert "best point (test run): batch=2, kind=a: 9 u/s" in summary_text(FACTS, test_runs)
+    mixed = [*test_runs, row(3, 7.0)]
+    assert "best valid point: batch=3, kind=b: 7 u/s" in summary_text(FACTS, mixed)
+
+
 def test_there_is_no_best_of_figures_that_cannot_be_compared() -> None:
     other = row(2, 9.0)
     figures = replace(other.figures[0], scenario="Server")

@@ -198,3 +198,31 @@ def test_a_damaged_file_makes_points_or_is_refused() -> None:
             text = text[:begin] + chance.choice(PIECES) + text[begin + chance.choice((0, 1, 3, 20)) :]
         with contextlib.suppress(SweepError):
             assert expanded(text, Choice(chance.choice(("", "base", "*size*")))).points
+
+
+DOUBLING = "".join(f'  a{n}: "{{a{n - 1}}}{{a{n - 1}}}"\n' for n in range(1, 40))
+CHAIN = "".join(f'  a{n}: "{{a{n - 1}}}"\n' for n in range(1, 3000))
+LISTS = "".join(f'  a{n}: ["{{a{n - 1}}}", "{{a{n - 1}}}"]\n' for n in range(1, 24))
+WIDE = "".join(f'  b{n}: "{{a0}}"\n' for n in range(1, 3000))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            f"{HEAD}recipe: run,x\nbase:\n  a0: {'x' * 1000}\n{DOUBLING}  model: '{{a39}}'\n",
+            "more than 65,536",
+        ),
+        (f"format: 1\nname: '{{a39}}'\nrecipe: run,x\nbase:\n  a0: {'x' * 1000}\n{DOUBLING}", "more than 65,536 char"),
+        (f"{HEAD}recipe: run,x\nbase:\n  a0: x\n{LISTS}  model: '{{a23}}'\n", "more than 1,000 items"),
+        (f"{HEAD}recipe: run,x\nbase:\n  model: '{{a2999}}'\n  a0: x\n{CHAIN}", "more than 64 deep"),
+        (f"{HEAD}recipe: run,x\nbase:\n  a0: {'x' * 1000}\n{WIDE}", "more than 262,144 characters"),
+        (f"{HEAD}recipe: run,x\nn_repeats: 1000000000\nbase:\n  model: a\n", "makes 1,000,000,000 points"),
+        (
+            f"{HEAD}recipe: run,x\nn_repeats: 900\nsweep:\n  batch_size: {list(range(20_000))}\n",
+            "makes 18,000,000",
+        ),
+    ],
+)
+def test_what_multiplies_is_refused_at_once(text: str, told: str) -> None:
+    assert told in refused(text)

@@ -25,6 +25,21 @@ from point_builder import make_point
         (SlurmOptions(gres="gpu:1\n--uid=0"), "--gres='gpu:1\\n--uid=0' may hold"),
         (SlurmOptions(slurm_extra=("--licenses=a b",)), "--slurm_extra='--licenses=a b' may hold"),
         (SlurmOptions(slurm_extra=("--wrap=id",)), "none of ours"),
+        *(
+            (SlurmOptions(slurm_extra=(word,)), "none of ours")
+            for word in (
+                "--outp=/x",
+                "--expor=NONE",
+                "--wr=id",
+                "--arr=0-9",
+                "--chdi=/",
+                "--comm=x",
+                "--job-n=x",
+                "--pars",
+                "--sig=9",
+                "--=x",
+            )
+        ),
         (SlurmOptions(slurm_extra=("id",)), "must be an option of sbatch"),
         (SlurmOptions(environment=("A B",)), "--environment='A B' may hold"),
         (SlurmOptions(max_parallel=-1), "--max_parallel must be at least 0, got -1"),

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from mlperf_sweeps.choice import Choice, chosen_variants, fits
 from mlperf_sweeps.definition import Cell, Definition, Layer, Problem, Scalar, SweepError, Value, Variant
@@ -24,6 +24,8 @@ OWN_INPUTS = ("results_dir", "run_id", "resume", "rerun", "check")
 FOLDER_NAME = re.compile(r"[^\W_][\w .+'@=,-]{0,79}")
 SIZE_FACTOR = 100
 """How many times more combinations than points are gone through, to see which of them `exclude` leaves."""
+MOST_DEEP, MOST_ITEMS, LONGEST_TEXT, LONGEST_POINT = 64, 1000, 64 << 10, 256 << 10
+"""What placeholders may make: depth of values in each other, items of a list, characters of a value and of a point."""
 MOST_ALIKE = 10
 """How many problems of one kind are listed."""
 
@@ -87,18 +89,49 @@ def merged(below: Layer, above: Layer) -> dict[str, Cell]:
     return found
 
 
+class _TooLarge(Exception):
+    """Placeholders make more than a point may hold."""
+
+
 class _Resolver:
-    """The values of one combination without placeholders; notes which keys were used and what is wrong."""
+    """The values of one combination without placeholders, each made once; notes what was used and what is wrong."""
 
     def __init__(self, cells: Layer, problems: set[Problem], used: set[str]) -> None:
         self._cells, self._problems, self._used = cells, problems, used
+        self._made: dict[str, Value] = {}
+        self._size = 0
 
     def value(self, key: str, above: tuple[str, ...] = ()) -> Value:
+        if key in self._made:
+            return self._made[key]
         cell = self._cells[key]
+        if len(above) >= MOST_DEEP:
+            self._stop(cell, f"{key}: placeholders stand in each other more than {MOST_DEEP} deep")
         if isinstance(cell.value, tuple):
-            parts = [self._of(part, cell, (*above, key)) for part in cell.value]
-            return tuple(inner for part in parts for inner in (part if isinstance(part, tuple) else (part,)))
-        return self._of(cell.value, cell, (*above, key))
+            found = self._list(cell, (*above, key))
+        else:
+            found = self._of(cell.value, cell, (*above, key))
+        self._size += len(text_of(found))
+        if self._size > LONGEST_POINT:
+            self._stop(cell, f"{key}: the values of a point have more than {LONGEST_POINT:,} characters")
+        self._made[key] = found
+        return found
+
+    def _stop(self, cell: Cell, why: str) -> NoReturn:
+        self._problems.add(Problem(cell.line, why))
+        raise _TooLarge
+
+    def _list(self, cell: Cell, above: tuple[str, ...]) -> Value:
+        items, size = list[Scalar](), 0
+        for part in cell.value if isinstance(cell.value, tuple) else ():
+            made = self._of(part, cell, above)
+            items += made if isinstance(made, tuple) else (made,)
+            size += len(text_of(made))
+            if len(items) > MOST_ITEMS:
+                self._stop(cell, f"{above[-1]}: a list of more than {MOST_ITEMS:,} items")
+            if size > LONGEST_TEXT:
+                self._stop(cell, f"{above[-1]}: a value of more than {LONGEST_TEXT:,} characters")
+        return tuple(items)
 
     def _of(self, value: Scalar, cell: Cell, above: tuple[str, ...]) -> Value:
         if not isinstance(value, str) or ("{" not in value and "}" not in value):
@@ -106,7 +139,13 @@ class _Resolver:
         whole = PLACEHOLDER.fullmatch(value)
         if whole is not None and whole[1] is not None:
             return self._named(whole[1].strip(), cell, above)
-        return PLACEHOLDER.sub(lambda found: self._replaced(found, cell, above), value)
+        parts, size, end = list[str](), 0, 0
+        for found in PLACEHOLDER.finditer(value):
+            parts += (value[end : found.start()], self._replaced(found, cell, above))
+            end, size = found.end(), size + len(parts[-1]) + len(parts[-2])
+            if size > LONGEST_TEXT:
+                self._stop(cell, f"{above[-1] if above else 'name'}: a value of more than {LONGEST_TEXT:,} characters")
+        return "".join((*parts, value[end:]))
 
     def _replaced(self, found: re.Match[str], cell: Cell, above: tuple[str, ...]) -> str:
         return found[0][0] if found[1] is None else text_of(self._named(found[1].strip(), cell, above))
@@ -223,24 +262,10 @@ def expand(definition: Definition, rules: InputRules, choice: Choice, max_points
     variants = chosen_variants(definition, choice)
     axes = [len(cells) for cells in definition.sweep.values()]
     combinations = len(variants) * math.prod(axes) * max(1, *map(len, definition.zip.values()), 1)
-    if combinations > SIZE_FACTOR * max_points:
+    if combinations > SIZE_FACTOR * max_points or definition.n_repeats > max_points:
         work.problems.add(Problem(1, _too_many(combinations * definition.n_repeats, max_points)))
         raise SweepError(list(work.problems), definition.source)
-    points: list[Point] = []
-    lines: dict[str, int] = {}
-    count, alike = 0, 0
-    for variant in variants:
-        for combination in _axis_combinations(definition):
-            found = _combination(work, variant, combination, choice)
-            count += len(found) if found is not None else 0
-            for point in found or () if count <= max_points else ():
-                line = max((cell.line for cell in combination.values()), default=definition.name.line)
-                if point.id in lines and alike < MOST_ALIKE and not repeated:
-                    alike += 1
-                    same = f"the same inputs as a point of line {lines[point.id]}: {_listed(point.varied)}"
-                    work.problems.add(Problem(line, same))
-                lines.setdefault(point.id, line)
-                points.append(point)
+    points, count = _points_of(work, variants, choice, max_points, bool(repeated))
     work.problems.update(_unused(work))
     if count > max_points:
         work.problems.add(Problem(1, _too_many(count, max_points)))
@@ -250,6 +275,30 @@ def expand(definition: Definition, rules: InputRules, choice: Choice, max_points
     if work.problems:
         raise SweepError(list(work.problems), definition.source)
     return Expansion(next(iter(work.names)), tuple(points))
+
+
+def _points_of(
+    work: _Work, variants: Sequence[Variant], choice: Choice, max_points: int, has_repeated: bool
+) -> tuple[list[Point], int]:
+    """The points, and how many there are; once these are too many, they are counted only. Raises SweepError."""
+    points, count, alike = list[Point](), 0, 0
+    lines: dict[str, int] = {}
+    for variant in variants:
+        for combination in _axis_combinations(work.definition):
+            try:
+                found = _combination(work, variant, combination, choice, 1 if count > max_points else None)
+            except _TooLarge:
+                raise SweepError(list(work.problems), work.definition.source) from None
+            count += work.definition.n_repeats if found is not None else 0
+            for point in found or () if count <= max_points else ():
+                line = max((cell.line for cell in combination.values()), default=work.definition.name.line)
+                if point.id in lines and alike < MOST_ALIKE and not has_repeated:
+                    alike += 1
+                    same = f"the same inputs as a point of line {lines[point.id]}: {_listed(point.varied)}"
+                    work.problems.add(Problem(line, same))
+                lines.setdefault(point.id, line)
+                points.append(point)
+    return points, count
 
 
 def _too_many(count: int, max_points: int) -> str:
@@ -270,8 +319,10 @@ def _name_problems(work: _Work) -> Iterator[Problem]:
             yield Problem(line, f"name must be the name of a folder, found {name!r}; allowed: {allowed}")
 
 
-def _combination(work: _Work, variant: Variant, combination: Layer, choice: Choice) -> Sequence[Point] | None:
-    """The point of one combination with its repeats; None where it is left out."""
+def _combination(
+    work: _Work, variant: Variant, combination: Layer, choice: Choice, most_repeats: int | None = None
+) -> Sequence[Point] | None:
+    """The point of one combination with its repeats, at most `most_repeats`; None where it is left out."""
     definition = work.definition
     own = merged(variant.cells, combination)
     cells = merged(definition.base, own)
@@ -295,5 +346,5 @@ def _combination(work: _Work, variant: Variant, combination: Layer, choice: Choi
             repeat=repeat,
             tags=tags,
         )
-        for repeat in range(1, definition.n_repeats + 1)
+        for repeat in range(1, (most_repeats or definition.n_repeats) + 1)
     ]

@@ -22,7 +22,8 @@ from mlperf_sweeps.folder import SweepFolder
 SAFE = re.compile(r"[A-Za-z0-9_.,:=%@+/-]+")
 KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 """Variables of the caller that a job gets. Slurm keeps them in clear in its state folder, so nothing secret is one."""
-OWN_FLAGS = ("array", "chdir", "comment", "export", "job-name", "output", "wrap", "parsable", "open-mode", "requeue")
+OWN_FLAGS = ("array", "chdir", "comment", "export", "job-name", "output", "wrap", "parsable", "open-mode", "requeue",
+             "signal")  # fmt: skip
 SIGNAL_S = 120
 """Seconds before the time limit at which a job is told; Slurm may be a minute early (sbatch(1) of 22.05)."""
 REQUEUES = 3
@@ -95,8 +96,11 @@ def wrong_options(options: SlurmOptions) -> list[str]:
                 wrong.append(f"--{field.name}={one!r} may hold letters, digits and _.,:=%@+/- only")
     for word in options.slurm_extra:
         name = word.removeprefix("--").partition("=")[0]
-        if not word.startswith("--") or name in OWN_FLAGS:
-            wrong.append(f"--slurm_extra={word!r} must be an option of sbatch such as --licenses=x, and none of ours")
+        if not word.startswith("--") or any(flag.startswith(name) for flag in OWN_FLAGS):
+            wrong.append(
+                f"--slurm_extra={word!r} must be an option of sbatch such as --licenses=x, and none of ours, nor the "
+                f"beginning of one, which sbatch takes for it: {', '.join(OWN_FLAGS)}"
+            )
     for name, least in (("nodes", 1), ("cpus", 0), ("max_parallel", 0)):
         if getattr(options, name) < least:
             wrong.append(f"--{name} must be at least {least}, got {getattr(options, name)}")
