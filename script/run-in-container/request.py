@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -17,9 +18,14 @@ Action = Literal["build", "prebuild", "attach", "headless"]
 ENGINES = ("docker", "podman", "apptainer")
 WORK = "/work"
 """Where the Makefile of NVIDIA's MLPerf v0.7 tree mounts it; its README says /workspace, which is a link here."""
-SYSTEM_FOLDERS = frozenset(
-    ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var"]
-)
+SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys",
+                  "/usr/bin", "/usr/lib", "/usr/sbin", "/var/run", "/var/lib/docker", "/var/lib/containerd",
+                  "/var/lib/containers")  # fmt: skip
+"""Folders that a container gets neither itself, nor what lies in them or above them; but for FREE_FOLDERS."""
+FREE_FOLDERS = ("/dev/shm",)
+HOMES = ("/home", "/root")
+"""Folders that are not mounted themselves; what lies in them is somebody's own, but for KEY_FOLDERS."""
+KEY_FOLDERS = frozenset((".ssh", ".gnupg", ".docker", ".kube", ".aws", ".azure", ".netrc"))
 DEVICES = re.compile(r"(?:all|none|void|[A-Za-z0-9][A-Za-z0-9:/-]*(?:,[A-Za-z0-9][A-Za-z0-9:/-]*)*)")
 """NVIDIA_VISIBLE_DEVICES: all, none, void, or numbers, UUIDs and MIG devices with commas (container toolkit)."""
 TAGS = re.compile(r"[A-Za-z0-9_.+#~:/=@,-]+")
@@ -194,9 +200,24 @@ def _folder(path: str, flag: str) -> str:
         return path if path == "auto" else ""
     if any(sign in path for sign in ':,"'):
         raise RequestError(f"--{flag}={path!r} cannot be mounted", "a path without colon, comma and quote")
-    if not path.startswith("/") or ".." in PurePosixPath(path).parts or str(PurePosixPath(path)) in SYSTEM_FOLDERS:
-        raise RequestError(f"--{flag}={path!r} cannot be mounted", "an absolute path, not a folder of the system")
-    return str(PurePosixPath(path))
+    shown = f"/{path.lstrip('/')}" if path.startswith("/") else path
+    for one in (shown, os.path.realpath(shown)):
+        if not path.startswith("/") or ".." in PurePosixPath(path).parts or _is_system(PurePosixPath(one)):
+            raise RequestError(
+                f"--{flag}={path!r} cannot be mounted", "an absolute path, neither in nor above a folder of the system"
+            )
+    if os.path.exists(shown) and not os.path.isdir(shown):
+        raise RequestError(f"--{flag}={path!r} cannot be mounted: it is no folder", "a folder")
+    return str(PurePosixPath(shown))
+
+
+def _is_system(path: PurePosixPath) -> bool:
+    """Whether a folder is the system's, holds a part of it, or keys of a user."""
+    if str(path) in HOMES or KEY_FOLDERS & set(path.parts):
+        return True
+    if any(path.is_relative_to(free) for free in FREE_FOLDERS):
+        return False
+    return any(path.is_relative_to(one) or PurePosixPath(one).is_relative_to(path) for one in SYSTEM_FOLDERS)
 
 
 def _choice(env: Mapping[str, Any], key: str, flag: str, allowed: tuple[str, ...]) -> str:

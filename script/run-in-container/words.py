@@ -15,6 +15,13 @@ from recipe_engine.rules.secrets import is_secret, without_shapes
 
 ASSIGNED = re.compile(r"(?<![\w.])(?:-{1,2}(?:e(?=[A-Z]))?)?([A-Za-z_][\w.-]*)=(?=(['\"]?[^\s'\"]+))")
 """``NAME=value``, ``--name=value``, ``-eNAME=value``, also after another ``=`` as in ``--build-arg=NAME=value``."""
+OPTION = re.compile(r"(?<!\S)--?([A-Za-z][\w.-]*)\s+(?![\w-]+=[\w/])(?=(['\"]?[^\s'\"-][^\s'\"]*))")
+"""``--name value``, the value behind a blank; not ``--secret id=NAME``."""
+LOGIN = re.compile(
+    r"(?<![\w-])(?:(?:login|sshpass)\b[^|;&]*?\s-p[\s=]*|(?:mysql|mysqldump|mariadb)\b[^|;&]*?\s-p"
+    r"|(?:curl|http|wget)\b[^|;&]*?\s(?:-u|--user|--proxy-user)[\s=]*[^\s:'\"]+:)['\"]?([^\s'\"]+)"
+)
+"""Programs whose option for a password has no telling name: docker, podman and helm login, sshpass, MySQL, curl."""
 REFERENCE = re.compile(r"\$(?:\{[^{}]*\}|\w+)")
 """A variable: what it holds is not in the text."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -39,11 +46,11 @@ def clean(text: str, flag: str) -> str:
 def without_secret(text: str, flag: str) -> str:
     """The clean text, if it holds no value of a secret that can be told. Raises RequestError, without the value."""
     clean(text, flag)
-    name = next(
-        (name for name, value in ASSIGNED.findall(text) if is_secret(name) and value.lstrip("'\"")[0] != "$"), ""
-    )
+    given = [*ASSIGNED.findall(text), *OPTION.findall(text)]
+    name = next((name for name, value in given if is_secret(name) and value.lstrip("'\"")[:1] != "$"), "")
+    is_login = any(value[0] != "$" for value in LOGIN.findall(text))
     told = REFERENCE.sub("$", text)
-    if name or without_shapes(told) != told:
+    if name or is_login or without_shapes(told) != told:
         what = f"the value of {name}" if name else "a token or password"
         raise RequestError(
             f"--{flag} holds {what}, which others could read in the image or in the list of processes",

@@ -217,6 +217,13 @@ def test_values_of_the_image_are_quoted_for_an_engine_that_knows_variables(tmp_p
         {"COMMANDS": "curl -H 'Authorization: Bearer hunter2'"},
         {"COMMANDS": "git clone https://" + "hunter2" * 3 + "@example.org/x"},
         {"COMMANDS": "curl 'https://x.org/f?a=1&sig=hunter2'"},
+        {"COMMANDS": "huggingface-cli login --token hunter2"},
+        {"COMMANDS": "ngc --api-key 'hunter2' x"},
+        {"COMMANDS": "docker login -u me -p hunter2 nvcr.io"},
+        {"COMMANDS": "docker login -u me -phunter2 nvcr.io"},
+        {"COMMANDS": "sshpass -p hunter2 ssh x"},
+        {"COMMANDS": "mysql -u me -phunter2"},
+        {"COMMANDS": "curl -u me:hunter2 https://x.org"},
         {"RECIPE_ARGS": "--hf_token=hunter2"},
         {"RUN_ARGS": "-e HF_TOKEN=hunter2"},
         {"RUN_ARGS": "-eHF_TOKEN=hunter2"},
@@ -241,7 +248,18 @@ def test_values_of_secrets_are_refused_and_not_repeated(
 
 @pytest.mark.parametrize(
     "command",
-    ["curl -H 'Authorization: Bearer $TOKEN' x", "docker login --password=$X", "git clone https://${GH_TOKEN}@x.org/y"],
+    [
+        "curl -H 'Authorization: Bearer $TOKEN' x",
+        "docker login --password=$X",
+        "git clone https://${GH_TOKEN}@x.org/y",
+        "docker login -u me -p $X nvcr.io",
+        "docker login -u me --password-stdin nvcr.io",
+        "huggingface-cli login --token $HF_TOKEN",
+        "docker build --secret id=HF_TOKEN .",
+        "curl -u me:$X https://x.org",
+        "mkdir -p /work/a",
+        "python3 run.py --max-new-tokens 12 -p 8",
+    ],
 )
 def test_names_of_secrets_in_commands_are_no_values(tmp_path: Path, hook_input: Any, command: str) -> None:
     given = {"CM_CONTAINER_RECIPE_TAGS": "get,x", "CM_CONTAINER_COMMANDS": command}
@@ -419,8 +437,8 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
         ({"REPO_URL": "https://example.org/x", "REPO_COMMIT": "main"}, "git ls-remote"),
         ({"REPO_URL": "ext::sh -c id", "REPO_COMMIT": COMMIT}, "https://"),
         ({"SCRATCH": "/data:/etc"}, "without colon"),
-        ({"SCRATCH": "/etc"}, "not a folder of the system"),
-        ({"SCRATCH": "/data/../etc"}, "not a folder of the system"),
+        ({"SCRATCH": "/etc"}, "a folder of the system"),
+        ({"SCRATCH": "/data/../etc"}, "a folder of the system"),
         ({"WORK": "relative"}, "an absolute path"),
         ({"GPUS": "0;id"}, "auto, all, none"),
         ({"SHM_SIZE": "much"}, "32g"),
@@ -781,3 +799,32 @@ def test_podman_builds_and_runs_for_real(tmp_path: Path, hook_input: Any, monkey
         images = ("mlperf-inference:crowdperf-test", "mlperf-inference:crowdperf-test-latest", base)
         for one in images:
             subprocess.run(["podman", "rmi", "--force", one], capture_output=True, check=False)
+
+
+MOUNTS = """/ // /// //etc /etc/ssh /etc/../etc /run/docker.sock /var/run/docker.sock /var/lib/docker /var/lib /var /usr
+/home /root /root/.ssh /home/me/.ssh /home/me/.aws/x /proc/1 /dev /dev/sda /sys/fs /boot/efi /lib/x /run/user/1000"""
+
+
+@pytest.mark.parametrize("path", MOUNTS.split())
+@pytest.mark.parametrize("name", ["SCRATCH", "WORK", "CACHE"])
+def test_folders_of_the_system_are_not_mounted(tmp_path: Path, hook_input: Any, name: str, path: str) -> None:
+    given = {"CM_CONTAINER_RECIPE_TAGS": "get,x", f"CM_CONTAINER_{name}": path}
+    answer, _, _ = planned(tmp_path, hook_input, **given)
+    assert answer["return"] == 1 and "cannot be mounted" in answer["error"]
+
+
+def test_links_and_sockets_are_seen_through(tmp_path: Path, hook_input: Any) -> None:
+    (tmp_path / "link").symlink_to("/etc")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "fifo"):
+        given = {"CM_CONTAINER_RECIPE_TAGS": "get,x", "CM_CONTAINER_SCRATCH": str(tmp_path / name)}
+        answer, _, _ = planned(tmp_path, hook_input, **given)
+        assert answer["return"] == 1 and "cannot be mounted" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/mnt/data", "/data", "/home/me/scratch", "/root/CM", "/var/tmp/x", "/dev/shm/x", "//mnt"]
+)
+def test_other_folders_are_mounted(tmp_path: Path, hook_input: Any, path: str) -> None:
+    given = {"CM_CONTAINER_RECIPE_TAGS": "get,x", "CM_CONTAINER_SCRATCH": path}
+    assert planned(tmp_path, hook_input, **given)[0]["return"] == 0
