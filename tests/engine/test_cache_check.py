@@ -58,6 +58,14 @@ def test_a_whole_cache_is_found_whole(filled: TemporaryHome, capsys: pytest.Capt
     assert "3 entries with 3 recorded files (12 B) verified: all as they were made" in capsys.readouterr().out
 
 
+def test_an_entry_without_recorded_files_is_not_called_whole(
+    filled: TemporaryHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify_action({"out": "con", "tags": "get,z"}, filled.engine_home)["return"] == 0
+    told = capsys.readouterr().out
+    assert "nothing was recorded, so nothing can be verified" in told and "as they were made" not in told
+
+
 def edit(path: Path, *, keeps_time: bool = True) -> None:
     """Other bytes of the same number, and the same time."""
     before = path.stat()

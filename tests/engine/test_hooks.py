@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,47 @@ def test_an_error_of_a_hook_shows_no_secret(tmp_path: Path, statement: str) -> N
     assert "correct-horse" not in caught.value.describe() + str(caught.value)
     assert "********" in caught.value.message
     assert caught.value.code == (3 if "return" in statement else 1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("i['state']['x'] = i['state']", "must leave i['env'] and i['state'] without a value that holds itself"),
+        ("i['state']['x'] = [[]]; i['state']['x'][0].append(i['state']['x'])", "without a value that holds itself"),
+        ("raise GeneratorExit", "raised GeneratorExit"),
+    ],
+)
+def test_a_hook_that_breaks_the_process_is_named(tmp_path: Path, statement: str, text: str) -> None:
+    made = recipe(tmp_path, f"def preprocess(i):\n    {statement}\n    return {{'return': 0}}\n")
+    with pytest.raises(HookFailed, match=r"get-x: preprocess in customize\.py") as caught:
+        preprocess(made)
+    assert text in caught.value.message
+
+
+def test_a_hook_that_closes_standard_output_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", (tmp_path / "out").open("w"))
+    made = recipe(tmp_path, "import sys\ndef preprocess(i):\n    sys.stdout.close()\n    return {'return': 0}\n")
+    with pytest.raises(HookFailed, match=r"get-x: preprocess in customize\.py closed sys\.stdout"):
+        preprocess(made)
+    print("what is printed now is lost, and no error")
+    sys.stdout.close()
+
+
+def test_a_thread_that_a_hook_leaves_behind_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = """
+        import threading
+        def preprocess(i):
+            i['env']['thread'] = threading.Thread(target=i['env']['wait'], name='left-over', daemon=i['env']['daemon'])
+            i['env']['thread'].start()
+            return {'return': 0}
+    """
+    for is_daemon, count in ((True, 0), (False, 1)):
+        ends = threading.Event()
+        env: dict[str, Any] = {"wait": ends.wait, "daemon": is_daemon}
+        with caplog.at_level("WARNING"):
+            preprocess(recipe(tmp_path, text), env)
+        ends.set()
+        env["thread"].join()
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == count
+    assert "get-x: preprocess in customize.py left a thread running (left-over)" in told[0]

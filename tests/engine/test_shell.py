@@ -138,6 +138,12 @@ def test_what_an_earlier_script_wrote_is_not_taken_again(tmp_path: Path) -> None
     assert shell.run_script(call(tmp_path, "true")) == ({}, {})
 
 
+def test_a_folder_in_the_place_of_the_env_file_blocks_no_later_run(tmp_path: Path) -> None:
+    shell.run_script(call(tmp_path, "mkdir -p tmp-run-env.out/deep"))
+    env, _ = shell.run_script(call(tmp_path, "echo CM_NEW=1 > tmp-run-env.out"))
+    assert env == {"CM_NEW": "1"}
+
+
 def test_the_script_sees_the_whole_state(tmp_path: Path) -> None:
     request = call(tmp_path, "cp tmp-state.json seen.json", state={"a": {"b": [1, "zwei"]}})
     shell.run_script(request)

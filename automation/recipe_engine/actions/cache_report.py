@@ -172,6 +172,9 @@ class Checked(NamedTuple):
         }
 
 
+NOTHING_RECORDED = "nothing was recorded, so nothing can be verified"
+
+
 def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm verify cache [uid] [--tags=..] [--skip=recipe,...]``; code 1 when anything is wrong.
 
@@ -188,13 +191,18 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     for entry in (entry for entry in found if entry.is_complete):
         one = check_entry(entry, store, index, skipped)
         checked.append(one)
-        state = f"! {counted(len(one.problems), 'problem')}" if one.problems else f"= {one.note or 'ok'}"
+        state = (
+            f"! {counted(len(one.problems), 'problem')}"
+            if one.problems
+            else f"= {one.note or ('ok' if one.file_count else NOTHING_RECORDED)}"
+        )
         logger.info("%s %s (%s): %s", state[0], entry.uid, entry.recipe.alias, state[2:])
     wrong = [one for one in checked if one.problems]
     if i.get("out") == "con":
         files, size = sum(one.file_count for one in checked), size_text(sum(one.size_bytes for one in checked))
         summary = f"{counted(len(checked), 'entry')} with {counted(files, 'recorded file')} ({size}) verified"
         verdict = f"{len(wrong)} not as they were made" if wrong else "all as they were made"
+        verdict = NOTHING_RECORDED if checked and not files and not wrong else verdict
         print_lines([*(line for one in wrong for line in _lines(one)), f"{summary}: {verdict}"])
         if unfinished:
             left = counted(len(unfinished), "unfinished or broken entry")

@@ -190,6 +190,7 @@ class MaskedOutput:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self.closed = False
 
     def write(self, text: str) -> int:
         """Writes a text for people."""
@@ -204,6 +205,11 @@ class MaskedOutput:
         """Writes texts for people."""
         for line in lines:
             self.write(line)
+
+    def close(self) -> None:
+        """Only notes that somebody closed it: the stream is the process's own, which prints more."""
+        self._stream.flush()
+        self.closed = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

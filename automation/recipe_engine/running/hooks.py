@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -25,9 +27,11 @@ from ..rules.model import HookResult, Recipe
 from ..rules.query import split_words
 from ..rules.secrets import learn
 from .compat import Automation
+from .console import MaskedOutput
 from .context import StepContext, os_info
 from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, run_script
 
+logger = logging.getLogger(__name__)
 FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
 
@@ -114,6 +118,7 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     if function is None:
         return None
     given = [key for key in ("env", "state", "run_script_input") if key in i]
+    threads = set(threading.enumerate())
     try:
         answer = function(i)
     except RecipeError:
@@ -122,13 +127,36 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
         _learn(i)
         told = store_error(error)  # a full disk, a folder that cannot be made: no mistake of the recipe
         raise HookFailed(f"{recipe.id.alias}: {told.message}", hint=told.hint) from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         _learn(i)
         text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
         raise HookFailed(text + _own_lines(error, recipe.path)) from error
-    _learn(i)
+    _check_streams(recipe, name)
+    try:
+        _learn(i)
+    except RecursionError as error:
+        for key in given:
+            i[key].clear()  # nobody can walk through it, to write it or to look for secrets in it
+        where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
+        raise HookFailed(f"{where} must leave i['env'] and i['state'] without a value that holds itself") from error
+    left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
+    if left:
+        words = "%s: %s in %s left a thread running (%s): cm ends only after it\n  hint: join it, or make it a daemon"
+        logger.warning(words, recipe.id.alias, name, FILE_NAME, ", ".join(sorted(left)))
     _check_left(recipe, name, {key: i.get(key) for key in given})
     return check_answer(recipe, name, answer)
+
+
+def _check_streams(recipe: Recipe, name: str) -> None:
+    """Raises HookFailed where a hook closed standard output or error, as which it is given a `MaskedOutput`."""
+    for stream in ("stdout", "stderr"):
+        found = getattr(sys, stream)
+        if found is not None and found.closed:
+            if isinstance(found, MaskedOutput):
+                found.closed = False
+            else:
+                setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            raise HookFailed(f"{recipe.id.alias}: {name} in {FILE_NAME} closed sys.{stream}, which is not its own")
 
 
 def _learn(i: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..disk.files import is_file, private_opener, read_json, write_text
+from ..disk.files import is_file, private_opener, read_json, remove_tree, write_text
 from ..rules.env import (
     PREFIX,
     SUCCESSOR_PREFIX,
@@ -168,6 +168,14 @@ def writable_code(lines: Iterable[Any], variable: str, secrets: dict[str, str]) 
     return [f'eval "${variable}"']
 
 
+def _remove(path: Path) -> None:
+    """Removes what an earlier run left, also a folder, which no script could write a file over."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def run_script(call: ScriptCall) -> tuple[Env, State]:
     """Runs a native script in ``call.folder``; env and state as the script changed them.
 
@@ -177,7 +185,7 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     from .process import run_process  # here, because a call that reuses everything starts no process
 
     for name in (ENV_OUT, STATE_OUT):
-        (call.folder / name).unlink(missing_ok=True)
+        _remove(call.folder / name)
     learn(call.state)
     secrets = _write_run_file(call)
     shown_state = stored(call.state)
