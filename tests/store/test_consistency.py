@@ -410,3 +410,16 @@ def test_no_own_model_stands_under_the_benchmarks_name(
     configuration = facts.configuration_of(place, documents)
     found, rest = facts.labels_of("", configuration, documents)
     assert (configuration.benchmark, set(found) - {"unofficial"}, rest) == (benchmark, labels, "")
+
+
+def test_a_missed_accuracy_is_a_label() -> None:
+    files, path = recorded(), f"{ACCURACY}/accuracy.json"
+    score, call = json.loads(files[path]), json.loads(files["results.json"])
+    score["metrics"][0] |= {"target": 99.9, "passed": False}
+    score["passed"] = False
+    for row in call["scenarios"]:
+        if row["scenario"] == "Offline":
+            row["accuracy"]["metrics"] = score["metrics"]
+    changed = {**files, path: json.dumps(score).encode(), "results.json": json.dumps(call).encode()}
+    found = {one.configuration.scenario: one.labels for one in results_of_bundle(_read(changed))}
+    assert "accuracy below target" in found["Offline"] and "accuracy below target" not in found["Server"]

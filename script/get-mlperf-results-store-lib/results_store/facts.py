@@ -22,6 +22,7 @@ from results_store.model import Configuration, System
 
 UNOFFICIAL = "unofficial"
 OWN_MODEL = "own model"
+ACCURACY_MISSED = "accuracy below target"
 ORIGIN_UNKNOWN = "origin not recorded"
 """Of a run of an older crowdperf, which did not say where its weights and samples came from."""
 

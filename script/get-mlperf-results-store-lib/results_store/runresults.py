@@ -131,6 +131,9 @@ def result_of_runs(runs: Runs) -> NewResult | None:
     round_name = shown.round_name if runs.division else ""
     configuration = facts.configuration_of(place, runs.documents, round_name)
     labels, rest = facts.labels_of(runs.label, configuration, runs.documents)
+    scores = runs.accuracy.scores if runs.accuracy is not None else ()
+    if any(score.is_passed is False for score in scores):
+        labels = (*labels, facts.ACCURACY_MISSED)
     figure, usual = shown.figure, METRIC_OF_SCENARIO[found.scenario]
     command = runs.documents.record.get("command")
     return NewResult(

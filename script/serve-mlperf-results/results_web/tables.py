@@ -107,7 +107,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "data": Column("Data", lambda row: row.data_kind),
     "verification": Column("Checked", lambda row: row.verification),
     "labels": Column("Labels", lambda row: ", ".join(shown_labels(row))),
-    "made": Column("Made", lambda row: minute(row.made_utc)[:10] or ABSENT, "made_utc", True),
+    "made": Column("Made", lambda row: minute(row.made_utc) or ABSENT, "made_utc", True),
 }
 """Every column but the name, by its name in an address."""
 DEFAULT_COLUMNS: Final = ("value", "system", "submitter", "stack", "precision", "labels", "made")

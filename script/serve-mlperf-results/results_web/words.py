@@ -21,6 +21,7 @@ LABELS: Final = {
     "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
     "new contributor": "The key that signed it is new to this collector.",
     "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
+    "accuracy below target": "The accuracy run missed its target, so the figure counts for nothing.",
     "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
     "weights of a server": "A server answered; which weights it has cannot be checked.",
     "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
@@ -41,6 +42,7 @@ WARNING_LABELS: Final = frozenset(
         "outlier",
         "own model",
         "weights not checked",
+        "accuracy below target",
         "origin not recorded",
     )
 )
