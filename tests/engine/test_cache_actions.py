@@ -189,3 +189,12 @@ def test_ages_are_put_into_words(age_s: float, text: str) -> None:
 
 def test_rows_are_json(filled: TemporaryHome) -> None:
     json.dumps(show_action({}, filled.engine_home))
+
+
+def test_a_narrow_table_still_says_which_entries_are_unfinished() -> None:
+    from recipe_engine.actions.cache_report import table_lines
+
+    row = {"recipe": "get-cudnn,0123", "version": "", "size_bytes": 1, "age_s": 60, "uid": "942bb3a0b35d3d9d",
+           "is_complete": False, "retired": "", "is_pinned": False, "is_in_use": False}  # fmt: skip
+    *_, line = table_lines([row], ["_pip,_cu12,with-a-long-list-of-other-words"], 80)
+    assert "[unfinished]" in line and "942bb3a0b35d3d9d" in line and len(line) <= 80

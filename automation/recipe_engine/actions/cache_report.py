@@ -92,17 +92,17 @@ def short_tags(entry: CacheEntry, own: frozenset[str] | None) -> str:
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]], shorts: Sequence[str], width: int) -> Iterator[str]:
-    """A line for each entry, by recipe and tags."""
-    titles = ("recipe", "version", "variations and tags", "size", "made", "uid", "")
+    """A line for each entry, by recipe and tags; what is special about it comes before its tags, so that a narrow
+    terminal cuts it last."""
+    titles = ("recipe", "version", "variations and tags", "size", "made", "uid")
     cells = [
         (
             row["recipe"].partition(",")[0],
             cut(row["version"], 16),
-            short,
+            " ".join(filter(None, (_mark(row), short))),
             size_text(row["size_bytes"]),
             short_age(row["age_s"]),
             row["uid"],
-            _mark(row),
         )
         for row, short in zip(rows, shorts, strict=True)
     ]
@@ -112,8 +112,8 @@ def table_lines(rows: Sequence[Mapping[str, Any]], shorts: Sequence[str], width:
 def _mark(row: Mapping[str, Any]) -> str:
     """What is special about an entry."""
     if not row["is_complete"]:
-        return "retired" if row["retired"] else "unfinished"
-    return "pinned" if row["is_pinned"] else "in use" if row["is_in_use"] else ""
+        return "[retired]" if row["retired"] else "[unfinished]"
+    return "[pinned]" if row["is_pinned"] else "[in use]" if row["is_in_use"] else ""
 
 
 def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
