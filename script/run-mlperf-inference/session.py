@@ -138,7 +138,7 @@ def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def made_by() -> dict[str, str | bool | None]:
     """Which crowdperf makes the results: text, version, commit, is_modified."""
-    from recipe_engine.provenance.toolversion import tool_version  # only a hook's process has the engine
+    from recipe_engine.running.toolversion import tool_version  # only a hook's process has the engine
 
     found = tool_version()
     return {"text": found.text, **found.record()}
