@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import importlib
 import importlib.util
 import json
@@ -247,7 +248,7 @@ def open_calls(request: Any, module: Any, count: int) -> list[Any]:
     from harness import torch_cuda
 
     if request.device == "cuda":
-        backend = torch_cuda.open_on_gpus(request, module)
+        backend = torch_cuda.open_on_gpus(request, copy.deepcopy(module).to)
         return [backend.instance(number) for number in range(count)]
     make: Any = torch_cuda.GraphCall if torch_cuda.is_capturable(request.network) else torch_cuda.EagerCall
     return [make(module, request, Processor()).infer for _ in range(count)]

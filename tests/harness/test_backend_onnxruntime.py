@@ -195,3 +195,25 @@ def test_fp32_is_no_tf32_on_any_provider(folder, monkeypatch, precision, use_tf3
         assert os.environ.get("NVIDIA_TF32_OVERRIDE") == override
     cuda = [options for choices in opened for choice in choices for name, options in choice if name.startswith("CUDA")]
     assert cuda == [{"device_id": number, "use_tf32": use_tf32} for number in ("0", "2", "0", "2")]
+
+
+def test_a_file_whose_tensors_have_other_types_than_the_benchmark_is_refused(folder):
+    request = backend_request("image", folder / "toy-image.onnx")
+    outputs = (replace(request.network.outputs[0], dtype="float16"),)
+    with pytest.raises(HarnessError, match="outputs of other types than the benchmark: logits is float32, not float16"):
+        backend.open_backend(replace(request, network=replace(request.network, outputs=outputs)))
+
+
+def test_a_call_on_a_gpu_has_one_binding_and_gives_states_back(folder):
+    """On the processor, which onnxruntime's bindings can stand on as well."""
+    session = onnxruntime.InferenceSession(folder / "toy-image.onnx")
+    call = backend._gpu_call(session, backend_request("image", None).network, ("cpu", 0))
+    for seed, count in enumerate((4, 4, 2, 4)):
+        np.testing.assert_array_equal(call(images(count, seed))["logits"], bare(folder, images(count, seed)))
+    text = onnxruntime.InferenceSession(folder / "toy-text.onnx")
+    call = backend._gpu_call(text, backend_request("text", None).network, ("cpu", 0))
+    ids = np.arange(6, dtype=np.int64).reshape(2, 3)
+    first = call({"ids": ids, "state": np.zeros((2, 12), np.float32)})
+    kept = first["new_state"].numpy().copy()
+    call({"ids": ids[:, :2], "state": first["new_state"]})
+    np.testing.assert_array_equal(first["new_state"].numpy(), kept)

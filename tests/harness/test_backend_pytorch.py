@@ -154,3 +154,22 @@ def test_only_fixed_shapes_without_states_are_captured():
 def test_the_processors_features_are_read():
     assert processor.flags_in("processor: 0\nflags\t\t: fpu avx512_vnni\nflags : x") == {"fpu", "avx512_vnni"}
     assert processor.flags_in("") == frozenset()
+
+
+def test_weights_that_are_read_to_a_device_are_those_that_are_copied(folder):
+    request = backend_request("image", folder / "toy-image.safetensors")
+    there = backend.build_module(request, torch.device("cpu"))
+    for (name, one), (_, other) in zip(
+        there.state_dict().items(), backend.build_module(request).state_dict().items(), strict=True
+    ):
+        assert torch.equal(one, other), name
+    assert torch.nn.Linear(2, 2).weight.device.type == "cpu"  # modules elsewhere have memory again
+
+
+def test_a_network_that_overflows_in_fp16_computes_in_fp32():
+    from harness.benchmarks.stable_diffusion_xl.model import _FULL, _networks
+
+    networks = {one.name: one for one in _networks(_FULL)}
+    found = {name: [one.precision_in(asked) for asked in ("fp32", "fp16", "bf16")] for name, one in networks.items()}
+    assert found["image"] == ["fp32", "fp32", "bf16"]
+    assert found["texts"] == found["step"] == ["fp32", "fp16", "bf16"]

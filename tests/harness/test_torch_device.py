@@ -19,8 +19,8 @@ import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 from harness import torch_cuda  # noqa: E402
 from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from harness.errors import HarnessError, OutOfDeviceMemory  # noqa: E402
+from harness.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
 from harness.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
 
 
@@ -35,9 +35,11 @@ class FakeDevice:
     def use(self):
         assert not self.is_in_use
         self.is_in_use = True
-        with torch.inference_mode():
-            yield
-        self.is_in_use = False
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.is_in_use = False
 
     def synchronize(self) -> None:
         assert not self.is_in_use
@@ -85,7 +87,7 @@ SPEC = NetworkSpec(
 @pytest.fixture
 def request_of(tmp_path):
     with toy_on_path(tmp_path):
-        yield lambda **changes: replace(backend_request("image", None), network=SPEC, **changes)
+        yield lambda **changes: replace(backend_request("image", None), **{"network": SPEC, **changes})
 
 
 def rows(count: int) -> np.ndarray:
@@ -125,9 +127,14 @@ class FakeContext:
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
+        self.profile = 0
         self.shape: tuple[int, ...] = ()
         self.addresses: dict[str, int] = {}
         self.calls: list[str] = []
+
+    def set_optimization_profile_async(self, profile: int, handle: int) -> bool:
+        self.profile = profile
+        return True
 
     def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
         self.calls.append("shape")
@@ -150,43 +157,144 @@ class FakeContext:
 
 
 class FakeEngine:
-    def __init__(self, largest: int = 8) -> None:
-        self.context = FakeContext(largest)
+    """Two tensors, x and y; contexts are remembered in the order in which they were made."""
+
+    def __init__(
+        self, largest: int = 8, profiles: int = 1, types: tuple[type, type] = (np.float32, np.float32)
+    ) -> None:
+        self.num_optimization_profiles, self.num_io_tensors = profiles, 2
+        self._largest, self._types = largest, dict(zip("xy", types, strict=True))
+        self.contexts: list[FakeContext] = []
 
     def create_execution_context(self) -> FakeContext:
-        return self.context
+        self.contexts.append(FakeContext(self._largest))
+        return self.contexts[-1]
+
+    def get_tensor_name(self, number: int) -> str:
+        return "xy"[number]
+
+    def get_tensor_mode(self, name: str) -> str:
+        return "in" if name == "x" else "out"
+
+    def get_tensor_dtype(self, name: str) -> type:
+        return self._types[name]
 
 
-def test_tensorrt_keeps_its_bindings_between_calls() -> None:
+LIBRARY = SimpleNamespace(TensorIOMode=SimpleNamespace(INPUT="in", OUTPUT="out"), nptype=lambda dtype: dtype)
+FREE = replace(SPEC, inputs=(replace(SPEC.inputs[0], shape=("n",)),), outputs=(replace(SPEC.outputs[0], shape=("n",)),))
+
+
+def test_tensorrt_keeps_its_bindings_between_calls(request_of) -> None:
     engine, device = FakeEngine(), FakeDevice()
-    call = tensorrt.Call(engine, SPEC, device, 77)
+    call = tensorrt.Call(engine, request_of(network=FREE), device, 77)
+    context = engine.contexts[0]
     for count in (4, 4, 4):
         assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
-    assert engine.context.calls == ["shape", "address of x", "address of y"]
+    assert context.calls == ["shape", "address of x", "address of y"]
     assert (call.infer({"x": rows(2)})["y"] == 2 * rows(2)).all()  # fits into the buffers
-    assert engine.context.calls[3:] == ["shape"]
+    assert context.calls[3:] == ["shape"]
     assert (call.infer({"x": rows(8)})["y"] == 2 * rows(8)).all()  # larger ones are made
-    assert engine.context.calls[4:] == ["shape", "address of x", "address of y"]
+    assert context.calls[4:] == ["shape", "address of x", "address of y"]
     assert device.buffers == 4
 
 
-def test_tensorrt_gives_each_state_memory_of_its_own() -> None:
+def test_tensorrt_captures_fixed_sizes_before_the_first_call_and_runs_others_layer_by_layer(request_of) -> None:
+    engine, device = FakeEngine(), FakeDevice()
+    call = tensorrt.Call(engine, request_of(largest_batch=8), device, 77)
+    assert (device.captures, device.buffers) == (4, 2)
+    for count in (8, 1, 3, 4, 5):
+        assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+    assert (device.replays, device.buffers) == (3, 2)
+    call.close()
+
+
+def test_tensorrt_answers_single_samples_with_the_profile_that_is_tuned_for_them(request_of) -> None:
+    engine = FakeEngine(profiles=2)
+    call = tensorrt.Call(engine, request_of(network=FREE), FakeDevice(), 77)
+    assert [context.profile for context in engine.contexts] == [0, 1]
+    for count in (4, 1):
+        assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+    assert [context.shape for context in engine.contexts] == [(4, 3), (1, 3)]
+
+
+def test_tensorrt_gives_each_state_memory_of_its_own(request_of) -> None:
     state = NetworkSpec(
         name="model",
         inputs=(TensorSpec(name="x", dtype="float32", shape=(3,), is_state=True),),
         outputs=(TensorSpec(name="y", dtype="float32", shape=(3,), is_state=True),),
     )
-    call = tensorrt.Call(FakeEngine(), state, FakeDevice(), 77)
+    call = tensorrt.Call(FakeEngine(), request_of(network=state), FakeDevice(), 77)
     first = call.infer({"x": torch.from_numpy(rows(2))})["y"]
     second = call.infer({"x": first})["y"]
     assert (first.numpy() == 2 * rows(2)).all()
     assert (second.numpy() == 4 * rows(2)).all()
 
 
-def test_a_shape_that_the_engine_was_not_built_for_is_named() -> None:
-    call = tensorrt.Call(FakeEngine(largest=2), SPEC, FakeDevice(), 77)
+def test_a_shape_that_the_engine_was_not_built_for_is_named(request_of) -> None:
+    call = tensorrt.Call(FakeEngine(largest=2), request_of(network=FREE), FakeDevice(), 77)
     with pytest.raises(HarnessError, match=r"not built for x\[3, 3\]"):
         call.infer({"x": rows(3)})
+
+
+@pytest.mark.parametrize(
+    ("network", "types", "said"),
+    [
+        (SPEC, (np.float32, np.float16), "outputs of other types than the benchmark: y is float16, not float32"),
+        (SPEC, (np.int32, np.float32), "inputs of other types than the benchmark: x is int32, not float32"),
+        (replace(SPEC, outputs=(replace(SPEC.outputs[0], name="z"),)), (np.float32, np.float32), "has no output z; it"),
+        (replace(SPEC, inputs=()), (np.float32, np.float32), "wants inputs that the benchmark has not: x"),
+    ],
+)
+def test_an_engine_whose_tensors_are_not_the_benchmarks_is_refused(network, types, said: str) -> None:
+    """float16 in the memory of a float32 output was read as other numbers, without a word."""
+    tensorrt.require_tensors(LIBRARY, FakeEngine(), SPEC)
+    with pytest.raises(HarnessError, match=said):
+        tensorrt.require_tensors(LIBRARY, FakeEngine(types=types), network)
+
+
+def test_rows_of_a_larger_array_are_copied_as_they_lie() -> None:
+    device = FakeDevice()
+    io, array = torch_cuda.DeviceIo(device), rows(10)
+    chosen = Rows(array, np.array([7, 2, 3, 4, 0]))
+    with device.use():
+        assert (io.to_device("x", chosen).numpy() == array[[7, 2, 3, 4, 0]]).all()
+    assert list(chosen.runs()) == [(0, 7, 1), (1, 2, 3), (4, 0, 1)]
+    assert (np.asarray(chosen) == array[[7, 2, 3, 4, 0]]).all()
+    assert (chosen.shape, chosen.dtype) == ((5, 3), np.float32)
+
+
+class OutOfMemory(Doubled):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        if len(x) > 4:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [EagerCall, GraphCall])
+def test_a_batch_that_the_gpu_has_no_memory_for_is_told_apart_from_other_errors(request_of, kind) -> None:
+    call = kind(OutOfMemory(), request_of(largest_batch=16), FakeDevice())
+    assert (call.infer({"x": rows(3)})["y"] == 2 * rows(3)).all()
+    with pytest.raises(OutOfDeviceMemory, match="a batch of 16 samples"):
+        call.infer({"x": rows(16)})
+
+
+def test_instances_are_added_to_a_network_that_is_open_and_freed_from_the_end(request_of) -> None:
+    devices: list[FakeDevice] = []
+
+    def device_of(gpu: int) -> FakeDevice:
+        devices.append(FakeDevice())
+        return devices[-1]
+
+    opened = torch_cuda.GpuBackend({0: Doubled()}, request_of(), device_of)
+    first = opened.instance(0)
+    assert opened.instance(0) == first
+    second = opened.instance(1)
+    assert (second({"x": rows(2)})["y"] == 2 * rows(2)).all()
+    opened.keep(1)
+    assert opened.instance(0) == first
+    assert (first({"x": rows(2)})["y"] == 2 * rows(2)).all()
+    opened.close()
+    assert len(devices) == 2
 
 
 @pytest.mark.parametrize(("has_tf32", "wanted"), [(True, "tf32"), (False, "ieee")])

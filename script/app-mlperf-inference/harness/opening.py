@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlperf_results.backends import BACKENDS, misfit
@@ -14,7 +14,7 @@ from mlperf_results.record import BackendRecord, Record
 from mlperf_results.rounds import scenarios_of
 
 from harness import registry
-from harness.backends.base import Backend, BackendModule, BackendRequest, ServedBackend
+from harness.backends.base import Backend, BackendModule, BackendRequest, ServedBackend, SharedBackend
 from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
 from harness.cores import at_cores, available_cores, physical_cores, share_out
@@ -227,10 +227,9 @@ class OpenedWork:
     backends: tuple[Backend, ...]
     serving: ServedPlan | None = None
 
-    def close(self) -> None:
-        """Free what was opened."""
-        for backend in self.backends:
-            backend.close()
+    def close(self, kept_instances: int = 0) -> None:
+        """Free what was opened; with `kept_instances` all but that many instances, which other work still uses."""
+        free(self.backends, kept_instances)
 
     def start_count(self) -> None:
         """Let servers begin to count: the test comes next."""
@@ -248,10 +247,33 @@ class OpenedWork:
         return {name: version for backend in self.backends for name, version in backend.versions().items()}
 
 
-def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int) -> OpenedWork:
-    """Open the networks in `layout`; raises HarnessError when the backend cannot."""
-    from harness.loadgen import SINK  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+def can_be_shared(parts: Parts, opened: OpenedWork) -> bool:
+    """Whether a layout of another number of instances can have the networks that are open: on GPUs, where an instance
+    is a stream."""
+    return parts.config.device == "cuda" and all(isinstance(one, SharedBackend) for one in opened.backends)
 
+
+def _open_backends(parts: Parts, request: BackendRequest) -> Iterator[Backend]:
+    """Yield each network of the model opened as `request` says, which is of any of them."""
+    for network in parts.model.networks:
+        file = parts.facts.files.get(network.name)
+        yield parts.backend.open_backend(
+            replace(
+                request,
+                network=network,
+                path=None if file is None else file.path,
+                precision=network.precision_in(parts.config.precision),
+            )
+        )
+
+
+def open_work(
+    parts: Parts, library: Library, layout: Layout, largest_batch: int, shared: OpenedWork | None = None
+) -> OpenedWork:
+    """Open the networks in `layout`; raises HarnessError when the backend cannot, and leaves nothing open then.
+
+    shared: work in another layout, to whose networks instances are added (`can_be_shared`).
+    """
     config = parts.config
     machine = physical_cores(available_cores()) if config.device == "cpu" else ()
     serving = None
@@ -260,40 +282,64 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
         serving = resolve_serving(config.serving, config.scenario, layout, total, largest_batch)
         machine = ()
     cores = share_out(machine, layout.instances, layout.threads)
-    backends: dict[str, Backend] = {}
-    for network in parts.model.networks:
-        file = parts.facts.files.get(network.name)
-        request = BackendRequest(
-            network=network,
-            path=None if file is None else file.path,
-            architecture=model_of(config.model),
-            config=parts.facts.config,
-            precision=config.precision,
-            device=config.device,
-            gpus=config.gpus,
-            instances=layout.instances,
-            threads=layout.threads,
-            cores=cores,
-            is_spinning=layout.is_spinning,
-            largest_batch=largest_batch,
-            engine=parts.facts.engine,
-            folder=config.output_dir,
-            serving=None if serving is None else serving.serving,
-        )
-        backends[network.name] = parts.backend.open_backend(request)
+    request = BackendRequest(
+        network=parts.model.networks[0],
+        path=None,
+        architecture=model_of(config.model),
+        config=parts.facts.config,
+        precision=config.precision,
+        device=config.device,
+        gpus=config.gpus,
+        instances=layout.instances,
+        threads=layout.threads,
+        cores=cores,
+        is_spinning=layout.is_spinning,
+        largest_batch=largest_batch,
+        engine=parts.facts.engine,
+        folder=config.output_dir,
+        serving=None if serving is None else serving.serving,
+    )
     near = near_gpus(config.gpus, layout.instances) if config.device == "cuda" else cores
+    backends: list[Backend] = [] if shared is None else list(shared.backends)
+    try:
+        backends += [] if shared is not None else _open_backends(parts, request)
+        calls = _calls(parts, backends, layout, near)
+    except BaseException:
+        free(backends, 0 if shared is None else len(shared.work.networks))
+        raise
+    return OpenedWork(_work(parts, library, calls, near), shared.backends if shared else tuple(backends), serving)
+
+
+def free(backends: Sequence[Backend], kept_instances: int) -> None:
+    """Close backends, or free all but so many instances of them."""
+    for backend in backends:
+        if not kept_instances:
+            backend.close()
+        elif isinstance(backend, SharedBackend):
+            backend.keep(kept_instances)
+
+
+def _calls(
+    parts: Parts, backends: Sequence[Backend], layout: Layout, near: Sequence[tuple[int, ...]]
+) -> list[dict[str, Infer]]:
+    names = [network.name for network in parts.model.networks]
     calls: list[dict[str, Infer]] = []
     for number in range(layout.instances):
         with at_cores(near[number] if near else ()):  # who touches memory first decides which node it lies on
-            calls.append({name: backend.instance(number) for name, backend in backends.items()})
-    work = Work(
+            calls.append({name: one.instance(number) for name, one in zip(names, backends, strict=True)})
+    return calls
+
+
+def _work(parts: Parts, library: Library, calls: Sequence[dict[str, Infer]], near: Sequence[tuple[int, ...]]) -> Work:
+    from harness.loadgen import SINK  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+
+    return Work(
         library=library,
         predict=parts.model.predict,
         networks=calls,
         response=parts.model.response,
         failures=Failures(),
         sink=SINK,
-        counts=Counts(layout.instances),
+        counts=Counts(len(calls)),
         at_core=lambda number: at_cores(near[number] if near else ()),
     )
-    return OpenedWork(work, tuple(backends.values()), serving)

@@ -20,7 +20,15 @@ from harness import registry
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
 from harness.errors import ConfigError, Problem
-from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory, search_of
+from harness.opening import (
+    OpenedWork,
+    Parts,
+    can_be_shared,
+    open_parts,
+    open_work,
+    require_model_memory,
+    search_of,
+)
 from harness.qsl import Library, make_library
 from harness.querymemory import require_memory
 from harness.result import Facts, build_result
@@ -73,22 +81,26 @@ def _load_some(parts: Parts, library: Library) -> None:
     library.load(from_everywhere(parts.dataset.count, wanted))
 
 
-class _Opener:
-    """Opens and closes the networks for the search, and remembers which are open."""
+class Opener:
+    """Opens and closes the networks for the search, and remembers which are open. Layouts on GPUs share them: one of
+    more instances adds those to what is open."""
 
     def __init__(self, parts: Parts, library: Library, largest_batch: int) -> None:
         self._parts, self._library, self._largest_batch = parts, library, largest_batch
         self._open: dict[int, OpenedWork] = {}
 
     def open(self, layout: Layout) -> Work:
-        opened = open_work(self._parts, self._library, layout, self._largest_batch)
+        shared = next((one for one in self._open.values() if can_be_shared(self._parts, one)), None)
+        opened = open_work(self._parts, self._library, layout, self._largest_batch, shared)
         opened.work.require_response_form(self._library.loaded[0])
         self._open[id(opened.work)] = opened
         return opened.work
 
     def close(self, work: Work) -> None:
         raise_recorded(work)
-        self._open.pop(id(work)).close()
+        closed = self._open.pop(id(work))
+        users = [len(one.work.networks) for one in self._open.values() if one.backends is closed.backends]
+        closed.close(max(users, default=0))
 
     def opened(self, work: Work) -> OpenedWork:
         return self._open[id(work)]
@@ -112,7 +124,7 @@ def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | No
     )
 
 
-def _find_or_keep(parts: Parts, search: Search, opener: _Opener) -> tuple[Found, KeptShape | None]:
+def _find_or_keep(parts: Parts, search: Search, opener: Opener) -> tuple[Found, KeptShape | None]:
     """Return the shape that an earlier run of this folder found, measured again, or the best one, which is then kept
     for later runs."""
     path = shape_file(parts.config)
@@ -195,7 +207,8 @@ def prepare(config: RunConfig) -> Prepared:
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
     at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
-    opener = _Opener(parts, library, max(search.largest_batch_size, at_once))
+    is_alone = config.scenario.is_stream and config.serving is None  # no batch but the query itself
+    opener = Opener(parts, library, at_once if is_alone else max(search.largest_batch_size, at_once))
     found, kept = _find_or_keep(parts, search, opener)
     raise_recorded(found.work)
     circumstances = Circumstances(

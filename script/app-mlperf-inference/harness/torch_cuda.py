@@ -1,6 +1,8 @@
 """Runs a torch module on NVIDIA GPUs for the pytorch backend.
 
-Each instance has a stream and pinned staging buffers. Where every tensor has a fixed shape and none is a state, the
+Each instance has a stream, and buffers by tensor name on the host (pinned) and on the GPU (`DeviceIo`), which the
+TensorRT backend uses too. Rows of pinned memory (`Rows`) are copied from there one by one: nothing is gathered on the
+host. Where every tensor has a fixed shape and none is a state, the
 forward pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any
 more); a batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
 
@@ -10,7 +12,7 @@ Not run on hardware: no GPU was at hand when it was written.
 from __future__ import annotations
 
 import contextlib
-import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -22,8 +24,8 @@ import torch
 from torch import nn
 
 from harness.backends.base import BackendRequest, choose_tf32
-from harness.errors import HarnessError
-from harness.tensors import Array, Infer, NetworkSpec, TensorSpec
+from harness.errors import HarnessError, OutOfDeviceMemory
+from harness.tensors import Array, Infer, NetworkSpec, Rows, TensorSpec
 
 _TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _WARM_UP_CALLS = 3
@@ -51,33 +53,6 @@ def is_capturable(network: NetworkSpec) -> bool:
     return all(tensor.is_fixed and not tensor.is_state for tensor in tensors)
 
 
-class GpuBackend:
-    """A copy of the module on each GPU; instance n uses GPU n modulo their number."""
-
-    def __init__(self, modules: Mapping[int, nn.Module], request: BackendRequest) -> None:
-        self._modules = dict(modules)
-        self._request = request
-
-    def instance(self, number: int) -> Infer:
-        """Return the call of an instance with a stream of its own."""
-        gpus = tuple(self._modules)
-        gpu = gpus[number % len(gpus)]
-        module, request = self._modules[gpu], self._request
-        if is_capturable(request.network):
-            return GraphCall(module, request, Cuda(gpu)).infer
-        return EagerCall(module, request, Cuda(gpu)).infer
-
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions of torch and of the CUDA libraries it was built with."""
-        cudnn = torch.backends.cudnn.version() or "none"  # type: ignore[no-untyped-call]
-        return {"torch": str(torch.__version__), "cuda": str(torch.version.cuda), "cudnn": str(cudnn)}
-
-    def close(self) -> None:
-        """Drop the modules and give their memory back."""
-        self._modules.clear()
-        torch.cuda.empty_cache()
-
-
 class Device(Protocol):
     """What the calls of an instance need of a GPU; tests put a processor in its place."""
 
@@ -98,12 +73,17 @@ class Device(Protocol):
         are overwritten by the next replay of any."""
 
 
+def _nothing() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A recorded run: `replay` queues it again, the `outputs` are then written anew."""
+    """A recorded run: `replay` queues it again, the `outputs` are then written anew; `reset` frees it."""
 
     replay: Callable[[], None]
     outputs: tuple[torch.Tensor, ...]
+    reset: Callable[[], None] = _nothing
 
 
 class Cuda:
@@ -152,64 +132,159 @@ class Cuda:
         ):
             outputs = run()
         self.synchronize()
-        return Captured(graph.replay, tuple(outputs))
+        return Captured(graph.replay, tuple(outputs), graph.reset)
 
 
-class Staging:
-    """Pinned host buffers and their copies: from pageable memory a copy would neither be fast nor asynchronous."""
+def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return an array in pinned memory, from which GPUs copy without a copy on the host before; values are any."""
+    return torch.empty(tuple(shape), dtype=_type_of(dtype), pin_memory=True).numpy()
+
+
+def _type_of(dtype: np.dtype[Any]) -> torch.dtype:
+    found: torch.dtype = getattr(torch, dtype.name)
+    return found
+
+
+class DeviceIo:
+    """The memory of one instance by tensor name, on the device and on the host, and the copies between them.
+
+    Host buffers are pinned: from pageable memory a copy would neither be fast nor asynchronous. A buffer grows, and is
+    used again by the next call. All copies are queued on the instance's stream: called inside of `device.use`.
+    """
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._buffers: dict[tuple[str, torch.dtype], torch.Tensor] = {}
+        self._on_device: dict[str, torch.Tensor] = {}
+        self._on_host: dict[str, torch.Tensor] = {}
 
-    def take(self, name: str, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        """Return a pinned tensor of this shape; the buffer of a name grows and is used again."""
-        wanted = int(np.prod(shape, dtype=np.int64))
-        buffer = self._buffers.get((name, dtype))
-        if buffer is None or buffer.numel() < wanted:
-            buffer = self._buffers[(name, dtype)] = self._device.pinned(dtype, (wanted,))
-        return buffer[:wanted].view(*shape)
+    def to_device(self, name: str, value: Any) -> torch.Tensor:
+        """Return an array, or rows of one, in the device's buffer of that name; a state, which is there, as it is."""
+        if isinstance(value, torch.Tensor):
+            return value
+        target = self.buffer(name, _type_of(value.dtype), value.shape)
+        self.fill(target, name, value)
+        return target
 
-    def filled(self, name: str, array: Array) -> torch.Tensor:
-        """Return the pinned tensor of `name` with the values of `array`."""
-        dtype: torch.dtype = getattr(torch, array.dtype.name)
-        pinned = self.take(name, array.shape, dtype)
-        np.copyto(pinned.numpy(), array)
-        return pinned
+    def fill(self, target: torch.Tensor, name: str, value: Array | Rows) -> None:
+        """Copy an array, or rows of one in pinned memory, into `target` on the device."""
+        if isinstance(value, Rows):
+            source = torch.from_numpy(value.array)
+            for place, row, count in value.runs():
+                target[place : place + count].copy_(source[row : row + count], non_blocking=True)
+            return
+        pinned = _kept(self._on_host, self._device.pinned, name, (_type_of(value.dtype), value.shape))
+        np.copyto(pinned.numpy(), value)
+        target.copy_(pinned, non_blocking=True)
+
+    def buffer(self, name: str, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        """Return the device's buffer of that name in this shape, with any values."""
+        return _kept(self._on_device, self._device.buffer, name, (dtype, shape))
+
+    def to_host(self, name: str, tensor: torch.Tensor, dtype: torch.dtype) -> Array:
+        """Return the host's buffer of that name, into which a copy of `tensor` is queued."""
+        pinned = _kept(self._on_host, self._device.pinned, f"out {name}", (dtype, tuple(tensor.shape)))
+        return pinned.copy_(tensor, non_blocking=True).numpy()
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in one of the device's buffers, which the next call overwrites."""
+        place = tensor.untyped_storage().data_ptr()
+        return any(place == kept.untyped_storage().data_ptr() for kept in self._on_device.values())
+
+    def close(self) -> None:
+        """Wait for what is queued, and free the buffers."""
+        self._device.synchronize()
+        self._on_device.clear()
+        self._on_host.clear()
+
+
+def _kept(
+    buffers: dict[str, torch.Tensor],
+    make: Callable[[torch.dtype, Sequence[int]], torch.Tensor],
+    name: str,
+    form: tuple[torch.dtype, Sequence[int]],
+) -> torch.Tensor:
+    """Return the buffer of a name in a type and shape; a larger one is made where it does not hold that."""
+    dtype, shape = form
+    size, buffer = math.prod(shape), buffers.get(name)
+    if buffer is None or buffer.numel() < size or buffer.dtype != dtype:
+        buffer = buffers[name] = make(dtype, (size,))
+    return buffer[:size].view(*shape)
+
+
+class Call(Protocol):
+    """The call of one instance."""
+
+    def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the outputs."""
+
+    def close(self) -> None:
+        """Wait for the device and free what the call holds."""
+
+
+class Instances:
+    """The calls of a backend by instance. Each is made once, so that layouts of different sizes share them."""
+
+    def __init__(self, make: Callable[[int], Call]) -> None:
+        self._make = make
+        self._calls: dict[int, Call] = {}
+
+    def infer(self, number: int) -> Infer:
+        """Return the call of an instance."""
+        if number not in self._calls:
+            self._calls[number] = self._make(number)
+        return self._calls[number].infer
+
+    def keep(self, count: int) -> None:
+        """Free the calls of all but the first `count` instances."""
+        for number in [number for number in self._calls if number >= count]:
+            self._calls.pop(number).close()
 
 
 class EagerCall:
     """Copies in, runs the module and copies out on one stream."""
 
     def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
-        self._module, self._network, self._device = module, request.network, device
+        self._module: nn.Module | None = module
+        self._network, self._device = request.network, device
         self._dtype = _TYPES[request.precision]
-        self._staging = Staging(device)
+        self._io = DeviceIo(device)
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs; states stay on the GPU."""
-        with self._device.use():
-            tensors = [self._to_gpu(spec.name, inputs[spec.name]) for spec in self._network.inputs]
-            answers = self._module(*tensors)
-            answers = answers if isinstance(answers, tuple) else (answers,)
-            found: dict[str, Any] = {}
-            for spec, answer in zip(self._network.outputs, answers, strict=True):
-                if spec.is_state:
-                    found[spec.name] = answer
-                    continue
-                dtype: torch.dtype = getattr(torch, spec.dtype)
-                pinned = self._staging.take(f"out {spec.name}", tuple(answer.shape), dtype)
-                found[spec.name] = pinned.copy_(answer, non_blocking=True).numpy()
+        """Return the outputs; states stay on the GPU. Raises OutOfDeviceMemory."""
+        try:
+            with self._device.use():
+                found = self._infer(inputs)
+        except torch.cuda.OutOfMemoryError as error:
+            raise _too_large(self._network, inputs) from error
         self._device.synchronize()
         return found
 
-    def _to_gpu(self, name: str, value: Any) -> torch.Tensor:
-        if not isinstance(value, np.ndarray):
-            state: torch.Tensor = value
-            return state
-        pinned = self._staging.filled(name, value)
-        tensor = self._device.buffer(pinned.dtype, pinned.shape).copy_(pinned, non_blocking=True)
-        return tensor.to(self._dtype) if tensor.is_floating_point() else tensor
+    def _infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        io, module = self._io, self._module
+        assert module is not None
+        tensors = [io.to_device(spec.name, inputs[spec.name]) for spec in self._network.inputs]
+        answers = module(*(tensor.to(self._dtype) if tensor.is_floating_point() else tensor for tensor in tensors))
+        answers = answers if isinstance(answers, tuple) else (answers,)
+        found: dict[str, Any] = {}
+        for spec, answer in zip(self._network.outputs, answers, strict=True):
+            if spec.is_state:
+                found[spec.name] = answer.clone() if io.holds(answer) else answer
+            else:
+                found[spec.name] = io.to_host(spec.name, answer, getattr(torch, spec.dtype))
+        return found
+
+    def close(self) -> None:
+        """Free the buffers and let go of the module."""
+        self._io.close()
+        self._module = None
+
+
+def _too_large(network: NetworkSpec, inputs: Mapping[str, Any]) -> OutOfDeviceMemory:
+    count = len(inputs[network.inputs[0].name])
+    return OutOfDeviceMemory(
+        f"a batch of {count} samples of network {network.name} needs more memory than the GPU has",
+        f"give a smaller --batch_size than {count}, or another --precision",
+    )
 
 
 class GraphCall:
@@ -217,39 +292,101 @@ class GraphCall:
     test. The sizes share their input buffers and their memory; a replay copies the rows of the batch only."""
 
     def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
-        self._module, self._network, self._device = module, request.network, device
+        """Raises OutOfDeviceMemory where not even the smallest size can be captured; larger ones are left out."""
+        self._module: nn.Module | None = module
+        self._network, self._device = request.network, device
         self._dtype = _TYPES[request.precision]
-        self._sizes = graph_sizes(request.largest_batch)
-        largest = request.largest_batch
-        self._host_inputs = _buffers(device.pinned, self._network.inputs, largest)
-        self._host_outputs = _buffers(device.pinned, self._network.outputs, largest)
-        self._gpu_inputs = _buffers(device.buffer, self._network.inputs, largest)
-        # The largest first: its memory then holds what the smaller ones need.
-        self._graphs = {size: device.capture(partial(self._forward, size)) for size in reversed(self._sizes)}
+        self._io = DeviceIo(device)
+        self._inputs: dict[str, torch.Tensor] = {}
+        self._graphs: dict[int, Captured] = {}
+        for size in reversed(graph_sizes(request.largest_batch)):  # the largest's memory holds what smaller ones need
+            try:
+                if not self._graphs:
+                    self._inputs = _buffers(device.buffer, self._network.inputs, size)
+                self._graphs[size] = device.capture(partial(self._forward, size))
+            except torch.cuda.OutOfMemoryError:
+                continue
+        self._sizes = tuple(sorted(self._graphs))
+        if not self._sizes:
+            raise OutOfDeviceMemory(
+                f"one sample of network {self._network.name} needs more memory than the GPU has",
+                "take another --precision, or another GPU",
+            )
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs of at most `largest_batch` samples, padded to the next captured size."""
         count = len(inputs[self._network.inputs[0].name])
         graph = self._graphs.get(padded_size(count, self._sizes))
         if graph is None:
-            hint = "give a larger batch_size, for which more is captured"
-            raise HarnessError(f"a batch of {count} samples came; at most {self._sizes[-1]} were asked for", hint)
+            raise OutOfDeviceMemory(
+                f"a batch of {count} samples came; at most {self._sizes[-1]} were asked for or fit into GPU memory",
+                "give a larger --batch_size where that fits, for which more is captured",
+            )
+        io, outputs = self._io, self._network.outputs
         with self._device.use():
-            for name, pinned in self._host_inputs.items():
-                np.copyto(pinned.numpy()[:count], inputs[name])
-                self._gpu_inputs[name][:count].copy_(pinned[:count], non_blocking=True)
+            for name, target in self._inputs.items():
+                io.fill(target[:count], name, inputs[name])
             graph.replay()
-            for pinned, answer in zip(self._host_outputs.values(), graph.outputs, strict=True):
-                pinned[:count].copy_(answer[:count], non_blocking=True)
+            found = {
+                spec.name: io.to_host(spec.name, answer[:count], getattr(torch, spec.dtype))
+                for spec, answer in zip(outputs, graph.outputs, strict=True)
+            }
         self._device.synchronize()
-        return {name: pinned[:count].numpy() for name, pinned in self._host_outputs.items()}
+        return found
 
     def _forward(self, size: int) -> Sequence[torch.Tensor]:
-        tensors = [tensor[:size] for tensor in self._gpu_inputs.values()]
+        assert self._module is not None
+        tensors = [tensor[:size] for tensor in self._inputs.values()]
         answers = self._module(
             *(tensor.to(self._dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
         )
         return answers if isinstance(answers, tuple) else (answers,)
+
+    def close(self) -> None:
+        """Free the recordings and the buffers, and let go of the module."""
+        self._io.close()
+        for graph in self._graphs.values():
+            graph.reset()
+        self._graphs.clear()
+        self._inputs.clear()
+        self._module = None
+
+
+class GpuBackend:
+    """The module on each GPU; instance n uses GPU n modulo their number."""
+
+    def __init__(
+        self, modules: Mapping[int, nn.Module], request: BackendRequest, device_of: Callable[[int], Device] = Cuda
+    ) -> None:
+        self._modules = dict(modules)
+        self._request = request
+        self._device_of = device_of
+        self._instances = Instances(self._call)
+
+    def _call(self, number: int) -> Call:
+        gpus, request = tuple(self._modules), self._request
+        gpu = gpus[number % len(gpus)]
+        kind = GraphCall if is_capturable(request.network) else EagerCall
+        return kind(self._modules[gpu], request, self._device_of(gpu))
+
+    def instance(self, number: int) -> Infer:
+        """Return the call of an instance with a stream of its own."""
+        return self._instances.infer(number)
+
+    def keep(self, instances: int) -> None:
+        """Free all but the first so many instances."""
+        self._instances.keep(instances)
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of torch and of the CUDA libraries it was built with."""
+        cudnn = torch.backends.cudnn.version() or "none"  # type: ignore[no-untyped-call]
+        return {"torch": str(torch.__version__), "cuda": str(torch.version.cuda), "cudnn": str(cudnn)}
+
+    def close(self) -> None:
+        """Free the instances and the modules, and give their memory back."""
+        self._instances.keep(0)
+        self._modules.clear()
+        torch.cuda.empty_cache()
 
 
 def _buffers(
@@ -275,18 +412,18 @@ def set_fp32(has_tf32: bool) -> None:
         part.fp32_precision = "tf32" if has_tf32 else "ieee"
 
 
-def open_on_gpus(request: BackendRequest, module: nn.Module) -> GpuBackend:
-    """Return the module on each GPU of the request; raises HarnessError when there is none, or not that one."""
+def open_on_gpus(request: BackendRequest, build: Callable[[torch.device], nn.Module]) -> GpuBackend:
+    """Return what `build` makes on each GPU of the request; raises HarnessError when there is none, or not that one."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     gpus = request.gpus or (0,)
     missing = [gpu for gpu in gpus if gpu >= count]
     if missing:
-        build = "a build without CUDA" if torch.version.cuda is None else f"CUDA {torch.version.cuda}"
+        cuda = "a build without CUDA" if torch.version.cuda is None else f"CUDA {torch.version.cuda}"
         raise HarnessError(
-            f"torch {torch.__version__} ({build}) sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
+            f"torch {torch.__version__} ({cuda}) sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
             "cm run script --tags=get,generic-python-lib,_torch_cuda --adr.python.name=mlperf-inference, "
             "or use device cpu",
         )
     set_fp32(choose_tf32(request.precision))
     torch.backends.cudnn.benchmark = True  # shapes are few: the fastest convolution of each is looked for once
-    return GpuBackend({gpu: copy.deepcopy(module).to(torch.device("cuda", gpu)) for gpu in gpus}, request)
+    return GpuBackend({gpu: build(torch.device("cuda", gpu)) for gpu in gpus}, request)

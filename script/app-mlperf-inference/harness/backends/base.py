@@ -78,6 +78,14 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class SharedBackend(Backend, Protocol):
+    """A backend whose instances can be added while it is open: layouts of more instances share its weights."""
+
+    def keep(self, instances: int) -> None:
+        """Free all but the first so many instances."""
+
+
+@runtime_checkable
 class ServedBackend(Backend, Protocol):
     """A backend whose answers come from a server that counts for itself."""
 
@@ -90,7 +98,8 @@ class ServedBackend(Backend, Protocol):
 
 
 class BackendModule(Protocol):
-    """The members of a `backend.py`."""
+    """The members of a `backend.py`. One for GPUs may have `sample_memory(shape, dtype)` too, which returns an array in
+    memory that they copy from directly; its calls then take `Rows` of it."""
 
     def open_backend(self, request: BackendRequest) -> Backend:
         """Return the opened backend; raises HarnessError when the file or the device cannot be used as asked for."""

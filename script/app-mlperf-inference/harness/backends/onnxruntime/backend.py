@@ -19,7 +19,13 @@ import onnxruntime
 
 from harness.backends.base import BackendRequest, choose_tf32
 from harness.errors import HarnessError
-from harness.tensors import Infer, NetworkSpec, TensorSpec
+from harness.tensors import Infer, NetworkSpec, TensorSpec, require_types
+
+_TYPES = {
+    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool",
+    **{f"tensor({name})": name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+}  # fmt: skip
+"""onnxruntime's word for a tensor's type -> numpy's."""
 
 _PROVIDER_OF_DEVICE = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
@@ -36,12 +42,16 @@ class OnnxRuntimeBackend:
         self._sessions = list(sessions)
         self._network = network
         self._gpus = gpus
+        self._calls: dict[int, Infer] = {}  # on GPUs, where layouts of different sizes share them
 
     def instance(self, number: int) -> Infer:
         """Return the call; it releases Python's global lock while the network runs."""
         session = self._sessions[number % len(self._sessions)]
         if self._gpus:
-            return _gpu_call(session, self._network, self._gpus[number % len(self._gpus)])
+            if number not in self._calls:
+                gpu = self._gpus[number % len(self._gpus)]
+                self._calls[number] = _gpu_call(session, self._network, ("cuda", gpu))
+            return self._calls[number]
         if any(spec.is_state for spec in (*self._network.inputs, *self._network.outputs)):
             return _stateful_call(session, self._network)
         if _can_be_bound(self._network):
@@ -52,8 +62,14 @@ class OnnxRuntimeBackend:
         """Return the onnxruntime version."""
         return {"onnxruntime": str(onnxruntime.__version__)}
 
+    def keep(self, instances: int) -> None:
+        """Free all but the first so many instances on GPUs."""
+        for number in [number for number in self._calls if number >= instances]:
+            del self._calls[number]
+
     def close(self) -> None:
         """Drop the sessions; onnxruntime frees each with the last reference."""
+        self.keep(0)
         self._sessions.clear()
 
 
@@ -141,22 +157,42 @@ def _ort_value(value: Any) -> Any:
     return value
 
 
-def _gpu_call(session: onnxruntime.InferenceSession, network: NetworkSpec, gpu: int) -> Infer:
-    """Bound inputs and outputs: states stay on the GPU, other outputs are copied to the CPU by onnxruntime."""
-    outputs = network.outputs
+def _gpu_call(session: onnxruntime.InferenceSession, network: NetworkSpec, device: tuple[str, int]) -> Infer:
+    """One binding for all calls. An input has memory on the device, which is made again only when its shape changes;
+    states stay there, and outputs of fixed sizes come back into the same memory of the host. device: its name for
+    onnxruntime and its number."""
+    binding, outputs = session.io_binding(), network.outputs
+    inputs_there: dict[str, Any] = {}
+    outputs_here: dict[tuple[str, int], Any] = {}
+
+    def to_device(name: str, value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        kept = inputs_there.get(name)
+        if kept is None or tuple(kept.shape()) != value.shape:
+            kept = onnxruntime.OrtValue.ortvalue_from_shape_and_type(value.shape, value.dtype.type, *device)
+            inputs_there[name] = kept
+        kept.update_inplace(np.ascontiguousarray(value))
+        return kept
+
+    def bind_output(spec: TensorSpec, count: int) -> None:
+        if spec.is_state or not spec.is_fixed:
+            binding.bind_output(spec.name, *(device if spec.is_state else ("cpu", 0)))
+            return
+        kept = outputs_here.get((spec.name, count))
+        if kept is None:
+            kept = outputs_here[(spec.name, count)] = onnxruntime.OrtValue.ortvalue_from_numpy(spec.zeros(count))
+        binding.bind_ortvalue_output(spec.name, kept)
 
     def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        binding = session.io_binding()
-        for name, value in inputs.items():
-            if isinstance(value, np.ndarray):
-                binding.bind_cpu_input(name, np.ascontiguousarray(value))
-            else:
-                binding.bind_ortvalue_input(name, value)
+        values = {name: to_device(name, value) for name, value in inputs.items()}
+        for name, value in values.items():
+            binding.bind_ortvalue_input(name, value)
+        binding.clear_binding_outputs()  # else it writes into what the last call gave away
         for spec in outputs:
-            binding.bind_output(spec.name, *(("cuda", gpu) if spec.is_state else ("cpu", 0)))
+            bind_output(spec, next(iter(values.values())).shape()[0])
         session.run_with_iobinding(binding)
-        answers = binding.get_outputs()
-        return _by_name(outputs, answers)
+        return _by_name(outputs, binding.get_outputs())
 
     return infer
 
@@ -220,7 +256,8 @@ def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]
         ("input", sessions[0].get_inputs(), request.network.inputs),
         ("output", sessions[0].get_outputs(), request.network.outputs),
     ):
-        _require_tensors(kind, {tensor.name for tensor in found}, wanted)
+        types = {tensor.name: _TYPES.get(tensor.type, tensor.type) for tensor in found}
+        require_types("the ONNX file", kind, types, wanted)
     return OnnxRuntimeBackend(sessions, request.network, () if is_cpu else (request.gpus or (0,)))
 
 
@@ -257,14 +294,4 @@ def require_provider(found: Sequence[str], wanted: str) -> None:
         raise HarnessError(
             f"onnxruntime fell back to {found[0]} where {wanted} was asked for",
             "look for the library it could not load in the lines above, or use device cpu",
-        )
-
-
-def _require_tensors(kind: str, found: set[str], wanted: Sequence[TensorSpec]) -> None:
-    missing = [spec.name for spec in wanted if spec.name not in found]
-    if missing:
-        raise HarnessError(
-            f"the ONNX file has no {kind} {', '.join(missing)}; it has: {', '.join(sorted(found))}",
-            f"name the file's own tensors in model.json (config: {kind}_name), where the benchmark allows it "
-            "(docs/howto/run-a-benchmark.md), or use the file that the model's recipe makes",
         )

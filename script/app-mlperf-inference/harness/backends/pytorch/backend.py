@@ -9,9 +9,10 @@ quantised files are ONNX files.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from torch import nn
 from harness.backends.base import BackendRequest
 from harness.backends.pytorch.record import RECORD
 from harness.errors import HarnessError
-from harness.tensors import Infer, NetworkSpec, TensorSpec
+from harness.tensors import Array, Infer, NetworkSpec, TensorSpec
 from harness.watch.processor import has_bf16_matmul
 
 _PROFILED_CALLS = 3
@@ -66,10 +67,11 @@ class ProcessorBackend:
 
 
 def to_tensor(value: Any, dtype: torch.dtype, form: torch.memory_format) -> torch.Tensor:
-    """Return an array as a tensor, floats as `dtype`; states of an earlier call are tensors already."""
+    """Return an array as a tensor, floats as `dtype`; states of an earlier call are tensors already, perhaps of a
+    network that computes in another type."""
     if not isinstance(value, np.ndarray):
         tensor: torch.Tensor = value
-        return tensor
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # samples may be mapped from a file and read-only; nothing writes to them
         tensor = torch.from_numpy(np.ascontiguousarray(value))
@@ -139,8 +141,32 @@ def _as_tuple(answers: Any) -> tuple[torch.Tensor, ...]:
     return answers if isinstance(answers, tuple) else (answers,)
 
 
-def build_module(request: BackendRequest) -> nn.Module:
-    """Return the network with its weights, in eval mode; raises HarnessError for files that do not fit it."""
+@contextlib.contextmanager
+def _without_weights() -> Iterator[None]:
+    """Let modules that are built in this block have no memory for their parameters; tables that no file has are made.
+
+    torch's device "meta" would drop those tables too.
+    """
+    register = nn.Module.register_parameter
+
+    def register_empty(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        register(module, name, parameter)
+        if parameter is not None:
+            module._parameters[name] = nn.Parameter(parameter.to("meta"), requires_grad=False)
+
+    owner: Any = nn.Module
+    owner.register_parameter = register_empty
+    try:
+        yield
+    finally:
+        owner.register_parameter = register
+
+
+def build_module(request: BackendRequest, device: torch.device | None = None) -> nn.Module:
+    """Return the network with its weights, in eval mode; raises HarnessError for files that do not fit it.
+
+    device: where the weights are read to, without a copy of them on the host; None: the processor's memory.
+    """
     from safetensors.torch import load_file
 
     from harness.benchmarks.architecture import architecture_of
@@ -151,17 +177,18 @@ def build_module(request: BackendRequest) -> nn.Module:
         raise HarnessError(
             "model.json has no config to build the network with", "take the model's recipe with the variation _pytorch"
         )
-    module = architecture_of(request.architecture).build(request.network.name, request.config).eval()
+    with contextlib.nullcontext() if device is None else _without_weights():
+        module = architecture_of(request.architecture).build(request.network.name, request.config).eval()
     try:
-        state = load_file(request.path)
+        state = load_file(request.path, device="cpu" if device is None else str(device))
     except Exception as error:  # safetensors' own error has no public base class
         raise HarnessError(f"cannot read the weights {request.path}: {error}", "make the model again") from error
     try:
-        module.load_state_dict(state)
+        module.load_state_dict(state, assign=device is not None)
     except RuntimeError as error:
         message = f"{request.path} does not fit benchmarks/{request.architecture}/network.py: {error}"
         raise HarnessError(message, "make the model again") from error
-    module = module.requires_grad_(False).to(_TYPES[request.precision])
+    module = module.requires_grad_(False).to(device=device, dtype=_TYPES[request.precision])
     form = memory_format_of(module)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -181,7 +208,7 @@ def open_backend(request: BackendRequest) -> Any:
     if request.device == "cuda":
         from harness.torch_cuda import open_on_gpus
 
-        return open_on_gpus(request, build_module(request))
+        return open_on_gpus(request, lambda device: build_module(request, device))
     if request.precision == "fp16":
         raise HarnessError(
             "backend pytorch has no fp16 on the processor: torch lacks fast kernels there; it has: fp32, bf16",
@@ -190,3 +217,10 @@ def open_backend(request: BackendRequest) -> Any:
     if request.precision == "bf16" and not has_bf16_matmul():
         print("pytorch: this processor has no AMX, bf16 is slower than fp32 here", file=sys.stderr)
     return ProcessorBackend(build_module(request), request)
+
+
+def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return memory for samples from which GPUs copy directly."""
+    from harness.torch_cuda import sample_memory as pinned
+
+    return pinned(shape, dtype)

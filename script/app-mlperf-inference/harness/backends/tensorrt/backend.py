@@ -1,13 +1,14 @@
 """The tensorrt backend: runs engines that `making/engine` built (recipe generate-engine) on NVIDIA GPUs.
 
-torch gives the buffers and the streams; each instance has an execution context and a stream. Opening without a GPU and
-the refusals are tested; inference was not run on hardware: no GPU was at hand when it was written.
+torch gives the buffers, streams and CUDA graphs; each instance has execution contexts and a stream of its own. Opening
+without a GPU and the refusals are tested; inference was not run on hardware: no GPU was at hand when it was written.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,110 +17,189 @@ import torch
 from harness.backends.base import BackendRequest, choose_tf32
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
-from harness.tensors import Infer, NetworkSpec, TensorSpec
-from harness.torch_cuda import Cuda, Device, Staging
+from harness.tensors import Array, Infer, NetworkSpec, require_types
+from harness.torch_cuda import Captured, Cuda, Device, DeviceIo, Instances, graph_sizes, is_capturable
+from harness.torch_cuda import sample_memory as pinned_memory
 
 
 class TensorRtBackend:
     """An engine on each GPU; instance n uses GPU n modulo their number."""
 
-    def __init__(self, library: Any, engines: Mapping[int, Any], network: NetworkSpec) -> None:
+    def __init__(self, library: Any, engines: Mapping[int, Any], request: BackendRequest) -> None:
         self._library = library
         self._engines = dict(engines)
-        self._network = network
+        self._request = request
+        self._instances = Instances(self._call)
 
-    def instance(self, number: int) -> Infer:
-        """Return the call of an instance with a context and a stream of its own."""
+    def _call(self, number: int) -> Call:
         gpus = tuple(self._engines)
         gpu = gpus[number % len(gpus)]
         device = Cuda(gpu)
-        return Call(self._engines[gpu], self._network, device, device.handle).infer
+        return Call(self._engines[gpu], self._request, device, device.handle)
+
+    def instance(self, number: int) -> Infer:
+        """Return the call of an instance with contexts and a stream of its own."""
+        return self._instances.infer(number)
+
+    def keep(self, instances: int) -> None:
+        """Free all but the first so many instances."""
+        self._instances.keep(instances)
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the library and of torch."""
         return {self._library.__name__: str(self._library.__version__), "torch": str(torch.__version__)}
 
     def close(self) -> None:
-        """Drop the engines."""
+        """Free the instances, then the engines."""
+        self._instances.keep(0)
         self._engines.clear()
 
 
-class Call:
-    """One execution context. Buffers on the GPU and their addresses in the context stay from call to call; TensorRT is
-    told of a shape or an address only when it changes."""
+class _Context:
+    """An execution context of one profile of an engine. TensorRT is told of a shape or an address only when it
+    changes."""
 
-    def __init__(self, engine: Any, network: NetworkSpec, device: Device, handle: int) -> None:
-        """handle: the CUDA stream of `device`."""
-        self._context = engine.create_execution_context()
-        if self._context is None:
+    def __init__(self, engine: Any, profile: int, handle: int) -> None:
+        self.context = engine.create_execution_context()
+        if self.context is None:
             raise HarnessError("TensorRT gave no execution context", "is there enough memory on the GPU?")
-        self._network, self._device, self._handle = network, device, handle
-        self._staging = Staging(device)
-        self._buffers: dict[str, torch.Tensor] = {}
+        if profile and not self.context.set_optimization_profile_async(profile, handle):
+            raise HarnessError(f"TensorRT cannot use profile {profile} of the engine", "build the engine again")
+        self._handle = handle
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._addresses: dict[str, int] = {}
 
+    def set_input(self, name: str, tensor: torch.Tensor) -> None:
+        """Tell of an input."""
+        shape = tuple(tensor.shape)
+        if self._shapes.get(name) != shape:
+            if not self.context.set_input_shape(name, shape):
+                raise HarnessError(
+                    f"the engine was not built for {name}{list(shape)}",
+                    "build it for larger batches or sizes: --largest_batch, --sizes",
+                )
+            self._shapes[name] = shape
+        self.set_address(name, tensor)
+
+    def set_address(self, name: str, tensor: torch.Tensor) -> None:
+        """Tell where a tensor lies."""
+        address = tensor.data_ptr()
+        if self._addresses.get(name) != address:
+            self.context.set_tensor_address(name, address)
+            self._addresses[name] = address
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an output for the inputs that were told of."""
+        shape = tuple(self.context.get_tensor_shape(name))
+        if any(size < 0 for size in shape):
+            raise HarnessError(f"the shape of {name} depends on values: {shape}", "use onnxruntime")
+        return shape
+
+    def run(self) -> None:
+        """Queue the engine."""
+        if not self.context.execute_async_v3(self._handle):
+            raise HarnessError("TensorRT could not run the engine", "see the lines above")
+
+
+class Call:
+    """One instance. Buffers on the GPU and their addresses in the contexts stay from call to call.
+
+    An engine with a second profile (batch 1) has a second context for it. Where every size is fixed and no tensor is a
+    state, batches of powers of two and the largest are captured as CUDA graphs before the test; others are queued layer
+    by layer, as all are where TensorRT lets none be captured.
+    """
+
+    def __init__(self, engine: Any, request: BackendRequest, device: Device, handle: int) -> None:
+        """handle: the CUDA stream of `device`."""
+        self._network, self._device = request.network, device
+        self._io = DeviceIo(device)
+        profiles = range(min(2, engine.num_optimization_profiles))
+        self._contexts = [_Context(engine, profile, handle) for profile in profiles]
+        self._graphs: dict[int, Captured] = {}
+        if is_capturable(self._network):
+            self._capture(request.largest_batch)
+
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs; states stay on the GPU."""
-        found: dict[str, Any] = {}
         with self._device.use():
-            for spec in self._network.inputs:
-                tensor = self._to_gpu(spec.name, inputs[spec.name])
-                self._set_shape(spec.name, tuple(tensor.shape))
-                self._set_address(spec.name, tensor)
-            answers = {spec.name: self._answer(spec) for spec in self._network.outputs}
-            if not self._context.execute_async_v3(self._handle):
-                raise HarnessError("TensorRT could not run the engine", "see the lines above")
-            for spec in self._network.outputs:
-                answer = answers[spec.name]
-                if spec.is_state:
-                    found[spec.name] = answer
-                else:
-                    pinned = self._staging.take(f"out {spec.name}", tuple(answer.shape), answer.dtype)
-                    found[spec.name] = pinned.copy_(answer, non_blocking=True).numpy()
+            tensors = {spec.name: self._io.to_device(spec.name, inputs[spec.name]) for spec in self._network.inputs}
+            count = len(next(iter(tensors.values())))
+            if (graph := self._graphs.get(count)) is not None:
+                graph.replay()
+                answers: Sequence[torch.Tensor] = graph.outputs
+            else:
+                answers = self._run(tensors)
+            found: dict[str, Any] = {}
+            for spec, answer in zip(self._network.outputs, answers, strict=True):
+                found[spec.name] = answer if spec.is_state else self._io.to_host(spec.name, answer, answer.dtype)
         self._device.synchronize()
         return found
 
-    def _to_gpu(self, name: str, value: Any) -> torch.Tensor:
-        if not isinstance(value, np.ndarray):
-            state: torch.Tensor = value
-            return state
-        pinned = self._staging.filled(name, value)
-        return self._kept(name, pinned.dtype, tuple(pinned.shape)).copy_(pinned, non_blocking=True)
+    def _run(self, tensors: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
+        """Queue the engine for these inputs and return its outputs."""
+        context = self._contexts[-1 if len(next(iter(tensors.values()))) == 1 else 0]
+        for name, tensor in tensors.items():
+            context.set_input(name, tensor)
+        answers = []
+        for spec in self._network.outputs:
+            form = getattr(torch, spec.dtype), context.shape_of(spec.name)
+            # A state gets memory of its own, because the next call reads it.
+            answer = self._device.buffer(*form) if spec.is_state else self._io.buffer(f"out {spec.name}", *form)
+            context.set_address(spec.name, answer)
+            answers.append(answer)
+        context.run()
+        return answers
 
-    def _kept(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-        """Return a tensor of this shape in the buffer of a name, which grows and is used again."""
-        size = math.prod(shape)
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.numel() < size or buffer.dtype != dtype:
-            buffer = self._buffers[name] = self._device.buffer(dtype, (size,))
-        return buffer[:size].view(*shape)
+    def _capture(self, largest: int) -> None:
+        """Record the sizes, the largest first: the buffers then have their place for good."""
+        network = self._network
+        for size in reversed(graph_sizes(largest)):
+            tensors = {
+                spec.name: self._io.buffer(spec.name, getattr(torch, spec.dtype), (size, *spec.fixed_shape)).zero_()
+                for spec in network.inputs
+            }
+            try:
+                self._graphs[size] = self._device.capture(partial(self._run, tensors))
+            except RuntimeError as error:
+                print(f"tensorrt: no CUDA graphs of network {network.name}: {error}", file=sys.stderr)
+                self._graphs.clear()
+                return
 
-    def _set_shape(self, name: str, shape: tuple[int, ...]) -> None:
-        if self._shapes.get(name) == shape:
-            return
-        if not self._context.set_input_shape(name, shape):
+    def close(self) -> None:
+        """Free recordings, buffers and contexts."""
+        self._io.close()
+        for graph in self._graphs.values():
+            graph.reset()
+        self._graphs.clear()
+        self._contexts.clear()
+
+
+def require_tensors(library: Any, engine: Any, network: NetworkSpec) -> None:
+    """Raise HarnessError where the engine's tensors are not those of the network's specification by name, mode and
+    type: memory is read and written by the specification, and another type would be other numbers without a word."""
+    names = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
+    modes = library.TensorIOMode
+    for kind, mode, specs in (("input", modes.INPUT, network.inputs), ("output", modes.OUTPUT, network.outputs)):
+        found = {name: _type_name(library, engine, name) for name in names if engine.get_tensor_mode(name) == mode}
+        require_types(f"the engine of network {network.name}", kind, found, specs)
+        if kind == "input" and (unknown := sorted(found.keys() - {spec.name for spec in specs})):
             raise HarnessError(
-                f"the engine was not built for {name}{list(shape)}",
-                "build it for larger batches or sizes: --largest_batch, --sizes",
+                f"the engine of network {network.name} wants inputs that the benchmark has not: {', '.join(unknown)}",
+                "build the engine from the file that the model's recipe makes",
             )
-        self._shapes[name] = shape
 
-    def _set_address(self, name: str, tensor: torch.Tensor) -> None:
-        address = tensor.data_ptr()
-        if self._addresses.get(name) != address:
-            self._context.set_tensor_address(name, address)
-            self._addresses[name] = address
 
-    def _answer(self, spec: TensorSpec) -> torch.Tensor:
-        """Return where an output goes; a state gets memory of its own, because the next call reads it."""
-        shape = tuple(self._context.get_tensor_shape(spec.name))
-        if any(size < 0 for size in shape):
-            raise HarnessError(f"the shape of {spec.name} depends on values: {shape}", "use onnxruntime")
-        dtype: torch.dtype = getattr(torch, spec.dtype)
-        answer = self._device.buffer(dtype, shape) if spec.is_state else self._kept(f"out {spec.name}", dtype, shape)
-        self._set_address(spec.name, answer)
-        return answer
+def _type_name(library: Any, engine: Any, name: str) -> str:
+    dtype = engine.get_tensor_dtype(name)
+    try:
+        return str(np.dtype(library.nptype(dtype)))
+    except TypeError:  # numpy has no such type: bfloat16, fp8, int4
+        return str(dtype)
+
+
+def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return memory for samples from which GPUs copy directly."""
+    return pinned_memory(shape, dtype)
 
 
 def open_backend(request: BackendRequest) -> TensorRtBackend:
@@ -150,5 +230,6 @@ def open_backend(request: BackendRequest) -> TensorRtBackend:
                 f"{library.__name__} {library.__version__} cannot use {request.path} on GPU {gpu}",
                 "an engine runs on the kind of GPU and with the version it was built for: build it again here",
             )
+        require_tensors(library, engine, request.network)
         engines[gpu] = engine
-    return TensorRtBackend(library, engines, request.network)
+    return TensorRtBackend(library, engines, request)

@@ -49,6 +49,7 @@ def _networks(config: Mapping[str, Any]) -> tuple[NetworkSpec, ...]:
             name="image",
             inputs=(latent,),
             outputs=(TensorSpec(name="image", dtype="float32", shape=(3, pixels, pixels)),),
+            overflows_in_fp16=True,  # black pictures: diffusers casts this decoder to fp32 too (`force_upcast`)
         ),
     )
 
