@@ -108,6 +108,7 @@ def test_a_formula_is_never_run() -> None:
     assert grade_formula(r"\boxed{__import__('os').system('touch /tmp/x')}", "1") is WRONG
     assert grade_formula(r"\boxed{9**9**9**9}", "2x") is OPEN
     assert grade_formula(r"\boxed{" + "9" * 10_000 + "}", "2x") in (OPEN, WRONG)
+    assert grade_formula(r"\boxed{\pi" + "{" * 20_000 + "}" * 20_001, "2x") is OPEN
 
 
 def test_a_program_is_not_run_either() -> None:

@@ -1,5 +1,5 @@
 """Whether two formulas whose texts differ are equal, as sympy says: the last step of the official grader of MATH-500
-(grading/grader.py of openai/prm800k, 00811d6d; sympy's `simplify` of their difference is 0).
+(grading/grader.py of openai/prm800k, 7ecc7947; sympy's `simplify` of their difference is 0).
 
 sympy's parser evaluates what a model wrote as Python. So, as there, formulas with more than two letters beside the word
 sqrt, or with powers of powers, are never parsed; and other than there, what parses them is a process of its own, which
@@ -19,6 +19,7 @@ import select
 import subprocess
 import sys
 import time
+import unicodedata
 from types import TracebackType
 
 LIMIT_S, START_LIMIT_S = 30.0, 120.0
@@ -26,20 +27,26 @@ LIMIT_S, START_LIMIT_S = 30.0, 120.0
 _MEMORY_BYTES = 4 << 30
 _MOST_LETTERS, _MOST_CHARACTERS = 2, 400
 _NEVER = re.compile(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+")
-_UNKNOWN = re.compile(r"""[_'"`\\\[\]{}:;@#$&]|[^\x20-\x7e]""")
-"""Signs of Python that no formula in plain writing has, and letters that only look like others."""
+_UNSAFE = re.compile(r"""['"\\]|__""")
+_GREEK = re.compile(r"[\u0370-\u03ff]")
 _REPLIES = {b"equal": True, b"differ": False}
 _LOG = logging.getLogger(__name__)
 
 
 def difference(right: str, given: str) -> str | None:
-    """Return the difference of two formulas for sympy, empty where the official grader calls them unequal without it;
-    None for one that is not parsed here at all."""
+    """Return the difference of two formulas for sympy, empty where the official grader calls them unequal without it,
+    or its parser cannot but fail (signs that Python does not have); None for one that is not parsed here at all."""
     text = f"({right})-({given})"
     letters = {one for one in text.replace("sqrt", "").replace("frac", "") if one.isalpha()}
     if len(letters) > _MOST_LETTERS or _NEVER.search(text):
         return ""
-    return None if _UNKNOWN.search(text) or len(text) > _MOST_CHARACTERS else text.replace("^", "**")
+    if _UNSAFE.search(text) or len(text) > _MOST_CHARACTERS:
+        return None
+    others = {one for one in _GREEK.sub("", text) if not (one.isascii() and (one.isprintable() or one == "\n"))}
+    kinds = {unicodedata.category(one) for one in others}
+    if kinds & {"Nd", "Nl"} or any(kind[0] in "LMC" for kind in kinds):
+        return None  # letters and digits that only look like others
+    return "" if others else text.replace("^", "**")
 
 
 class FormulaChecker:

@@ -1,9 +1,9 @@
 """Whether an answer in words names the right solution: letters, integers, and formulas, as the graders of
 language/deepseek-r1 and language/gpt-oss-120b find and compare them (eval_accuracy.py of mlcommons/inference,
-b66003e1 of 2026-08-20; for formulas grading/grader.py of openai/prm800k, 00811d6d).
+b66003e1 of 2026-08-20; for formulas grading/grader.py of openai/prm800k, 7ecc7947, its submodule there).
 
-Programs are not run against their tests (LiveCodeBench): such an answer is Grade.OPEN. So is a formula whose text
-differs from the solution's, unless what asks sympy (formulas.py) is given.
+Programs are not run against their tests (LiveCodeBench): such an answer is Grade.OPEN. So is a formula with LaTeX that
+formulatext.py does not read, and one that only sympy can compare, unless what asks it (formulas.py) is given.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
+
+from harness.metrics.formulatext import is_integer, plain_formula, short_form, without_thousands
 
 
 class Grade(enum.Enum):
@@ -120,82 +122,31 @@ def grade_integer(text: str, solution: str) -> Grade:
         return Grade.WRONG
 
 
-_UNITS = "degree|centimeter|cm|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard"
 _BRACKETS = "()[]"
-
-
-def _without_thousands(text: str) -> str:
-    while (shorter := re.sub(r"(\d),(\d\d\d)($|\D)", r"\1\2\3", text)) != text:
-        text = shorter
-    return text
-
-
-def _roots(text: str) -> str:
-    """Return a formula with sqrt(a) for each square root."""
-    text = re.sub(r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}", text)
-    while (shorter := re.sub(r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)", text)) != text:
-        text = shorter
-    return text
-
-
-def plain_formula(text: str) -> str:
-    r"""Return a formula in one way of writing: without units, signs of currency and percent, blanks and braces;
-    \frac{a}{b} is a/b, numbers are without separators, letters are small."""
-    whole = re.fullmatch(r"\\text\{(.+?)\}", text)
-    text = whole[1] if whole else text
-    text = re.sub(r"\\%|\\\$|[$%]", "", text)
-    text = text.replace(" or ", " , ").replace(" and ", " , ")
-    text = re.sub(rf"(?:{_UNITS})(?:es)?s? *(?:\^[0-9]+)?", "", text)
-    text = re.sub(r"\^ *\{?\\circ\}?", "", text)
-    text = re.sub(r"\\left|\\right|\\!|\\,|\\;|\\ ", "", text)
-    text = _roots(text)
-    text = re.sub(r"\\[td]?frac\s*(\d)(\d)", r"\1/\2", text)
-    text = re.sub(r"\\[td]?frac\{([^{}]+)\}\{([^{}]+)\}", r" \1/\2", text)
-    text = re.sub(r"\\(?:text|mbox|mathrm|textbf)\{([^{}]*)\}", r"\1", text)
-    text = text.replace(r"\sqrt", "sqrt").replace(r"\pi", "pi").replace(r"\infty", "inf")
-    text = text.replace(r"\cdot", "*").replace(r"\times", "*").replace(r"\cup", "U")
-    text = re.sub(r"- *", "-", text.strip())
-    text = re.sub(r"(\d) +(\d)", r"\1+\2", text)  # 7 3/4 is 7 + 3/4
-    text = re.sub(r"[\s{}]", "", text).lower()
-    number = _number(_without_thousands(text))
-    return str(number) if number is not None and number.denominator == 1 and "/" not in text else text
-
-
-def _unnamed(text: str) -> str:
-    """Return what stands behind `x=`, as prm800k's grading/math_normalize.py does; a text without it as it is."""
-    name, sign, value = text.partition("=")
-    return value if sign and 0 < len(name) <= 2 and "=" not in value else text
-
-
-def _number(text: str) -> Fraction | None:
-    """Return an integer, a decimal or a fraction of two integers; None for anything else, or a very long one."""
-    if len(text) > 60 or not re.fullmatch(r"-?(?:\d+(?:\.\d*)?|\.\d+|\d+/0*[1-9]\d*)", text):
-        return None
-    return Fraction(text)
+_RATIO = re.compile(r"^-?[0-9]+.?/0*[1-9][0-9]*.?$")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,13})(?:\.[0-9]{0,9})?")
 
 
 def _elements(text: str) -> list[str]:
-    text = _without_thousands(text)
+    text = without_thousands(text)
+    if not text:
+        return []
     is_tuple = len(text) > 2 and text[0] in _BRACKETS and text[-1] in _BRACKETS
     if is_tuple and not any(sign in text[1:-1] for sign in _BRACKETS):
-        return text[1:-1].split(",")
+        return [element.strip() for element in text[1:-1].split(",")]
     return [text]
 
 
-def _same_element(one: str, other: str, are_equal: AreEqual) -> Grade:
-    """Return whether two formulas are equal: fractions as they are written, numbers by value, else by their texts, and
-    where these differ by `are_equal`."""
-    if one == other:
-        return Grade.RIGHT
-    numbers = _number(one), _number(other)
-    if "/" in one and "/" in other and None not in numbers:
-        return Grade.WRONG  # a fraction that is not reduced is wrong
-    if numbers[0] is not None and numbers[1] is not None:
-        is_whole = [number.denominator == 1 for number in numbers if number is not None]
-        return _graded(numbers[0] == numbers[1] and is_whole[0] == is_whole[1])
-    if any(number is not None and number.denominator == 1 for number in numbers):
-        return Grade.WRONG  # where one is an integer, the other has to be it as it is written
-    is_equal = are_equal(one, other)
+def _same_element(right: str, given: str, are_equal: AreEqual) -> Grade:
+    """Return whether two formulas are equal: fractions as they are written, decimals by value, an integer only to an
+    integer, anything else as `are_equal` says."""
+    if _RATIO.search(right) and _RATIO.search(given):
+        return _graded(right == given)  # a fraction that is not reduced is wrong
+    if is_integer(right) != is_integer(given):
+        return Grade.WRONG
+    if _DECIMAL.fullmatch(right) and _DECIMAL.fullmatch(given):
+        return _graded(Fraction(right) == Fraction(given))
+    is_equal = are_equal(right, given)
     return Grade.OPEN if is_equal is None else _graded(is_equal)
 
 
@@ -209,8 +160,12 @@ def grade_formula(text: str, solution: str, are_equal: AreEqual = _unknown) -> G
     found = boxed(text)
     if not found or not solution:
         return Grade.WRONG
+    if short_form(found) == short_form(solution):
+        return Grade.RIGHT
     given, right = plain_formula(found), plain_formula(solution)
-    if given == right or _unnamed(given) == _unnamed(right):
+    if given is None or right is None:
+        return Grade.OPEN
+    if given == right:
         return Grade.RIGHT
     pairs = _elements(right), _elements(given)
     is_framed = len(pairs[0]) > 1 and bool(given) and (right[0], right[-1]) != (given[0], given[-1])
