@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
 from recipe_engine.disk.repos import recipe_digest, recipe_files, recipe_stamp
@@ -489,6 +490,10 @@ BOMBS = {
 }
 
 
+MERGES_EACH_KEY_ONCE = tuple(map(int, yaml.__version__.split(".")[:3])) >= (6, 0, 4)
+"""From PyYAML 6.0.4 (2026) on a mapping that is merged a hundred times is as small as one that is merged once."""
+
+
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
 def test_a_recipe_that_expands_without_measure_is_left_out_and_named(home: TemporaryHome, text: str) -> None:
     home.recipe("good-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
@@ -497,6 +502,9 @@ def test_a_recipe_that_expands_without_measure_is_left_out_and_named(home: Tempo
     head = f"alias: big-bomb\nautomation_alias: script\nautomation_uid: 5b4e0237da074764\nuid: '{uid_of('bomb')}'\n"
     (folder / "_cm.yaml").write_text(head + text, encoding="utf-8")
     assert home.run("good,x")["new_env"] == {"CM_X": "1"}
+    if text == BOMBS["merge keys"] and MERGES_EACH_KEY_ONCE:
+        assert home.run("big,bomb")["return"] == 0
+        return
     with pytest.raises(RecipeError) as caught:
         home.run("big,bomb")
     assert str(folder / "_cm.yaml") in str(caught.value) + caught.value.hint
