@@ -491,7 +491,7 @@ BOMBS = {
 
 
 MERGES_EACH_KEY_ONCE = tuple(map(int, yaml.__version__.split(".")[:3])) >= (6, 0, 4)
-"""From PyYAML 6.0.4 (2026) on a mapping that is merged a hundred times is as small as one that is merged once."""
+"""From PyYAML 6.0.4 on, a mapping that is merged a hundred times is as small as one that is merged once."""
 
 
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)

@@ -14,18 +14,15 @@ LETTERS_AN_ERROR = 4
 """One error is believed in a name of up to 7 letters, two from 8, three from 12: this project's choice."""
 FEWEST_LETTERS = 3
 """A shorter word is taken for no name: one error makes it any other word of its length."""
-OPPOSITES = frozenset(
-    frozenset(pair.split())
-    for pair in (
-        "cpu gpu",
-        "first last",
-        "in out",
-        "input output",
-        "max min",
-        "offline server",
-        "on off",
-        "single multi",
-    )
+OPPOSITES = (
+    {"cpu", "gpu"},
+    {"first", "last"},
+    {"in", "out"},
+    {"input", "output"},
+    {"max", "min"},
+    {"offline", "server"},
+    {"on", "off"},
+    {"single", "multi"},
 )
 
 
@@ -83,4 +80,4 @@ def _is_another(word: str, name: str, proper: Collection[str]) -> bool:
     if len(_words(word)) != len(_words(name)):
         return False
     differing = [pair for pair in pairs if pair[0] != pair[1]]
-    return any(frozenset(pair) in OPPOSITES or (pair[0] in proper and errors_between(*pair) > 1) for pair in differing)
+    return any(set(pair) in OPPOSITES or (pair[0] in proper and errors_between(*pair) > 1) for pair in differing)
