@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .request import WORK, Request, Step
+from .request import CM_INSIDE, TOOLS, WORK, Request, Step
 
 SOURCES = "/opt/crowdperf"
 """Where this repository is in the image: outside /work, where the workspace is mounted."""
 CM_HOME = "/cm"
 CM_CACHE = "/cm-cache"
-TOOLS = "/opt/cm"
 SUBMITTER = "container"
 """Name of the submitter in the image's own workspace; SUBMITTER=NAME overrides it."""
 REQUIREMENTS = "requirements.txt"
@@ -35,7 +34,7 @@ FOLDERS_SCRIPT = (
     f"echo '[\"{SOURCES}\"]' > {CM_HOME}/repos.json"
 )
 WORKSPACE_SCRIPT = (
-    f"set -eu; cm run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} --quiet; "
+    f"set -eu; {CM_INSIDE} run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} --quiet; "
     f"cp /opt/workspace/closed/{SUBMITTER}/Makefile {WORK}/"
 )
 """Gives /work a Makefile for containers without a mounted workspace."""

@@ -18,6 +18,9 @@ Action = Literal["build", "prebuild", "attach", "headless"]
 ENGINES = ("docker", "podman", "apptainer")
 WORK = "/work"
 """Where the Makefile of NVIDIA's MLPerf v0.7 tree mounts it; its README says /workspace, which is a link here."""
+TOOLS = "/opt/cm"
+CM_INSIDE = f"{TOOLS}/bin/cm"
+"""Whole, since what is printed names a bare ``cm`` as the host's user calls it, such as ``./cm``."""
 SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys",
                   "/usr/bin", "/usr/lib", "/usr/sbin", "/var/run", "/var/lib/docker", "/var/lib/containerd",
                   "/var/lib/containers")  # fmt: skip
@@ -136,7 +139,7 @@ def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
         _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, as cm run script --tags takes them")
         if not has_cm:
             raise RequestError("--recipe_tags needs CM in the image", hint="leave --with_cm=no out")
-        steps.append(("cm", "run", "script", f"--tags={tags}", *arguments, "--quiet"))
+        steps.append((CM_INSIDE, "run", "script", f"--tags={tags}", *arguments, "--quiet"))
     elif arguments:
         raise RequestError("--recipe_args is given without --recipe_tags", hint="--recipe_tags=get,python3")
     steps += [("/bin/sh", "-c", one) for one in words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped, t4
+from recipe_engine.running.console import as_called
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 bases = load_module("run-in-container", "bases")
@@ -81,7 +82,7 @@ def test_the_plan_of_a_recipe_has_a_pinned_base_and_a_layer_for_each_step(tmp_pa
     assert all(COMMIT not in line for line in lines[:sources]), "another commit would make all layers again"
     mount = "--mount=type=cache,id=crowdperf-cm-cache-1000,target=/cm-cache,uid=1000,gid=1000"
     assert [line for line in lines if mount in line] == [
-        f'RUN {mount} ["cm", "run", "script", "--tags=get,python3", "--quiet"]',
+        f'RUN {mount} ["/opt/cm/bin/cm", "run", "script", "--tags=get,python3", "--quiet"]',
         f'RUN {mount} ["/bin/sh", "-c", "id"]',
         f'RUN {mount} ["/bin/sh", "-c", "make build"]',
     ]
@@ -322,6 +323,18 @@ def test_gpus_are_chosen_in_the_way_of_each_engine(
     assert start[0] == ("nvidia-docker" if where == "wrapped" and docker else kind)
     if kind != "apptainer":
         assert f"--env=NVIDIA_VISIBLE_DEVICES={seen}" in start
+
+
+@pytest.mark.parametrize("kind", ["docker", "podman", "apptainer"])
+def test_what_is_printed_names_the_cm_of_the_container(
+    tmp_path: Path, hook_input: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A user of ./cm sees commands with ./cm; inside a container there is none where the command runs."""
+    monkeypatch.setenv("CROWDPERF_CM", "./cm")
+    _, _, plan = planned(tmp_path, hook_input, engines=[engine(kind)], CM_CONTAINER_RECIPE_TAGS="get,python3")
+    printed = [plan["file"], *map(shlex.join, plan["commands"])]
+    assert any("/opt/cm/bin/cm run script" in text for text in printed)
+    assert [as_called(text) for text in printed] == printed
 
 
 def test_podman_without_cdi_is_told_the_command(tmp_path: Path, hook_input: Any) -> None:
