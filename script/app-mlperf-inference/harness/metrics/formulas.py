@@ -28,7 +28,8 @@ _MEMORY_BYTES = 4 << 30
 _MOST_LETTERS, _MOST_CHARACTERS = 2, 400
 _NEVER = re.compile(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+")
 _UNSAFE = re.compile(r"""['"\\]|__""")
-_GREEK = re.compile(r"[\u0370-\u03ff]")
+_NAMES = re.compile("[\u0370-\u03ffℂℕℚℝℤ\U0001d400-\U0001d433]")
+"""Greek, hollow and bold letters: names to the parser, as there."""
 _REPLIES = {b"equal": True, b"differ": False}
 _LOG = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def difference(right: str, given: str) -> str | None:
         return ""
     if _UNSAFE.search(text) or len(text) > _MOST_CHARACTERS:
         return None
-    others = {one for one in _GREEK.sub("", text) if not (one.isascii() and (one.isprintable() or one == "\n"))}
+    others = {one for one in _NAMES.sub("", text) if not (one.isascii() and (one.isprintable() or one == "\n"))}
     kinds = {unicodedata.category(one) for one in others}
     if kinds & {"Nd", "Nl"} or any(kind[0] in "LMC" for kind in kinds):
         return None  # letters and digits that only look like others

@@ -8,6 +8,7 @@ formulas have are read the same way (compared by program on 2026-11-28), and a t
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 
 _UNITS = (
@@ -24,13 +25,13 @@ phi ϕ   Gamma Γ   Delta Δ   Theta Θ   Lambda Λ   Xi Ξ   Pi Π   Sigma Σ  
 ≥   geq ≥   neq ≠   approx ≈   equiv ≡   cong ≅   sim ∼   perp ⊥   parallel ∥   in ∈   notin ∉   subset ⊂   subseteq
 ⊆   setminus ∖   cap ∩   pm ±   mp ∓   div ÷   circ ∘   angle ∠   ldots …   dots …   cdots ⋯   to →   rightarrow →
 emptyset ∅   varnothing ∅   mid |   lvert |   rvert |   vert |   lfloor ⌊   rfloor ⌋   lceil ⌈   rceil ⌉   langle ⟨
-rangle ⟩   lbrace {   rbrace }   pi pi   infty inf   cup U   cdot *   times *   log log   ln ln   sin sin   cos cos
+rangle ⟩   lbrace {   rbrace }   pi π   infty ∞   cup ∪   cdot ·   times ×   log log   ln ln   sin sin   cos cos
 tan tan   arcsin arcsin   arccos arccos   arctan arctan   sinh sinh   cosh cosh   tanh tanh   exp exp   max max
-min min   lim lim
+min min   lim lim   sum ∑   prod ∏   int ∫
 """.split()  # noqa: SIM905 - a name and its text, as one reads them
 _LEAVES_NOTHING = """
 left right big Big bigl bigr displaystyle cot sec csc gcd lcm det mod bmod binom dbinom tbinom operatorname triangle
-degree boxed lt gt ne land lor choose over hbox | / !
+degree boxed lt gt ne land lor choose over hbox cfrac phantom | / !
 """.split()  # noqa: SIM905
 _SYMBOLS = MappingProxyType(
     dict(zip(_SHOWN_AS[::2], _SHOWN_AS[1::2], strict=True))
@@ -43,9 +44,11 @@ _SYMBOLS = MappingProxyType(
 _SHOWN = frozenset({
     "text", "textbf", "textit", "textrm", "mathrm", "overline", "underline", "overrightarrow", "widehat", "underbrace",
 })  # fmt: skip
-_HIDDEN = frozenset({"mbox", "texttt"})
+_HIDDEN = frozenset({"mbox", "texttt", "color"})
+_HOLLOW = MappingProxyType(dict(zip("CNQRZ", "ℂℕℚℝℤ", strict=True)))
+_BOLD = {ord(letter): 0x1D400 + place for place, letter in enumerate(ascii_uppercase + ascii_lowercase)}
 _MATRICES, _PLAIN_BLOCKS = ("pmatrix", "bmatrix", "smallmatrix"), ("matrix", "vmatrix", "cases")
-_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|---|--|''|``|.", re.DOTALL)
+_TOKEN = re.compile(r"\\[^\W\d_]+|\\.|---|--|''|``|.", re.DOTALL)
 _SPECIAL = MappingProxyType({"---": "—", "--": "–", "''": "”", "``": "“", "~": "\N{NO-BREAK SPACE}", "&": "   "})
 _SIGNS = str.maketrans({"√": "sqrt", "π": "pi", "∞": "inf", "∪": "U", "·": "*", "×": "*"})
 
@@ -63,10 +66,7 @@ class _Latex:
 
     def text(self) -> str:
         """Return the whole as plain text; raises _Unknown."""
-        found = self._until("")
-        if self._next < len(self._tokens):
-            raise _Unknown
-        return found
+        return self._until("")
 
     def _peek(self) -> str:
         return self._tokens[self._next] if self._next < len(self._tokens) else ""
@@ -77,12 +77,17 @@ class _Latex:
         return token
 
     def _until(self, end: str) -> str:
-        """Return the text up to the token `end`, which is left; to the end of all where it is empty."""
+        """Return the text up to the token `end`, which is left; to the end of all where it is empty. A brace without
+        its partner is left out, as there."""
         found = ""
         while (token := self._peek()) != end:
+            if not token and end == "}":
+                break
+            self._next += 1
+            if token == "}" and not end:
+                continue
             if token in ("}", "", r"\end"):
                 raise _Unknown
-            self._next += 1
             found += self._one(token)
         return found
 
@@ -110,7 +115,11 @@ class _Latex:
                 self._next += 1
                 self._until("]")
                 self._next += 1
-            return f"sqrt({self._argument()})"
+            return f"√({self._argument()})"
+        if name == "mathbf":
+            return self._argument().translate(_BOLD)
+        if name == "mathbb" and len(letter := self._argument()) == 1 and letter in _HOLLOW:
+            return _HOLLOW[letter]
         if name in _SHOWN or name in _HIDDEN:
             found = self._argument()
             return found if name in _SHOWN else ""
