@@ -34,7 +34,8 @@ FOLDERS_SCRIPT = (
     f"echo '[\"{SOURCES}\"]' > {CM_HOME}/repos.json"
 )
 WORKSPACE_SCRIPT = (
-    f"set -eu; {CM_INSIDE} run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} --quiet; "
+    f"set -eu; {CM_INSIDE} run script --tags=run,mlperf,make,_init --path=/opt/workspace --submitter={SUBMITTER} "
+    "--quiet; "
     f"cp /opt/workspace/closed/{SUBMITTER}/Makefile {WORK}/"
 )
 """Gives /work a Makefile for containers without a mounted workspace."""
