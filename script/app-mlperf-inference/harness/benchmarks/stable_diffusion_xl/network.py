@@ -8,7 +8,7 @@ StableDiffusionXLPipeline (diffusers 0.42.1, PyPI) within 5e-7 (2026-11-23); "fu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -89,28 +89,45 @@ class Texts(nn.Module):
 
 
 class Step(nn.Module):
-    """One step: `latent` [batch, 4, side, side] and the step's number int64[batch] to the next `latent`."""
+    """One step: `latent` [batch, 4, side, side] and the step's number int64[batch] to the next `latent`.
+
+    The scheduler's tables lie on the module's device, so that a step copies nothing there and can be captured as a CUDA
+    graph (not run on hardware), and stay float32 in a module of another type.
+    """
+
+    times: Tensor
+    sigmas: Tensor
+    sizes: Tensor
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.unet = UNet(config)
         self.guidance = float(config["guidance"])
-        self.times, self.sigmas = euler_schedule(int(config["steps"]))
+        times, sigmas = euler_schedule(int(config["steps"]))
         side = float(image_side(config))
-        self.sizes = (side, side, 0.0, 0.0, side, side)
+        sizes = (side, side, 0.0, 0.0, side, side)
+        for name, row in (("times", times), ("sigmas", sigmas), ("sizes", sizes)):
+            self.register_buffer(name, torch.tensor(row), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Step:
+        """Move the module, and its own tables without a change of type: `.half()` and `.to()` come here."""
+        tables = dict(self.named_buffers(recurse=False))
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, table in tables.items():
+            setattr(self, name, table.to(getattr(self, name).device))
+        return self
 
     def forward(self, latent: Tensor, step: Tensor, context: Tensor, pooled: Tensor) -> Tensor:
         """Return the next `latent`."""
-        times, sigmas = (torch.tensor(row, device=latent.device) for row in (self.times, self.sigmas))
-        sigma = sigmas[step].reshape(-1, 1, 1, 1)
+        sigma = self.sigmas[step].reshape(-1, 1, 1, 1)
         given = (latent / (sigma * sigma + 1.0).sqrt().to(latent.dtype)).repeat_interleave(2, dim=0)
-        sizes = torch.tensor(self.sizes, device=latent.device).expand(given.shape[0], -1)
-        time = times[step].repeat_interleave(2)
+        sizes = self.sizes.expand(given.shape[0], -1)
+        time = self.times[step].repeat_interleave(2)
         noise = self.unet(given, time, context.flatten(0, 1), pooled.flatten(0, 1), sizes)
         noise = noise.reshape(latent.shape[0], 2, *latent.shape[1:])
         without, with_text = noise[:, 0], noise[:, 1]
         guided = without + self.guidance * (with_text - without)
-        change = sigmas[step + 1].reshape(-1, 1, 1, 1) - sigma
+        change = self.sigmas[step + 1].reshape(-1, 1, 1, 1) - sigma
         moved: Tensor = latent.float() + guided.float() * change
         return moved.to(latent.dtype)
 
