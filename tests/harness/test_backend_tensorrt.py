@@ -50,8 +50,15 @@ def test_profiles_reach_from_one_sample_to_the_largest_batch_and_through_the_bou
         "ids": [[1, 1], [2, 8], [2, 32]],
         "state": [[1, 12], [2, 12], [2, 12]],
     }
+    assert with_tensorrt.profile_shapes(text, 1, SIZES)["ids"] == [[1, 1], [1, 8], [1, 32]]
     with pytest.raises(HarnessError, match="network text has sizes without bounds: tokens"):
         with_tensorrt.profile_shapes(text, 2, {})
+
+
+def test_single_samples_have_a_profile_of_their_own_behind_that_of_the_largest_batch():
+    """The tensorrt backend takes the second for batch 1."""
+    assert with_tensorrt.profile_batches(128) == [128, 1]
+    assert with_tensorrt.profile_batches(1) == [1]
 
 
 @pytest.mark.parametrize("text", ["tokens", "tokens=1:2", "tokens=3:2:1", "tokens=0:1:2", "=1:2:3", "tokens=a:b:c"])
@@ -66,8 +73,11 @@ def test_bounds_are_read():
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16"])
-def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, precision):
-    info = model_info
+def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, monkeypatch, precision):
+    info, profiles = model_info, []
+    monkeypatch.setattr(
+        with_tensorrt, "_timing_cache", lambda config, _: profiles.append(config.num_optimization_profiles)
+    )
     if precision == "fp16":
         info = quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path / "fp16", precision="fp16"))
     made_of = {"precision": "tf32"} if precision == "tf32" else {}
@@ -77,6 +87,8 @@ def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, pre
     content = json.loads((tmp_path / "out" / "model.json").read_text())
     assert content["engine"]["library"] == "tensorrt_rtx"
     assert content["engine"]["sizes"] == {"tokens": [1, 8, 32]}
+    assert content["engine"]["profile_batches"] == [4, 1]
+    assert profiles == [2, 2]  # of each of the two networks
 
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")

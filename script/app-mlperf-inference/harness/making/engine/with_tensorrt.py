@@ -1,7 +1,8 @@
 """Builds engines of TensorRT from ONNX files.
 
-One optimisation profile for each network: batches of 1 to --largest_batch, tuned for the largest; a size that the
-network's specification gives a name to gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
+Two optimisation profiles for each network: batches of 1 to --largest_batch, tuned for the largest, and batches of 1,
+for which that one's kernels are a bad choice (SingleStream). A size that the network's specification gives a name to
+gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
 
 Precision is the file's: networks are strongly typed, so an fp16 file or one with QuantizeLinear/DequantizeLinear pairs
 (recipe quantize-ml-model,_int8,_tensorrt, whose calibration they carry) is built as it is. tf32 is an fp32 file that
@@ -61,14 +62,22 @@ def facts(task: Task) -> dict[str, Any]:
     """Return what the engines were built with."""
     return {
         "largest_batch": largest_batch(task),
+        "profile_batches": profile_batches(largest_batch(task)),
         "sizes": {name: list(values) for name, values in bounds(task).items()},
         "workspace_mb": task.workspace_mb,
         "compute_capability": task.compute_capability,
     }
 
 
-def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bounds]) -> dict[str, list[list[int]]]:
-    """Return the smallest, tuned and largest shape of each input; raises HarnessError for a size without bounds."""
+def profile_batches(largest_batch: int) -> list[int]:
+    """Return the batch that each profile is tuned for and ends at, in the order in which the tensorrt backend takes
+    them: the one for single samples is the second."""
+    return [largest_batch, 1] if largest_batch > 1 else [1]
+
+
+def profile_shapes(spec: NetworkSpec, batch: int, sizes: Mapping[str, Bounds]) -> dict[str, list[list[int]]]:
+    """Return the smallest, tuned and largest shape of each input for batches of 1 to `batch`; raises HarnessError for a
+    size without bounds."""
     named = {size for tensor in spec.inputs for size in tensor.shape if isinstance(size, str)}
     unknown = sorted(named - sizes.keys())
     if unknown:
@@ -79,7 +88,7 @@ def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bo
     shapes = {}
     for tensor in spec.inputs:
         rows = []
-        for place, count in enumerate((1, largest_batch, largest_batch)):
+        for place, count in enumerate((1, batch, batch)):
             rows.append([count, *(size if isinstance(size, int) else sizes[size][place] for size in tensor.shape)])
         shapes[tensor.name] = rows
     return shapes
@@ -99,10 +108,11 @@ def build_network(task: Task, spec: NetworkSpec, file: Path, precision: str) -> 
         raise HarnessError(f"{task.library} cannot read {file}: {errors}", "use the model's variation _onnx")
     config = builder.create_builder_config()
     _configure(trt, config, task, precision)
-    profile = builder.create_optimization_profile()
-    for name, (smallest, tuned, largest) in profile_shapes(spec, largest_batch(task), bounds(task)).items():
-        profile.set_shape(name, smallest, tuned, largest)
-    config.add_optimization_profile(profile)
+    for batch in profile_batches(largest_batch(task)):
+        profile = builder.create_optimization_profile()
+        for name, (smallest, tuned, largest) in profile_shapes(spec, batch, bounds(task)).items():
+            profile.set_shape(name, smallest, tuned, largest)
+        config.add_optimization_profile(profile)
     cache = _timing_cache(config, task)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
