@@ -25,6 +25,7 @@ from typing import Any
 import yaml
 from mlperf_results.filelocks import file_lock
 from mlperf_results.names import Scenario
+from mlperf_results.textdocuments import given_text
 from mlperf_results.wholefile import write_whole
 
 HEAD = "# Written by crowdperf: what was found on this system, for the settings of later runs. Latencies in ms.\n"
@@ -71,10 +72,10 @@ def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
 def read(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """The content of the file; empty when there is none. Raises BadFile."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = given_text(path)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise BadFile(f"cannot read {path}: {error}") from error
     return parse(text, str(path))
 

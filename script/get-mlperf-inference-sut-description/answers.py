@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import json_for_yaml, utf8_text, yaml_mapping
+from mlperf_results.textdocuments import given_text, json_for_yaml, yaml_mapping
 from mlperf_results.wholefile import write_whole
 
 from .description import Fact
@@ -37,7 +37,7 @@ def _env_key(key: str) -> str:
 def from_file(path: Path) -> dict[str, Fact]:
     """The answers in a YAML or JSON file; empty values are open questions. Raises AnswersError."""
     try:
-        content = yaml_mapping(json_for_yaml(utf8_text(path.read_bytes())))
+        content = yaml_mapping(json_for_yaml(given_text(path)))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise AnswersError(f"--system_facts={path} cannot be read: {reason}; it maps keys to values") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlperf_results.names import printable
 from mlperf_results.numbers import whole_number
-from mlperf_results.textdocuments import utf8_text
+from mlperf_results.textdocuments import given_text
 from mlperf_results.userpaths import users_folder
 from mlperf_sweeps.choice import Choice, parse_where
 from mlperf_sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
@@ -82,11 +82,7 @@ def _read_file(given: str, here: Path) -> tuple[str, str, str]:
         name, _, selector = given.rpartition(":")
         path = here / Path(name).expanduser()
     try:
-        if path.exists() and not path.is_file():
-            raise SweepError([Problem(0, f"--file: {printable(str(path))} is no regular file")])
-        if path.stat().st_size > LARGEST_BYTES:
-            raise SweepError([Problem(0, f"{path.name} is larger than {LARGEST_BYTES:,} bytes")])
-        return utf8_text(path.read_bytes()), path.name, selector
+        return given_text(path, LARGEST_BYTES), path.name, selector
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SweepError([Problem(0, f"--file: {printable(str(path))} cannot be read: {reason}")]) from None

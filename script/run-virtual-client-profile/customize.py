@@ -25,7 +25,7 @@ from mlperf_metrics.commandline import parse_list
 from mlperf_metrics.found import architecture, session_of
 from mlperf_results.names import printable_lines
 from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.textdocuments import utf8_text
+from mlperf_results.textdocuments import given_text
 from mlperf_results.userpaths import given_path, users_folder
 
 from . import overlays, running, statefile
@@ -53,15 +53,13 @@ def read_profile(text: str, here: Path) -> Profile:
     """One profile of all that are named, each a file or the name of a shipped one. Raises ProfileError."""
     profiles, problems = [], []
     for name in parse_list(text):
-        path = next((at for at in (here / Path(name).expanduser(), SHIPPED / Path(name).name) if at.is_file()), None)
+        path = next((at for at in (here / Path(name).expanduser(), SHIPPED / Path(name).name) if at.exists()), None)
         shipped = ", ".join(sorted(found.name for found in SHIPPED.glob("*.json")))
         if path is None:
             problems.append(f"--profile: {name} is not a file; shipped are: {shipped}")
             continue
         try:
-            if path.stat().st_size > LARGEST_BYTES:
-                raise ProfileError([f"{path.name}: larger than {LARGEST_BYTES:,} bytes"])
-            profiles.append(parse_profile(utf8_text(path.read_bytes()), path.name))
+            profiles.append(parse_profile(given_text(path, LARGEST_BYTES), path.name))
         except ProfileError as error:
             problems += error.problems
             profiles += [error.rest] if error.rest else []

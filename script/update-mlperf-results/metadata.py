@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.textdocuments import given_text
+
 from .choosing import Choice, Place
 
 Digests = Mapping[str, str]
@@ -54,7 +56,7 @@ def slot_folder(slot: int) -> str:
 def read(path: Path) -> dict[str, Any]:
     """The content of the file; empty when there is none. Raises MetadataError."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(given_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

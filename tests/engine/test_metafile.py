@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import textwrap
 from pathlib import Path
@@ -357,6 +359,21 @@ def test_a_relative_path_input_counts_from_the_folder_of_the_call(home: Temporar
     successor(home, "new-x", body)
     assert home.run("new,x", folder="sub")["new_env"] == {"MLC_FOLDER": str(home.work / "sub")}
     assert home.run("new,x", folder="/abs")["new_env"] == {"MLC_FOLDER": "/abs"}
+
+
+@pytest.mark.parametrize(("path", "kind"), [("pipe", "a pipe"), ("/dev/zero", "a device")])
+def test_a_pipe_or_a_device_as_a_path_input_is_refused_before_anything_opens_it(
+    home: TemporaryHome, path: str, kind: str
+) -> None:
+    body = """
+    input_mapping: {folder: MLC_FOLDER}
+    input_description: {folder: {is_path: true}}
+    """
+    successor(home, "new-x", body, run_sh='cat "$MLC_FOLDER"')
+    os.mkfifo(home.work / "pipe")
+    words = f"--folder={home.work / path} is {kind}, allowed: a regular file or a folder"
+    with pytest.raises(RecipeError, match=re.escape(words)):
+        home.run("new,x", folder=path)
 
 
 def test_constants_that_a_hook_sets_hold(home: TemporaryHome) -> None:

@@ -314,7 +314,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         ("[" * 50_000, {}, "nested more than"),
         ("a: " + "[" * 50_000, {}, "nested more than 32 deep"),
         ("{" + '"a":{' * 40 + "}" * 41, {}, "Description is missing"),
-        (" " * (1024 * 1024 + 1), {}, "larger than 1,048,576 bytes"),
+        (" " * (1024 * 1024 + 1), {}, "allowed: at most 1,048,576 bytes"),
         ('{"Description": "x", "Metadata": {"a": ' + "9" * 5000 + "}}", {}, "a number that cannot be: Exceeds the"),
         ('{"Description": "x", "Metadata": {"a": NaN}}', {}, "NaN is not a JSON number"),
         (profile(action(Tags=f"{{calculate({'9' * 900})}}")), {}, "999...999 (900 digits) overflows 32 bits"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
-from mlperf_results.textdocuments import json_for_yaml, utf8_text, yaml_mapping
+from mlperf_results.textdocuments import given_bytes, given_text, json_for_yaml, utf8_text, yaml_mapping
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text_and_another_encoding_is_named_with_its_line() -> None:
@@ -31,3 +34,20 @@ def test_json_with_tabs_is_read_as_yaml_and_yaml_is_left_alone() -> None:
 def test_what_is_no_mapping_is_said_with_its_line(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         yaml_mapping(text)
+
+
+def test_a_pipe_a_device_a_folder_and_a_file_above_the_limit_are_refused_at_once(tmp_path: Path) -> None:
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    large.write_text("12345")
+    cases = (
+        (pipe, 4, "a pipe, allowed: a regular file"),
+        (Path("/dev/zero"), 4, "a device, allowed: a regular file"),
+        (tmp_path, 4, "a folder, allowed: a regular file"),
+        (large, 4, "it has 5 bytes, allowed: at most 4 bytes"),
+    )
+    for path, limit, words in cases:
+        with pytest.raises(OSError, match=words) as caught:
+            given_bytes(path, limit)
+        assert caught.value.filename == str(path)
+    assert given_text(large, 5) == "12345"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import shlex
 import struct
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..disk.files import PIPE, special_kind
 from ..rules.cachekey import applied_tags, entry_lifetime_s, tags_from_env
 from ..rules.configure import apply_default_version
 from ..rules.deps import dependency_tags, kept_env
@@ -119,11 +121,18 @@ def passed_on_env() -> dict[str, str]:
 def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Request:
     """The request with its relative ``is_path`` inputs counted from ``top_folder``, where the command was given.
 
-    A recipe of CM's successor learns that folder, too.
+    A recipe of CM's successor learns that folder, too. Raises RequestError for a pipe or a device in such a place,
+    which would be waited for, or read, without end.
     """
     given = {name: request.inputs.get(name) for name, described in recipe.inputs.items() if described.is_path}
     paths = {name: path for name, path in given.items() if isinstance(path, str) and path and "<<<" not in path}
     absolute = {name: os.path.abspath(os.path.join(top_folder, os.path.expanduser(paths[name]))) for name in paths}
+    for name, path in absolute.items():
+        if kind := special_kind(path):
+            raise RequestError(
+                f"{recipe.id.alias}: --{name}={path} is {kind}, allowed: a regular file or a folder",
+                hint=f"save it as a file: cat {shlex.quote(path)} > FILE, then --{name}=FILE" if kind == PIPE else "",
+            )
     if absolute:
         request = request._replace(inputs={**request.inputs, **absolute})
     return (

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mlperf_results.provenance import MODEL_ORIGINS
+from mlperf_results.textdocuments import given_text
 
 from harness.errors import HarnessError
 
@@ -187,8 +188,8 @@ def read_model_facts(model_path: Path | None, model_info_path: Path | None) -> M
         files = {} if model_path is None else {"model": ModelFile(path=model_path, sha256=None)}
         return ModelFacts(folder=None if model_path is None else model_path.parent, files=files)
     try:
-        text = model_info_path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = given_text(model_info_path)
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise HarnessError(f"cannot read {model_info_path}: {reason}", _HINT) from error
     return parse_model_facts(text, model_info_path.absolute())

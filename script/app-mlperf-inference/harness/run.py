@@ -15,6 +15,7 @@ from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 from mlperf_results.runrequests import usable_request
+from mlperf_results.textdocuments import given_text
 
 from harness import registry
 from harness.config import KnownNames, RunConfig, parse_run_config
@@ -60,8 +61,8 @@ _WARM_UP_SAMPLES = 8
 def read_config(path: Path) -> RunConfig:
     """Return the request in the run.json at `path`; raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = given_text(path)
+    except (OSError, ValueError) as error:
         raise ConfigError(str(path), [Problem("the file", str(error), "a readable run.json")]) from error
     known = KnownNames(models=registry.known_names("models"), backends=registry.known_names("backends"))
     return parse_run_config(_with_usable_paths(text, path.parent), str(path), known)

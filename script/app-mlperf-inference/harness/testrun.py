@@ -31,6 +31,7 @@ from mlperf_results.provenance import (
     Provenance,
 )
 from mlperf_results.record import BackendRecord, Record
+from mlperf_results.textdocuments import given_text
 
 from harness import userconf
 from harness.audit import clear_audit
@@ -98,8 +99,8 @@ def user_lines(config: RunConfig, rules: Record) -> dict[str, float]:
     if config.user_conf is None:
         return {}
     try:
-        text = config.user_conf.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = given_text(config.user_conf)
+    except (OSError, ValueError) as error:
         raise ConfigError("the run", [Problem("user_conf", str(error), "a readable file, or null")]) from error
     lines = userconf.parse(text, str(config.user_conf))
     if config.execution_mode is ExecutionMode.VALID:

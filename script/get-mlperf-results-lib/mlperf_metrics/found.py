@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from pathlib import Path
 
+from mlperf_results.textdocuments import given_text
 from mlperf_results.wholefile import read_object
 
 from .metadata import LARGEST_BYTES, MetadataError, parse_metadata
@@ -81,8 +82,8 @@ class Found:
         if path.stat().st_size > LARGEST_BYTES:
             raise MetadataError(str(path), (f"larger than {LARGEST_BYTES:,} bytes, so it is not a metadata.json",))
         try:
-            text = path.read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError:
+            text = given_text(path, LARGEST_BYTES)
+        except ValueError:
             raise MetadataError(str(path), ("is not UTF-8 text",)) from None
         run = parse_metadata(text, str(path))
         started, ended, command = _times(path)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -13,6 +17,38 @@ NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
 
 _MOST_NODES = 10_000
 """Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
+
+
+LARGEST_GIVEN_BYTES = 64 << 20
+"""Of a text that a user names. A model.json, the largest kind that runs write, has some 100 KB."""
+
+
+def given_bytes(path: Path, largest_bytes: int = LARGEST_GIVEN_BYTES) -> bytes:
+    """Return what is in a file that the user named: of a regular file, and of at most so many bytes.
+
+    A pipe would be waited for without end, and a device such as /dev/zero has none. Raises OSError, whose `strerror`
+    says what was found and what is allowed.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            is_folder = stat.S_ISDIR(status.st_mode)
+            kind = "a folder" if is_folder else "a device" if not stat.S_ISFIFO(status.st_mode) else "a pipe"
+            raise OSError(errno.EINVAL, f"{kind}, allowed: a regular file", str(path))
+        with open(handle, "rb", closefd=False) as file:
+            content = file.read(largest_bytes + 1)
+        if len(content) > largest_bytes:
+            found = f"{max(status.st_size, len(content)):,}"
+            raise OSError(errno.EFBIG, f"it has {found} bytes, allowed: at most {largest_bytes:,} bytes", str(path))
+        return content
+    finally:
+        os.close(handle)
+
+
+def given_text(path: Path, largest_bytes: int = LARGEST_GIVEN_BYTES) -> str:
+    """Return the text in a file that the user named. Raises OSError as `given_bytes`, ValueError as `utf8_text`."""
+    return utf8_text(given_bytes(path, largest_bytes))
 
 
 def utf8_text(content: bytes) -> str:

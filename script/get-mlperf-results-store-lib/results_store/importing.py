@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlperf_results.names import counted, printable
+from mlperf_results.textdocuments import given_bytes
 
 from results_store.exporting import EXPORT, Export, Kept, read_export
 from results_store.keys import digest_of
@@ -72,7 +73,7 @@ class Report:
 
 
 def _summary(path: Path) -> Loaded:
-    content = path.read_bytes()
+    content = given_bytes(path)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -107,7 +108,7 @@ def _tree(path: Path) -> Loaded:
 def _viewer_bundle(path: Path) -> Loaded:
     from results_store.vizbundles import WrongBundle, curves_of_bundle
 
-    source = Source(kind="endpoints-tree", name=path.name, digest=hashlib.sha256(path.read_bytes()).hexdigest())
+    source = Source(kind="endpoints-tree", name=path.name, digest=hashlib.sha256(given_bytes(path)).hexdigest())
     try:
         found = list(curves_of_bundle(path))
     except WrongBundle as error:

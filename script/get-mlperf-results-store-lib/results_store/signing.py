@@ -17,6 +17,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from mlperf_results.canonicaljson import canonical_json
+from mlperf_results.textdocuments import given_bytes
 from mlperf_results.wholefile import write_once
 
 from results_store.keys import key_id_of
@@ -77,7 +78,7 @@ def read_or_make_key(folder: Path) -> tuple[SigningKey, bool]:
 
 
 def _read_key(path: Path) -> SigningKey:
-    mode, content = path.stat().st_mode, path.read_bytes()
+    mode, content = path.stat().st_mode, given_bytes(path)
     if mode & 0o077:
         raise KeyProblem(f"{path} can be read by others (mode {mode & 0o777:o}); allowed: 600\nhint: chmod 600 {path}")
     if len(content) != KEY_BYTES:

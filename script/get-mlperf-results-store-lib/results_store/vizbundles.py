@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import json_object, mapping
+from mlperf_results.textdocuments import given_text, json_object, mapping
 
 from results_store.curveresults import CurveFacts, result_of_curve
 from results_store.facts import text_of
@@ -94,7 +94,7 @@ def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult
 def curves_of_bundle(path: Path) -> Iterator[NewResult | LeftOut]:
     """Give each curve of a bundle, and each submission without one, with why. Raises WrongBundle, OSError."""
     try:
-        content = json_object(path.read_text(encoding="utf-8"))
+        content = json_object(given_text(path))
     except ValueError as error:
         raise WrongBundle(f"{path.name}: {error}") from error
     entries, runs = content.get("submissions"), content.get("runs")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
-from mlperf_results.textdocuments import Json, json_object
+from mlperf_results.textdocuments import Json, given_text, json_object
 
 from mlperf_curves.fields import Fields, read_fields
 from mlperf_curves.tree import CurveFacts, Declaration
@@ -69,7 +69,7 @@ def _power(fields: Fields, folder: Path) -> Mapping[str, Json] | None:
     value = fields.values.get("power")
     if isinstance(value, str):
         try:
-            return json_object((folder / value).read_text(encoding="utf-8"))
+            return json_object(given_text(folder / value))
         except (OSError, ValueError) as error:
             fields.problems.append(f"power: {value} cannot be read ({error})")
     return _inner(fields, "power") or None if not isinstance(value, str) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from mlperf_results.textdocuments import Json, json_object, yaml_mapping
+from mlperf_results.textdocuments import Json, given_bytes, json_object, yaml_mapping
 
 GREATEST = 2**127
 """Numbers beyond this are no measurement, and would overflow what is computed with them."""
@@ -152,10 +152,13 @@ def _is_number(value: object) -> bool:
 def read_fields(path: Source) -> Fields:
     """Return the fields of a JSON or YAML file, by its ending; raises ClientFileError."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"more than the {MOST_BYTES} bytes that are read")
+        if isinstance(path, Path):
+            content = given_bytes(path, MOST_BYTES)
+        else:
+            with path.open("rb") as stream:
+                content = stream.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise ValueError(f"more than the {MOST_BYTES} bytes that are read")
         text = content.decode("utf-8")
         values = yaml_mapping(text) if path.suffix in (".yaml", ".yml") else json_object(text)
     except FileNotFoundError:

@@ -9,6 +9,7 @@ import os
 import re
 from pathlib import Path
 
+_LARGEST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -24,6 +25,8 @@ def read_secrets(path: Path | None) -> dict[str, str]:
         raise WrongSecrets(f"{path} is not a file; try: install -m 600 /dev/null {path}, then NAME=VALUE lines in it")
     if path.stat().st_mode & 0o077 or path.stat().st_uid != os.getuid():
         raise WrongSecrets(f"{path} must be a file of yours with mode 0600; try: chmod 600 {path}")
+    if path.stat().st_size > _LARGEST_BYTES:
+        raise WrongSecrets(f"{path} has {path.stat().st_size:,} bytes, allowed: at most {_LARGEST_BYTES:,} bytes")
     found = {}
     for number, line in enumerate(path.read_bytes().decode("utf-8", "surrogateescape").splitlines(), 1):
         name, mark, value = line.partition("=")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from mlperf_results.textdocuments import given_text
 from mlperf_results.wholefile import write_once
 
 UPLOAD, MODERATION = "upload", "moderation"
@@ -54,11 +55,14 @@ def tokens_of(path: Path) -> tuple[Tokens, bool]:
     return (made, True) if is_made else (_read_tokens(path), False)
 
 
+_LARGEST_BYTES = 1 << 16
+
+
 def _read_tokens(path: Path) -> Tokens:
     try:
         if path.stat().st_mode & 0o077:
             raise TokenFileError(f"{path} can be read by others\nhint: chmod 600 '{path}'")
-        found = dict(line.split(None, 1) for line in path.read_text(encoding="ascii").splitlines() if line.strip())
+        found = dict(line.split(None, 1) for line in given_text(path, _LARGEST_BYTES).splitlines() if line.strip())
     except (OSError, ValueError) as error:
         raise TokenFileError(f"{path} cannot be read: {error}") from error
     tokens = {name: found.get(name, "").strip() for name in (UPLOAD, MODERATION)}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results import endtokens
+from mlperf_results.textdocuments import given_text
 
 from harness.errors import HarnessError
 from harness.libraries import import_library
@@ -57,7 +58,7 @@ class Tokenizer:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, an empty one where there is no file; raises HarnessError for anything else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(given_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
