@@ -267,6 +267,22 @@ def test_dynamic_int8_on_convolutions_is_told_and_never_chosen_by_itself(toy, tm
         quantize.quantize(quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8"))
 
 
+def test_a_network_that_overflows_in_fp16_stays_in_fp32(tmp_path):
+    """The decoder of stable-diffusion-xl answers black pictures in fp16."""
+    request = ModelRequest(
+        architecture="stable_diffusion_xl", config="tiny", framework="onnx", output_dir=tmp_path / "fp32"
+    )
+    task = quantize.Task(model_info=makemodel.make_model(request), output_dir=tmp_path / "fp16", precision="fp16")
+    info = quantize.quantize(task)
+    methods = json.loads(info.read_text())["quantisation"]["methods"]
+    assert {name: row["method"] for name, row in methods.items()} == {"image": "fp32", "step": "fp16", "texts": "fp16"}
+    facts = read_model_facts(None, info)
+    assert facts.precision == "fp16"
+    for name, file in facts.files.items():
+        types = {value.data_type for value in onnx.load(str(file.path)).graph.initializer}
+        assert (onnx.TensorProto.FLOAT16 in types) == (name != "image")
+
+
 def test_without_vnni_weights_get_seven_bits(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(quantize, "has_vnni", lambda: False)
     task = quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8", method="dynamic")

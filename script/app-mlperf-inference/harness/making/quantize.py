@@ -4,7 +4,8 @@
                    around operators): for convolutional networks
     int8 dynamic   weights per channel, activations measured at each call: for networks of matrices (transformers,
                    LSTMs, multi-layer perceptrons)
-    fp16           weights and operators in half precision, inputs and outputs stay float32: for GPUs
+    fp16           weights and operators in half precision, inputs and outputs stay float32: for GPUs. A network whose
+                   activations are too large for it (`NetworkSpec.overflows_in_fp16`) stays in fp32
 
 `auto` takes static for a network with convolutions and dynamic for others. bf16 is not made: onnxruntime has no bf16
 kernels on the processor; the pytorch backend runs fp32 files in bf16.
@@ -13,6 +14,7 @@ kernels on the processor; the pytorch backend runs fp32 files in bf16.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import logging
 import sys
@@ -60,12 +62,16 @@ def quantize(task: Task) -> Path:
     facts = read_model_facts(None, task.model_info)
     _check(task, facts)
     info = json.loads(task.model_info.read_text(encoding="utf-8"))
-    calibration = _calibration(task, facts)
+    calibration, too_large = _calibration(task, facts), overflowing(facts, info.get("architecture"))
     task.output_dir.mkdir(parents=True, exist_ok=True)
     files, methods = {}, {}
     for network, file in sorted(facts.files.items()):
         path = task.output_dir / f"{file.path.stem}.{task.precision}.onnx"
-        methods[network] = _write_network(task, network, file, calibration, path)
+        if task.precision == "fp16" and network in too_large:
+            _save(onnx.load(str(file.path)), path)
+            methods[network] = {"method": "fp32"}
+        else:
+            methods[network] = _write_network(task, network, file, calibration, path)
         weights = path.with_name(f"{path.name}.data")
         files[network] = [path, *([weights] if weights.exists() else [])]
     beside = copy_beside(task.model_info.parent, task.output_dir)
@@ -133,6 +139,15 @@ def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
             "calibrate again: cm run script --tags=calibrate,ml-model --renew",
         )
     return calibration
+
+
+def overflowing(facts: ModelFacts, architecture: str | None) -> frozenset[str]:
+    """Return the names of the networks whose activations fp16 cannot hold; none of a model.json without an
+    architecture, which no program here made."""
+    if architecture is None:
+        return frozenset()
+    networks = importlib.import_module(f"harness.benchmarks.{architecture}.model").open_model(facts).networks
+    return frozenset(spec.name for spec in networks if spec.overflows_in_fp16)
 
 
 def _write_network(
@@ -267,7 +282,10 @@ def _write_dynamic(source: Path, path: Path) -> None:
 def _write_half(source: Path, path: Path) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    model = convert_float_to_float16(onnx.load(str(source)), keep_io_types=True, disable_shape_infer=False)
+    _save(convert_float_to_float16(onnx.load(str(source)), keep_io_types=True, disable_shape_infer=False), path)
+
+
+def _save(model: onnx.ModelProto, path: Path) -> None:
     if _is_large(model):
         onnx.save(model, str(path), save_as_external_data=True, location=f"{path.name}.data")
     else:
