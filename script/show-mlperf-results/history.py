@@ -15,8 +15,9 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
-WORKSPACE_RUNS = Path("build/runs")
-"""Where the targets of a workspace's Makefile put their runs (run-mlperf-make, tables.yaml)."""
+PLACES = ("results", "build/runs", "valid_results", "fast_results", "test_results")
+"""Where calls put results that name no folder: run-mlperf-inference, the targets of a workspace's Makefile
+(run-mlperf-make, tables.yaml), and the tutorial's entry by length of its runs (run-mlperf-inference-app)."""
 DEPTHS = ("", "*/", "*/*/")
 """A results folder itself, one for each call, or one for each call by system or by kind of runs."""
 WIDTH = 100
@@ -94,10 +95,10 @@ def folders_of(current: Path, given: str, runs: Iterable[Mapping[str, Any]]) -> 
     ``runs`` are rows of ``cm runs script --out=json``.
     """
     folders = [current / given] if given else []
-    folders += [current / "results", current / WORKSPACE_RUNS]
+    folders += [current / place for place in PLACES]
     for run in runs:
         start = Path(str(run.get("folder") or current))
-        folders += [start / "results", start / WORKSPACE_RUNS]
+        folders += [start / place for place in PLACES]
         try:
             words = shlex.split(str(run.get("command") or ""))
         except ValueError:

@@ -237,6 +237,17 @@ def test_silent_scripts_write_to_the_log_and_errors_are_shown(home: TemporaryHom
     assert "chatter" in next(home.store.rglob("log.txt")).read_text()
 
 
+def test_hooks_of_dependencies_know_that_the_call_is_silent(home: TemporaryHome, capfd) -> None:
+    hook = 'def preprocess(i):\n    print("silent:", i["env"].get("CM_TMP_SILENT", "no"))\n    return {"return": 0}\n'
+    home.recipe("get-z", {"cache": True}, customize=hook)
+    home.recipe("get-y", {"deps": [{"tags": "get,z"}]}, customize=hook)
+    home.recipe("get-x", {"deps": [{"tags": "get,y"}]})
+    home.run("get,x", silent=True)
+    assert capfd.readouterr().out == "silent: yes\n" * 2
+    home.run("get,x")
+    assert capfd.readouterr().out == "silent: no\n", "the entry that the silent call made is not reused"
+
+
 def test_silent_steps_hide_the_steps_and_not_what_scripts_write(home: TemporaryHome, capfd) -> None:
     home.recipe("get-y", {"cache": True})
     home.recipe("get-x", {"deps": [{"tags": "get,y"}]}, run_sh="echo chatter")

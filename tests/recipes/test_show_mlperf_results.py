@@ -174,7 +174,9 @@ def test_without_results_it_says_how_to_make_some(show) -> None:
     assert "cm run script --tags=run,mlperf,inference makes some" in answer["text"]
 
 
-@pytest.mark.parametrize("place", ["build/runs", "build/runs/20261123T101010Z", "mine/valid_results"])
+@pytest.mark.parametrize(
+    "place", ["build/runs", "build/runs/20261123T101010Z", "mine/valid_results", "valid_results", "test_results"]
+)
 def test_runs_of_make_and_of_the_tutorial_are_listed(show, tmp_path: Path, place: str) -> None:
     put(tmp_path / "workspace" / place, "2026.11.23-10.10.10", "Offline")
     commands = ("cm run script --tags=run,mlperf,make --target=run", "cm run script --tags=x --results_dir=mine")

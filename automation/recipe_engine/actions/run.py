@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..disk.store import Store
+from ..rules.deps import SILENT_KEY
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line, request_from_inputs
@@ -256,7 +257,7 @@ def _flags_as_env(options: RunOptions, i: Mapping[str, Any]) -> Env:
     """The flags that recipes read from the env (reference engine, cm4mlops e1d5c7cf0)."""
     flags = {
         "CM_QUIET": options.quiet,
-        "CM_TMP_SILENT": options.silent,
+        SILENT_KEY: options.silent,
         "CM_VERBOSE": options.verbose,
         "CM_TMP_FAKE_RUN": options.fake_run,
     }

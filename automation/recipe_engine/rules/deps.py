@@ -154,7 +154,7 @@ def dependency_request(dependency: Dependency, parent: Parent, phase: Phase) -> 
     request = request_from_inputs(inputs, options=RunOptions(**{name: getattr(options, name) for name in _INHERITED}))
     return request._replace(
         query=parse_query(dependency_tags(dependency, parent)),
-        env=env_for_dependency(parent.env, hidden, shown),
+        env={**env_for_dependency(parent.env, hidden, shown), **({SILENT_KEY: "yes"} if options.silent else {})},
         state=merge_state(parent.state, own.state),
         const={**parent.const, **expand_value(own.const, parent.env)},
         const_state={**parent.const_state, **own.const_state},
@@ -184,6 +184,8 @@ def replacement_request(inputs: Mapping[str, Any], step: Parent) -> Request:
     )
 
 
+SILENT_KEY = "CM_TMP_SILENT"
+"""Tells hooks to show problems only. ``CM_TMP_*`` are not handed down, but this flag holds for the whole tree."""
 _INHERITED = (
     "quiet", "silent", "steps_hidden", "verbose", "show_time", "fake_deps", "lock_timeout_s", "mixed_versions",
 )  # fmt: skip
