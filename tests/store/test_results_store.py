@@ -381,6 +381,44 @@ def test_one_log_makes_one_result(tmp_path: Path, changes: dict[str, Any], signe
                 store.add(again, SOURCE, OTHER)
 
 
+def curve(*rows: tuple[int, float, float, float]) -> tuple[CurvePoint, ...]:
+    """Points of concurrency, system rate, rate per user and TTFT."""
+    return tuple(
+        CurvePoint(concurrency=number, region="", system_tps=rate, tps_per_user=user, ttft_p90_ms=ttft, accuracy=None)
+        for number, rate, user, ttft in rows
+    )
+
+
+CURVE = ((4, 100.5, 25.25, 31.125), (8, 180.75, 22.5, 40.25), (16, 300.125, 18.75, 77.5))
+
+
+@pytest.mark.parametrize(
+    ("again", "is_known"),
+    [
+        (CURVE, True),
+        (CURVE[::-1], True),
+        (((*CURVE[0][:3], 1.0), *CURVE[1:]), True),  # a time was edited
+        (((4, 999.5, *CURVE[0][2:]), *CURVE[1:]), True),  # a rate was edited
+        (((4, 101.5, 25.375, 30.0), *CURVE[1:]), False),  # one point was measured again
+        (CURVE[:2], False),
+    ],
+)
+def test_one_curve_makes_one_result(tmp_path: Path, again: Any, is_known: bool) -> None:
+    path = tmp_path / "results.db"
+    with Store.open(path) as store:
+        store.add(made("1", curve=curve(*CURVE), raw={}, kind="crowd"), SOURCE, SIGNER)
+    for is_old in (False, True):
+        if is_old:
+            _as_of_the_first_version(path)
+        with Store.open(path) as store:
+            copied = made("2", curve=curve(*again), raw={}, kind="crowd")
+            if is_known:
+                with pytest.raises(SameLog, match="kept as another result"):
+                    store.add(copied, SOURCE, OTHER)
+            else:
+                assert store.add(copied, SOURCE, OTHER).is_new is not is_old
+
+
 def test_a_withdrawn_log_stays_away_where_an_export_is_imported(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         store.withdraw(store.add(logged("run-1"), SOURCE, SIGNER).id, actor="key")

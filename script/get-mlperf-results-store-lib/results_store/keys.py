@@ -15,7 +15,7 @@ from typing import Any
 from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.systemnames import plain_name
 
-from results_store.model import Configuration, Figure, System
+from results_store.model import Configuration, CurvePoint, Figure, System
 
 SYSTEM = ("accelerator", "accelerator_count", "nodes", "cpu", "sockets", "cores", "memory_gib")
 """What a system is told from others by: all of it but its further facts."""
@@ -83,6 +83,18 @@ def log_marks(detail_sha256: object, value: float, figures: Iterable[Figure]) ->
     if len({number for _, number in found}) >= _LEAST_LATENCIES:
         marks.append(f"figures:{digest_of([float(value), found])}")
     return tuple(marks)
+
+
+def curve_marks(points: Iterable[CurvePoint]) -> tuple[str, ...]:
+    """What a curve of Endpoints is known by, whoever sends it: its rates, and its times to the first token, so that it
+    is still known where the one or the other is edited. () for rows of few values, which two runs may share."""
+    found = sorted((one.concurrency, one.system_tps, one.tps_per_user, one.ttft_p90_ms) for one in points)
+    rates = [(number, system, user) for number, system, user, _ in found]
+    times = [(number, ttft) for number, _, _, ttft in found]
+    has_rates = len({rate for _, *both in rates for rate in both}) >= _LEAST_LATENCIES
+    has_times = len({ttft for _, ttft in times}) >= _LEAST_LATENCIES
+    kinds = (("curve-rates", rates, has_rates), ("curve-times", times, has_times))
+    return tuple(f"{kind}:{digest_of([list(map(float, row)) for row in rows])}" for kind, rows, known in kinds if known)
 
 
 def result_id(kind: str, key_id: str, run_id: str) -> str:

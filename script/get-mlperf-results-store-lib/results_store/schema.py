@@ -2,18 +2,20 @@
 
 `listing` and `search` are made of the other tables, so that a page of many results reads narrow rows: one row of
 `listing` for each result that is not withdrawn. `result.seq` orders results as they came.
-`log` says which result a run's log belongs to; it stays when the result is withdrawn, so that the log cannot come back.
+`log` says which result a run's log, or a curve, belongs to; it stays when the result is withdrawn, so that the log
+cannot come back.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import quote
 
-from results_store.keys import log_marks
-from results_store.model import Figure
+from results_store.keys import curve_marks, log_marks
+from results_store.model import CurvePoint, Figure
 
 APPLICATION_ID = 0x63705244  # "cpRD"
 """Marks the file as a results database (PRAGMA application_id), so that no other program's file is taken for one."""
@@ -117,7 +119,11 @@ _THIRD = """
 CREATE TABLE log (mark TEXT PRIMARY KEY, result_id TEXT NOT NULL REFERENCES result (id)) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST, _SECOND, _THIRD)
+_FOURTH = """
+CREATE INDEX log_result ON log (result_id);
+"""
+
+MIGRATIONS = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """What leads from version 0, an empty file, to the version of this number; never changed once released."""
 
 VERSION = len(MIGRATIONS)
@@ -153,6 +159,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
             if MIGRATIONS[number] is _THIRD:
                 _mark_kept(connection)
+            if MIGRATIONS[number] is _FOURTH:
+                _mark_curves(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -167,6 +175,17 @@ def _mark_kept(connection: sqlite3.Connection) -> None:
         found = connection.execute("SELECT name, value, unit FROM figure WHERE result_id = ? ORDER BY place", (row_id,))
         figures = [Figure(name=row[0], value=row[1], unit=row[2]) for row in found]
         for mark in log_marks(json.loads(raw).get("detail_sha256"), value or 0.0, figures):
+            connection.execute("INSERT OR IGNORE INTO log (mark, result_id) VALUES (?, ?)", (mark, row_id))
+
+
+def _mark_curves(connection: sqlite3.Connection) -> None:
+    """Note the curves that are kept: of two alike, the first."""
+    names = [field.name for field in fields(CurvePoint)]
+    for (row_id,) in connection.execute(
+        "SELECT id FROM result WHERE kind != 'published' AND id IN (SELECT result_id FROM curve_point) ORDER BY seq"
+    ).fetchall():
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM curve_point WHERE result_id = ?", (row_id,))
+        for mark in curve_marks([CurvePoint(**dict(zip(names, row, strict=True))) for row in rows]):
             connection.execute("INSERT OR IGNORE INTO log (mark, result_id) VALUES (?, ?)", (mark, row_id))
 
 

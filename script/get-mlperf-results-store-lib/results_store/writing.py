@@ -10,7 +10,7 @@ from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
 
-from results_store.keys import CONFIGURATION, SYSTEM, configuration_key, log_marks, result_id, system_key
+from results_store.keys import CONFIGURATION, SYSTEM, configuration_key, curve_marks, log_marks, result_id, system_key
 from results_store.model import Configuration, Item, NewResult, Signer, Source, System
 from results_store.objects import fields_of, kept_text, kept_value, result_digest
 
@@ -128,7 +128,7 @@ def _list(db: sqlite3.Connection, seq: int, alias: str) -> None:
 
 
 def _marks_of(new: NewResult) -> tuple[str, ...]:
-    return log_marks(new.raw.get("detail_sha256"), new.value, new.figures)
+    return curve_marks(new.curve) + log_marks(new.raw.get("detail_sha256"), new.value, new.figures)
 
 
 def add_marks(db: sqlite3.Connection, marks: Iterable[str], row_id: str) -> None:
