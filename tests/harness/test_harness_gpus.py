@@ -18,6 +18,7 @@ import pytest
 harness_support.need("numpy")
 
 from fake_nvml import FakeCudaDriver, FakePynvml, Gpu  # noqa: E402
+from harness.tensors import NetworkSpec  # noqa: E402
 from harness.watch import nvml as nvml_module  # noqa: E402
 from harness.watch.machine import GpuFacts, machine_facts, system_name  # noqa: E402
 from harness.watch.monitor import Monitor  # noqa: E402
@@ -221,7 +222,7 @@ def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -
 
     monkeypatch.setattr(opening, "near_gpus", lambda gpus, instances: ((4, 5), (6, 7))[:instances])
     monkeypatch.setattr(opening, "at_cores", at_cores)
-    network = SimpleNamespace(name="model")
+    network = NetworkSpec(name="model", inputs=(), outputs=())
     facts = SimpleNamespace(files={}, config={}, engine={})
     config = SimpleNamespace(
         model="digits", device="cuda", gpus=(0, 1), serving=None, precision="fp32", output_dir=None

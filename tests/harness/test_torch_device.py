@@ -297,6 +297,95 @@ def test_instances_are_added_to_a_network_that_is_open_and_freed_from_the_end(re
     assert len(devices) == 2
 
 
+class Machine:
+    """A GPU of stand-ins for `run.Opener`: the networks that were opened, and the devices of their instances."""
+
+    def __init__(self, request_of, monkeypatch, memory: int = 9, device: str = "cuda") -> None:
+        """memory: how many instances it has room for at once."""
+        pytest.importorskip("mlperf_loadgen")
+        from harness import opening, run
+
+        monkeypatch.setattr(opening, "near_gpus", lambda gpus, instances: ())
+        self.opened: list[torch_cuda.GpuBackend] = []
+        self.devices: list[FakeDevice] = []
+        self._request_of, self._memory = request_of, memory
+        self._opening = opening
+        config = SimpleNamespace(
+            model="digits", device=device, gpus=(0,), serving=None, precision="fp32", output_dir=None, threads=None
+        )
+        model = SimpleNamespace(
+            networks=[SPEC], predict=lambda networks, inputs: networks["model"](inputs)["y"], response=SPEC.outputs[0]
+        )
+        parts = SimpleNamespace(
+            config=config, facts=SimpleNamespace(files={}, config={}, engine={}), model=model, backend=self
+        )
+        library = SimpleNamespace(loaded=[0], single={0: {"x": rows(1)}})
+        self.opener = run.Opener(parts, library, 4)
+
+    def open_backend(self, request) -> torch_cuda.GpuBackend:
+        self.opened.append(torch_cuda.GpuBackend({0: Doubled()}, self._request_of(largest_batch=4), self._device))
+        return self.opened[-1]
+
+    def _device(self, gpu: int) -> FakeDevice:
+        if len(self.devices) >= self._memory:
+            raise OutOfDeviceMemory("no room for another instance")
+        self.devices.append(FakeDevice())
+        return self.devices[-1]
+
+    def open(self, instances: int):
+        return self.opener.open(self._opening.Layout(instances, 1))
+
+    @staticmethod
+    def answers(work) -> list[bool]:
+        """Whether each instance's answer is right; the call of a freed one raises."""
+        return [bool((networks["model"]({"x": rows(3)})["y"] == 2 * rows(3)).all()) for networks in work.networks]
+
+
+def test_layouts_on_a_gpu_share_the_networks_and_the_loser_frees_only_what_is_its_own(request_of, monkeypatch) -> None:
+    gpu = Machine(request_of, monkeypatch)
+    one, two = gpu.open(1), gpu.open(2)
+    assert (len(gpu.opened), len(gpu.devices)) == (1, 2)  # the weights once, a stream for each instance
+    assert gpu.answers(one) == [True] and gpu.answers(two) == [True, True]
+    gpu.opener.close(two)
+    assert gpu.answers(one) == [True]
+    with pytest.raises(OutOfDeviceMemory):
+        gpu.answers(two)  # its second instance is freed
+    assert gpu.answers(gpu.open(2)) == [True, True]
+    assert (len(gpu.opened), len(gpu.devices)) == (1, 3)
+
+
+def test_the_layout_that_won_keeps_the_networks_that_the_first_one_opened(request_of, monkeypatch) -> None:
+    gpu = Machine(request_of, monkeypatch)
+    one, two = gpu.open(1), gpu.open(2)
+    gpu.opener.close(one)
+    assert gpu.answers(two) == [True, True]
+    gpu.opener.opened(two).close()
+    with pytest.raises(OutOfDeviceMemory):
+        gpu.answers(two)
+    assert not gpu.opened[0]._modules
+
+
+def test_a_layout_that_the_gpu_has_no_memory_for_leaves_the_open_one_as_it_was(request_of, monkeypatch) -> None:
+    gpu = Machine(request_of, monkeypatch, memory=2)
+    one = gpu.open(1)
+    with pytest.raises(OutOfDeviceMemory):
+        gpu.open(3)
+    assert gpu.answers(one) == [True]
+    assert len(gpu.opened[0]._instances._calls) == 1
+    alone = Machine(request_of, monkeypatch, memory=0)
+    with pytest.raises(OutOfDeviceMemory):
+        alone.open(1)
+    assert not alone.opened[0]._modules  # nothing is left open
+
+
+def test_layouts_on_the_processor_open_their_own_networks(request_of, monkeypatch) -> None:
+    processor = Machine(request_of, monkeypatch, device="cpu")
+    one, two = processor.open(1), processor.open(2)
+    assert len(processor.opened) == 2
+    processor.opener.close(one)
+    assert processor.answers(two) == [True, True]
+
+
 @pytest.mark.parametrize(("has_tf32", "wanted"), [(True, "tf32"), (False, "ieee")])
 def test_every_switch_of_torch_for_fp32_is_set(has_tf32: bool, wanted: str) -> None:
     """cuDNN's convolutions and recurrent networks are "tf32" until somebody says otherwise."""
