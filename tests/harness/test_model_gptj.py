@@ -31,6 +31,14 @@ torch.set_num_threads(1)
 # small random network, and answers for eight strengths of its end token, from "never ends" to "ends at once".
 RECORDED = json.loads(Path(__file__).with_name("gptj_generate.json").read_text())
 CONFIG = RECORDED["config"]
+
+
+@pytest.fixture
+def as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores as transformers has made them since 4.36, which the recorded answers are of."""
+    monkeypatch.setattr(gptj.GptJ, "counts_prompt", False)
+
+
 STRENGTHS = sorted({case["end_bias"] for case in RECORDED["cases"]})
 
 
@@ -68,6 +76,7 @@ def samples_of(cases: list[dict]) -> list[dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("end_bias", STRENGTHS)
+@pytest.mark.usefixtures("as_recorded")
 def test_answers_are_those_of_hugging_face_generate(network: torch.nn.Module, end_bias: float) -> None:
     model = gptj.open_model(ModelFacts(config=CONFIG))
     with_end_bias(network, end_bias)
@@ -77,6 +86,7 @@ def test_answers_are_those_of_hugging_face_generate(network: torch.nn.Module, en
     assert all(answer.dtype == np.int64 for answer in answers)
 
 
+@pytest.mark.usefixtures("as_recorded")
 def test_an_answer_does_not_depend_on_its_batch(network: torch.nn.Module) -> None:
     model = gptj.open_model(ModelFacts(config=CONFIG))
     with_end_bias(network, 2.6)
@@ -93,6 +103,7 @@ def test_recorded_cases_hold_every_way_to_end() -> None:
     assert len(set(lengths)) > 15
 
 
+@pytest.mark.usefixtures("as_recorded")
 def test_onnx_agrees_with_torch(network: torch.nn.Module, tmp_path: Path) -> None:
     with_end_bias(network, 3)
     order = ModelRequest(architecture="gptj", config=CONFIG, framework="onnx", output_dir=tmp_path)
@@ -159,6 +170,52 @@ def test_no_answer_ends_before_its_least_length() -> None:
     rules = SearchRules(beams=2, min_tokens=2, max_tokens=4, end_token=0)
     (answer,) = search([[-0.1, -3.0, -4.0, -5.0]] * 4, rules)
     assert answer == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "tokens"),
+    [
+        pytest.param(None, 6, id="new tokens"),  # -3.0 / 6 > -2.0 / 3
+        pytest.param(0, 6, id="without an end"),  # -3.0 / 5 > -2.0 / 2
+        pytest.param(870, 3, id="as the reference"),  # -2.0 / 872 > -3.0 / 875
+    ],
+)
+def test_the_length_that_a_score_is_divided_by_chooses_the_answer(prompt_tokens: int | None, tokens: int) -> None:
+    run = BeamSearch(1, SearchRules(beams=2, min_tokens=1, max_tokens=8, end_token=0, prompt_tokens=prompt_tokens))
+
+    def give(*beams: tuple[tuple[int, float], ...]) -> None:
+        logprob = np.full((1, len(beams), 5), -50.0, np.float32)
+        token = np.tile(np.arange(90, 95, dtype=np.int64), (1, len(beams), 1))
+        for row, told in enumerate(beams):
+            for place, (number, value) in enumerate(told):
+                token[0, row, place], logprob[0, row, place] = number, value
+        run.step(logprob, token)
+
+    # A beam of token 10 ends after 3 tokens with -2.0; one of token 20 after 6 with -3.0.
+    give(((10, -0.6), (20, -0.7)))
+    give(((11, -0.6),), ((21, -0.5),))
+    third = {10: ((0, -0.8), (12, -9.0)), 20: ((22, -0.45),)}
+    give(*(third[first] for first in run._tokens[0, :, 0].tolist()))
+    while not run.is_done:
+        said = (0, -0.45) if run._length == 5 else (23, -0.45)
+        give(*(((said if first == 20 else (13, -9.0)),) for first in run._tokens[0, :, 0].tolist()))
+    (answer,) = run.answers()
+    assert len(answer) == tokens
+
+
+def test_the_longest_prompt_of_the_batch_counts(network: torch.nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[SearchRules] = []
+
+    def search_of(count: int, rules: SearchRules) -> BeamSearch:
+        asked.append(rules)
+        return BeamSearch(count, rules)
+
+    monkeypatch.setattr(gptj, "BeamSearch", search_of)
+    model = gptj.open_model(ModelFacts(config=CONFIG))
+    with_end_bias(network, 3)
+    samples = samples_of(RECORDED["cases"][:3])
+    model.predict(torch_call(network, model), model.collate(samples))
+    assert [rules.prompt_tokens for rules in asked] == [max(len(sample["input_ids"]) for sample in samples)]
 
 
 # --- model.json, memory, tokens ---

@@ -1,11 +1,14 @@
 """Beam search over a batch, with the rules of Hugging Face's `generate` (num_beams, early_stopping=True,
 min_new_tokens, max_new_tokens, length_penalty 1). Pure numpy: probabilities in, the next tokens out.
 
-Rules, after transformers' generation/utils.py (_beam_search; recorded pairs of 5.23 are in the tests):
+Rules, after transformers' generation/utils.py (_beam_search; recorded pairs of 5.23 are in the tests) and, for lengths,
+generation/beam_search.py of 4.33.3 (BeamSearchScorer.process, finalize and BeamHypotheses.add; read on 2026-11-28):
 
 1. Of all continuations of the beams the 2 * beams most likely count, by the sum of their logarithms.
 2. A continuation ends with the end token, or when it has the greatest length. Of those that end, the ones among the
-   first `beams` of the list become answers, scored by their sum divided by their number of tokens, the end included.
+   first `beams` of the list become answers, scored by their sum divided by a length. Up to transformers 4.35 it was
+   that of the prompt, padding in front included, and the new tokens but for an end token; since 4.36 that of the new
+   tokens, the end included. The reference scores are of v3.1 (mid 2023), so of the former.
 3. The `beams` best that do not end go on.
 4. A sample is done as soon as it has `beams` answers; its best one counts. Later ones are not looked at.
 
@@ -27,12 +30,16 @@ _NEVER = np.float32(-1e9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRules:
-    """Of one search: end_token ends an answer; it has min_tokens before its end at least, and max_tokens at most."""
+    """Of one search: end_token ends an answer; it has min_tokens before its end at least, and max_tokens at most.
+
+    prompt_tokens: length of the batch's longest prompt, which counts in an answer's score; None: new tokens only.
+    """
 
     beams: int
     min_tokens: int
     max_tokens: int
     end_token: int
+    prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,8 @@ class BeamSearch:
         self._length += 1
         tokens = np.concatenate((self._tokens[rows, source], chosen[:, :, None]), axis=2)
         is_end = np.full(chosen.shape, True) if self._length == rules.max_tokens else chosen == rules.end_token
-        self._take_answers(best[:, :beams], tokens[:, :beams], is_end[:, :beams])
+        lengths = self._scored_lengths(chosen[:, :beams])
+        self._take_answers(best[:, :beams] / lengths, tokens[:, :beams], is_end[:, :beams])
         going = np.argsort(is_end, axis=1, kind="stable")[:, :beams]  # best first, those that ended last
         self._scores, self._tokens = best[rows, going], tokens[rows, going]
         return NextTokens(source[rows, going], chosen[rows, going])
@@ -97,12 +105,20 @@ class BeamSearch:
         order: IntArray = np.lexsort(flat, axis=1)
         return order[:, :wanted]
 
+    def _scored_lengths(self, chosen: IntArray) -> FloatArray:
+        """Return what the sum of a continuation that ends with `chosen` is divided by, of its shape."""
+        before = self.rules.prompt_tokens
+        if before is None:
+            return np.full(chosen.shape, self._length, dtype=np.float32)
+        lengths: FloatArray = (before + self._length - (chosen == self.rules.end_token)).astype(np.float32)
+        return np.maximum(lengths, np.float32(1))
+
     def _take_answers(self, scores: FloatArray, tokens: IntArray, is_end: npt.NDArray[np.bool_]) -> None:
-        """Put ended continuations among the answers of samples that still need some; the best `beams` stay."""
+        """Put ended continuations of those scores among the answers of samples that still need some; `beams` stay."""
         is_taken = is_end & ~self._has_all_answers()[:, None]
         if not is_taken.any():
             return
-        new = np.where(is_taken, scores / np.float32(self._length), _NEVER)
+        new = np.where(is_taken, scores, _NEVER)
         padded = np.zeros((*tokens.shape[:2], self.rules.max_tokens), dtype=np.int64)
         padded[:, :, : self._length] = tokens
         all_scores = np.concatenate((self._answer_scores, new), axis=1)

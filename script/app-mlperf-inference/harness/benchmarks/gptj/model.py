@@ -74,6 +74,8 @@ class GptJ:
 
     response = None
     is_ragged = True
+    counts_prompt = True
+    """Whether a beam's score counts the tokens of the prompt, as the reference's did; see beam_search.py."""
 
     def __init__(self, facts: ModelFacts) -> None:
         config = facts.config
@@ -118,7 +120,13 @@ class GptJ:
         count, longest = ids.shape
         padding = longest - counts
         is_token = np.arange(longest) >= padding[:, None]
-        rules = SearchRules(beams=BEAMS, min_tokens=LEAST_TOKENS, max_tokens=MOST_TOKENS, end_token=self._end_token)
+        rules = SearchRules(
+            beams=BEAMS,
+            min_tokens=LEAST_TOKENS,
+            max_tokens=MOST_TOKENS,
+            end_token=self._end_token,
+            prompt_tokens=longest if self.counts_prompt else None,
+        )
         search = BeamSearch(count, rules)
         empty = np.zeros((count, 1, *self._cache_shape), dtype=np.float32)
         answer = infer(
