@@ -82,12 +82,14 @@ def test_without_one_it_is_repeated_by_its_settings(tmp_path: Path) -> None:
         ("fp32", "onnxruntime", "none"),
         ("fp16", "pytorch", "cast to fp16"),
         ("fp16", "tensorrt", "cast to fp16; built into a TensorRT engine"),
+        ("tf32", "pytorch", "fp32 weights, multiplied in TF32"),
     ],
 )
 def test_what_was_done_to_the_weights_is_told(tmp_path: Path, precision: str, backend: str, words: str) -> None:
     run = run_of(tmp_path, precision=precision, backend=backend, model_path="/x/resnet50_v1.onnx")
     weights = measured.weights_of(run)
     assert (weights.transformation, weights.files) == (words, ("resnet50_v1.onnx",))
+    assert weights.precision == ("fp32" if precision == "tf32" else precision)
 
 
 def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ _WIDE = frozenset(
     ("fp16", "fp32", "fp64", "tf32", "bf16", "bfloat16", "float", "float16", "float32", "float64", "half", "single")
 ) | {"double", "no", "none"}
 """Types of weights that are no narrower than 16 bits, and words for none. Whatever else `weight_data_types` has is
-quantised: round v5.1 has int8, fp8, fp4, uint4, int4, and a spelling of any of them needs no entry here."""
+quantised: round v5.1 has int8, fp8, fp4, uint4, int4, and a spelling of any of them needs no entry here. tf32 is a way
+to multiply fp32 weights, which needs no calibration; the rules allow any numerical format (inference_rules.adoc, Weight
+Definition and Quantization, mlcommons/inference_policies ac93e89c of 2026-07-23)."""
 _SPLIT = re.compile(r"[\s,;:+&|/()\[\]{}'\"]+")
 _NOT_TYPES = frozenset(("", "and", "or", "with", "mixed", "precision", "weights", "activations", "ieee"))
 _QUANTISED = re.compile(

@@ -68,7 +68,7 @@ def weights_of(run: FoundRun) -> Weights:
     return Weights(
         files=starting or ("none (the backend computes nothing)",),
         sha256={str(name): str(digest) for name, digest in (run.result.get("model_sha256") or {}).items()},
-        precision=precision,
+        precision="fp32" if precision == "tf32" else precision,  # TF32 is how they are multiplied
         is_synthetic=bool((run.result.get("is_synthetic") or {}).get("model")),
         transformation=_transformation(run, precision, quantisation),
         calibration=quantisation.get("calibration") or {},

@@ -305,7 +305,10 @@ class BackendRecord:
     engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the
     variations of quantize-ml-model whose files it takes, where it does not take what `_int8` alone makes. devices,
     precisions: what it can run. gpu_precisions: what it can run on device cuda besides. "tf32" is fp32 weights that are
-    multiplied in TensorFloat-32 (ten bits of mantissa); "fp32" is IEEE on every device.
+    multiplied in TensorFloat-32 (ten bits of mantissa); "fp32" is IEEE on every device. MLPerf's rules do not name
+    TF32: closed weights may be taken to any numerical format that reaches the quality wanted, and precisions may be
+    chosen by operation (Weight Definition and Quantization, Model Equivalence: inference_rules.adoc of
+    mlcommons/inference_policies, ac93e89c of 2026-07-23). So it may be submitted, as fp32 weights.
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
