@@ -170,6 +170,10 @@ def test_several_scores_each_have_their_metrics_and_the_upper_limit_counts():
         (made.newer(benchmark_full="llama2-70b-99", workload_setting_code="cp999"), "accuracy levels contradict"),
         (made.performance(summary_string="result_completed_samples_per_sec: 1, x"), "summary_string says 1"),
         (made.performance(scenario_key=""), "the figure is taken from summary_string"),
+        (
+            made.performance(scenario_key="result_of_another"),
+            "result_of_another, which scenario_key names, is absent: the figure is taken from summary_string",
+        ),
         (made.performance(result_completed_samples_per_sec=None, summary_string=""), "the run gave no figure"),
         (made.accuracy(accuracy=[]), "not scored yet"),
     ],

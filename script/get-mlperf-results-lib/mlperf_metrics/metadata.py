@@ -237,12 +237,13 @@ def _figure(reader: _Reader, remarks: list[str]) -> tuple[str, float | None]:
         return key, direct
     if true_value is not None:
         return metric or key, true_value
+    why = f"{key}, which scenario_key names, is absent: " if key and reader.content.get(key) is None else ""
     if said is not None:
-        remarks.append("the figure is taken from summary_string, which may have fewer digits")
+        remarks.append(f"{why}the figure is taken from summary_string, which may have fewer digits")
         return said[1], float(said[2])
     if not key:
         reader.problems.append("scenario_key is missing, and nothing else gives the figure")
-    remarks.append("the run gave no figure")
+    remarks.append(f"{why}the run gave no figure")
     return key, None
 
 
