@@ -385,6 +385,13 @@ def test_validate_cache_decides_whether_an_entry_is_reused(home: TemporaryHome) 
     flag.unlink()
 
 
+def test_why_an_entry_is_not_reused_is_said_once(home: TemporaryHome) -> None:
+    """Though the recipe's script is asked twice, before and under the lock."""
+    home.recipe("get-x", {"cache": True}, run_sh="true", files={"validate_cache.sh": "echo it is stale >&2; exit 1\n"})
+    home.run_cm("get,x")
+    assert home.run_cm("get,x").stderr.count("it is stale") == 1
+
+
 def test_an_entry_whose_library_changed_behind_it_is_made_again(home: TemporaryHome) -> None:
     library = home.folder / "library"
     library.mkdir()

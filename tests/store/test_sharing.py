@@ -91,11 +91,14 @@ def _told() -> dict[str, Any]:
 
 
 def test_a_dry_run_writes_the_bundle_and_sends_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {f"CM_HOST_CPU_{name}": "yes" for name in ("BUGS", "HAS_SVE", "HAS_SVE2", "TLB_SIZE")}
+    change_json(folder / "environment.json", lambda content: content["host"].update(facts))
     assert main([f"--result={folder}", "--collector=http://127.0.0.1:9", "--dry_run", "--alias=otter"]) == 0
     shown, told = capsys.readouterr().out, _told()
     bundle = read_bundle(io.BytesIO(Path(told["bundle"]).read_bytes()))
     assert (told["sent"], bundle.signer.alias, told["key"]) == (False, "otter", bundle.signer.key_id)
-    assert "host.CM_HOST_SYSTEM_NAME" in shown and f"{OFFLINE}/mlperf_log_detail.txt" in shown
+    assert "host.CM_HOST_SYSTEM_NAME" in shown and "4 facts of the processor (host.*)" in shown
+    assert "CM_HOST_CPU_" not in shown and f"{OFFLINE}/mlperf_log_detail.txt" in shown
     assert "digits Offline: throughput 179,951 samples/s, VALID [unofficial, test run, origin not recorded]" in shown
     assert b"annamaria" not in b"".join(bundle.files.values())
 

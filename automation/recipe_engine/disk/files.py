@@ -33,7 +33,6 @@ NO_SPACE = frozenset([errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)])
 NO_PERMISSION = frozenset([errno.EACCES, errno.EPERM, errno.EROFS])
 NO_LOCKS = frozenset([errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP])
 """What flock(2) answers on file systems that cannot lock: Lustre without ``-o flock``, NFS without a lock service."""
-PIPE = "a pipe"
 CACHE_MARK = "CACHEDIR.TAG"
 OTHER_CACHE = "export CROWDPERF_CACHE=/path/of/another/folder"
 STANDARD_OUTPUT = "standard output"
@@ -336,15 +335,6 @@ def share_like(folder: Path, path: Path, mask: int) -> None:
         mode = os.stat(folder).st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
             os.chmod(path, mode & mask)
-
-
-def special_kind(path: str) -> str:
-    """What stands there in the place of a file or a folder: a pipe or a device; empty for these, and for nothing."""
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return ""
-    return PIPE if stat.S_ISFIFO(mode) else "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else "a device"
 
 
 def is_file(path: Path) -> bool:

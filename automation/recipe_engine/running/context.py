@@ -10,6 +10,7 @@ import contextlib
 import copy
 import os
 import shlex
+import stat
 import struct
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import PIPE, special_kind
 from ..rules.cachekey import applied_tags, entry_lifetime_s, tags_from_env
 from ..rules.configure import apply_default_version
 from ..rules.deps import dependency_tags, kept_env
@@ -59,6 +59,7 @@ PASSED_ON_KEYS = ("GH_TOKEN", *_PROXIES, *(name.upper() for name in _PROXIES))
 """Process variables that become env of every recipe (reference engine, cm4mlops e1d5c7cf0)."""
 
 
+PIPE = "a pipe"
 USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
 """Where the user called, for recipes of CM's successor."""
 
@@ -116,6 +117,15 @@ def foreseen_os_env() -> dict[str, str]:
 def passed_on_env() -> dict[str, str]:
     """The user's proxy settings and GitHub token, as far as they are set."""
     return {key: os.environ[key] for key in PASSED_ON_KEYS if os.environ.get(key)}
+
+
+def special_kind(path: str) -> str:
+    """What stands there in the place of a file or a folder: a pipe or a device; empty for these, and for nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ""
+    return PIPE if stat.S_ISFIFO(mode) else "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else "a device"
 
 
 def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Request:

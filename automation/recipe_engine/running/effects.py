@@ -106,7 +106,9 @@ class RealEffects:
         env = merge_env(step.env, self.entries.load(entry)[0])
         call = script_call(step, step.recipe.path / VALIDATE_SCRIPT, env)
         try:
-            env, _ = run_script(call._replace(folder=scratch, scratch=None, state={}, log_path=None, shown_if_error=()))
+            env, _ = run_script(
+                call._replace(folder=scratch, scratch=None, state={}, log_path=None, shown_if_error=(), is_check=True)
+            )
             found = ""
             if entry.version and has_hook(step.recipe, "detect_version"):
                 with working_folder(scratch):

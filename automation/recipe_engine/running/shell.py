@@ -50,7 +50,8 @@ SHELL_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 class ScriptCall(Frozen):
     """One native script to run: where it is, where it runs, and with what.
 
-    ``scratch`` is where tmp-run.sh and tmp-state.json lie; the folder itself without one.
+    ``scratch`` is where tmp-run.sh and tmp-state.json lie; the folder itself without one. ``is_check``: nothing of what
+    it writes is shown, because who asked says why it failed.
     """
 
     label: str
@@ -63,6 +64,7 @@ class ScriptCall(Frozen):
     values: ValueRule = "literal"
     ignores_failure: bool = False
     is_silent: bool = False
+    is_check: bool = False
     scratch: Path | None = None
 
     @property
@@ -192,11 +194,11 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     _write_private(call.run_file.with_name(STATE_IN), json.dumps(shown_state, indent=2, sort_keys=True, default=str))
     try:
         ended = run_process(
-            ["bash", "-c", f". {call.source}"],
+            ["bash", "-c", f". {call.source}{' 2>&1' if call.is_check else ''}"],
             call.folder,
             extra_env=secrets,
             log_path=call.log_path,
-            is_silent=call.is_silent,
+            is_silent=call.is_silent or call.is_check,
         )
         env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
         written = read_json(call.folder / STATE_OUT)

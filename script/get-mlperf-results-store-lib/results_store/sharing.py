@@ -31,7 +31,7 @@ from urllib.parse import quote, urljoin
 
 from mlperf_curves.samples import SAMPLES
 from mlperf_results.honestpaths import HOME, RESULT, Places
-from mlperf_results.names import printable
+from mlperf_results.names import counted, printable
 from mlperf_results.privacy import known_here
 from mlperf_results.serveraddress import server_parts, without_login
 from mlperf_results.wholefile import write_bytes_whole, write_whole
@@ -164,15 +164,29 @@ def _figure(result: NewResult) -> str:
     return f"{result.metric} {result.value:,.6g} {result.unit}, {words}"
 
 
+_FACTS = {"CPU": "processor", "DISK": "disk", "OS": "operating system", "MEMORY": "memory"}
+"""What `host.CM_HOST_<word>_...` of an environment.json tells of; detect-os and detect-cpu find some forty of them."""
+
+
+def _facts_group(place: str) -> str:
+    found = re.match(r"host\.CM_HOST_([A-Z]+)_", place)
+    return _FACTS.get(found[1], "") if found else ""
+
+
 def _masked_lines(bundle: Bundle) -> list[str]:
-    """Every place where something was taken out, by file name; numbers in lists are not told apart."""
+    """Every place where something was taken out, by file name; numbers in lists are not told apart, and of the
+    detected facts of one thing only the number is said."""
     places: dict[str, Counter[str]] = {}
     for file in bundle.manifest.files:
         found = places.setdefault(file.name.rpartition("/")[2], Counter())
         found.update(re.sub(r"\.\d+(?=\.|$)", ".*", place) for place in file.masked)
     lines = []
     for name, found in places.items():
-        words = [place + (f" ({count}x)" if count > 1 else "") for place, count in found.items()]
+        facts = Counter(group for place in found if (group := _facts_group(place)))
+        words = [f"{counted(count, 'fact')} of the {group} (host.*)" for group, count in facts.items()]
+        words += [
+            place + (f" ({count}x)" if count > 1 else "") for place, count in found.items() if not _facts_group(place)
+        ]
         lines += textwrap.wrap(f"{name}: {', '.join(words)}", 118, initial_indent="  ", subsequent_indent="    ",
                                break_on_hyphens=False) if words else []  # fmt: skip
     return ["Masked or left out:", *lines] if lines else []
