@@ -28,6 +28,7 @@ class Gpu:
     energy_mj: int = 0
     slices: tuple[int, int] = (1, 1)
     cores: tuple[int, ...] = ()
+    compute_capability: tuple[int, int] = (9, 0)
 
     @property
     def uuid(self) -> str:
@@ -138,4 +139,8 @@ class FakeCudaDriver:
 
     def cuDeviceGetUuid_v2(self, raw: ctypes.Array[ctypes.c_ubyte], device: int) -> int:
         raw[:] = uuid.UUID(self._seen[device].uuid).bytes
+        return 0
+
+    def cuDeviceGetAttribute(self, value: ctypes.Array[ctypes.c_int], attribute: int, device: int) -> int:
+        value[0] = self._seen[device].compute_capability[attribute - 75]
         return 0

@@ -15,12 +15,14 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
+from fake_nvml import FakeCudaDriver, Gpu  # noqa: E402
 from harness.backends.onnxruntime import backend  # noqa: E402
 from harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from harness.watch import nvml  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +174,20 @@ def test_the_tensorrt_provider_gets_profiles_precision_and_caches(folder, tmp_pa
     assert options["trt_engine_cache_path"] == str(tmp_path)
     text = backend_request("text", folder / "toy-text.onnx", device="cuda")
     assert "trt_profile_min_shapes" not in onnxruntime_tensorrt.provider_options(text, 0, None)
+
+
+def test_engines_that_the_tensorrt_provider_keeps_are_of_one_precision_gpu_and_version(folder, tmp_path, monkeypatch):
+    """A file and its engines by onnxruntime's names are the same in fp32 and tf32: a run in fp32 took TF32's engine."""
+    module = onnxruntime_tensorrt
+    monkeypatch.setattr(nvml, "cuda_driver", lambda: FakeCudaDriver([Gpu(0), Gpu(1, compute_capability=(8, 9))], {}))
+    monkeypatch.setattr(module.metadata, "version", lambda name: {"tensorrt": "10.9.0.34"}[name])
+    request = {name: backend_request("image", None, device="cuda", precision=name) for name in ("fp32", "tf32")}
+    wanted = [("fp32", 0, "fp32-sm9.0-tensorrt10.9.0.34"), ("tf32", 0, "tf32-sm9.0-tensorrt10.9.0.34"),
+              ("fp32", 1, "fp32-sm8.9-tensorrt10.9.0.34")]  # fmt: skip
+    for precision, gpu, name in wanted:
+        assert module.cache_folder(request[precision], tmp_path, gpu) == tmp_path / "tensorrt-cache" / name
+    assert module.cache_folder(request["fp32"], tmp_path, 2) is None  # no such GPU
+    assert module.cache_folder(request["fp32"], tmp_path / "gone", 0) is None
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ _WORD = 64
 """Processors in one number of nvmlDeviceGetCpuAffinity: bits of a C `unsigned long` on Linux."""
 _CLOCK_SM, _CLOCK_MEMORY, _TEMPERATURE_GPU = 1, 2, 0
 """nvmlClockType_t NVML_CLOCK_SM and NVML_CLOCK_MEM, nvmlTemperatureSensors_t NVML_TEMPERATURE_GPU (nvml.h)."""
+_COMPUTE_CAPABILITY = (75, 76)
+"""CUdevice_attribute CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR (cuda.h, read 2026-11-28)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +87,37 @@ def cuda_uuids(ordinals: Sequence[int]) -> tuple[str, ...]:
     compute instance" (CUDA driver API, read 2026-11-28). Raises OSError where CUDA cannot tell.
     """
     driver, found = cuda_driver(), []
-
-    def call(name: str, *arguments: object) -> None:
-        if status := getattr(driver, name)(*arguments):
-            raise OSError(f"{name} of CUDA's driver failed with code {status}")
-
-    call("cuInit", 0)
-    for ordinal in ordinals:
-        device, raw = (ctypes.c_int * 1)(), (ctypes.c_ubyte * 16)()
-        call("cuDeviceGet", device, ordinal)
-        call("cuDeviceGetUuid_v2", raw, device[0])
+    for device in _cuda_devices(driver, ordinals):
+        raw = (ctypes.c_ubyte * 16)()
+        _call(driver, "cuDeviceGetUuid_v2", raw, device)
         found.append(str(uuid.UUID(bytes=bytes(raw))))
     return tuple(found)
+
+
+def compute_capability(ordinal: int) -> str:
+    """Return that of a CUDA device as "9.0"; raises OSError where CUDA cannot tell."""
+    driver = cuda_driver()
+    (device,), numbers = _cuda_devices(driver, [ordinal]), []
+    for attribute in _COMPUTE_CAPABILITY:
+        value = (ctypes.c_int * 1)()
+        _call(driver, "cuDeviceGetAttribute", value, attribute, device)
+        numbers.append(value[0])
+    return ".".join(map(str, numbers))
+
+
+def _cuda_devices(driver: Any, ordinals: Sequence[int]) -> list[int]:
+    _call(driver, "cuInit", 0)
+    devices = []
+    for ordinal in ordinals:
+        device = (ctypes.c_int * 1)()
+        _call(driver, "cuDeviceGet", device, ordinal)
+        devices.append(device[0])
+    return devices
+
+
+def _call(driver: Any, name: str, *arguments: object) -> None:
+    if status := getattr(driver, name)(*arguments):
+        raise OSError(f"{name} of CUDA's driver failed with code {status}")
 
 
 def is_own_process(pid: int, own: int, proc: Path = Path("/proc")) -> bool:
