@@ -5,14 +5,14 @@ python tools/make_submission_rules_page.py [--check]
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+import made_table
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 TARGET = CHECKOUT / "docs" / "reference" / "submission-rules.md"
-BEGIN = "<!-- made by tools/make_submission_rules_page.py -->\n"
-END = "<!-- end of what it makes -->\n"
+NAME = Path(__file__).name
 for name in ("check-mlperf-submission", "get-mlperf-results-lib"):
     folder = str(CHECKOUT / "script" / name)
     if folder not in sys.path:
@@ -42,25 +42,5 @@ def table() -> str:
     return head + "\n".join(rows) + "\n"
 
 
-def page_with_table(page: str) -> str:
-    """The page with the table as it must be; raises ValueError when the page has no place for it."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{TARGET} lacks the line {BEGIN if not begin else END}")
-    return before + begin + table() + end + after
-
-
-def main() -> int:
-    """Writes the page, or with ``--check`` tells whether it is up to date by the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when the page would change")
-    page = TARGET.read_text(encoding="utf-8")
-    if parser.parse_args().check:
-        return 0 if page_with_table(page) == page else 1
-    TARGET.write_text(page_with_table(page), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(made_table.main(TARGET, NAME, table(), __doc__))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +35,6 @@ def load_module(name: str, folder: str) -> ModuleType:
 
 
 make_schema = load_module("make_schema", "tools")
-make_audit_page = load_module("make_audit_page", "tools")
 format_keys = load_module("test_format_keys", "tests/compat")
 SCHEMA = make_schema.make_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -172,8 +172,8 @@ def test_every_key_of_the_schema_has_help() -> None:
 
 
 def test_the_audit_page_lists_every_code() -> None:
-    page = make_audit_page.TARGET.read_text(encoding="utf-8")
-    assert make_audit_page.page_with_table(page) == page, "run tools/make_audit_page.py"
+    done = subprocess.run([sys.executable, ROOT / "tools" / "make_audit_page.py", "--check"], timeout=60)
+    assert done.returncode == 0, "run tools/make_audit_page.py"
     assert set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)) == set(CODES)
 
 
