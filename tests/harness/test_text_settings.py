@@ -118,11 +118,15 @@ def test_no_rate_is_measured_where_none_is_needed_and_a_slow_engine_is_asked_onc
 
 def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
     made = sut_of(lambda engine, request: engine.listener.failed(request.number, "HTTP 404"))
-    with pytest.raises(HarnessError, match="could not answer 1 prompt before the test: HTTP 404"):
-        warm_up(made.work, plan())
+    for settings, hint in (({}, ""), ({"endpoint": {}}, "look into the server's log")):
+        made.engine.settings = settings
+        with pytest.raises(HarnessError, match="could not answer 1 prompt before the test: HTTP 404") as caught:
+            warm_up(made.work, plan())
+        assert caught.value.hint.partition(";")[0] == hint
     made = sut_of(lambda engine, request: None)
     with pytest.raises(HarnessError, match=r"answered 0 of 1 prompts before the test in 0\.05 s"):
         warm_up(made.work, plan(limit_s=0.05))
-    made = sut_of(lambda engine, request: engine.listener.broken(HarnessError("it died")))
-    with pytest.raises(HarnessError, match="failed before the test: it died"):
+    made = sut_of(lambda engine, request: engine.listener.broken(HarnessError("it died", "ask it")))
+    with pytest.raises(HarnessError, match="failed before the test: it died") as caught:
         warm_up(made.work, plan())
+    assert caught.value.hint == "ask it"

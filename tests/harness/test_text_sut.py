@@ -56,6 +56,10 @@ class FakeEngine:
     def __init__(self, then: Callable[[FakeEngine, Request], None]) -> None:
         self.then = then
         self.requests: list[Request] = []
+        self.settings: dict[str, object] = {}
+
+    def record(self) -> dict[str, object]:
+        return self.settings
 
     def start(self, listener: TextSut) -> None:
         self.listener = listener

@@ -25,6 +25,11 @@ class HarnessError(Exception):
         return f"{self}\nhint: {self.hint}" if self.hint else str(self)
 
 
+def hint_of(error: BaseException | None) -> str:
+    """The hint of an error; empty for one of another kind."""
+    return error.hint if isinstance(error, HarnessError) else ""
+
+
 class OutOfDeviceMemory(HarnessError):
     """A batch that needs more memory than the device has: the search for a batch goes on with a smaller one."""
 

@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.errors import hint_of
+
 _GRACE_S = 3.0
 """How long LoadGen may take to end by itself after the first error; as long again while it writes its log."""
 
@@ -85,5 +87,7 @@ class Failures:
         if self.first is not None:
             sys.stderr.write("".join(traceback.format_exception(self.first)))
             sys.stderr.write(f"harness: error: inference failed during the run: {self.first}\n")
+            if hint := hint_of(self.first):
+                sys.stderr.write(f"harness: hint: {hint}\n")
         sys.stderr.flush()
         os._exit(1)  # LoadGen cannot be stopped in any other way

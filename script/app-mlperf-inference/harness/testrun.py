@@ -38,7 +38,7 @@ from harness.audit import clear_audit
 from harness.config import RunConfig
 from harness.datasets.base import Dataset
 from harness.effective import logged_settings, require_same_settings
-from harness.errors import ConfigError, HarnessError, Problem
+from harness.errors import ConfigError, HarnessError, Problem, hint_of
 from harness.failures import Failures
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import read_whole_logs
@@ -135,7 +135,7 @@ def raise_recorded(work: Answering) -> None:
     work.failures.settle()
     if work.failures.first is not None:
         message = f"inference failed during the run: {work.failures.first}"
-        raise HarnessError(message) from work.failures.first
+        raise HarnessError(message, hint_of(work.failures.first)) from work.failures.first
 
 
 def from_everywhere(count: int, wanted: int) -> list[int]:

@@ -16,10 +16,11 @@ from typing import Any
 
 from mlperf_results.names import counted
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, hint_of
 from harness.failures import Failures
 from harness.responses import ResponseSink
 from harness.settings import WarmUp
+from harness.text.engine import SERVER_HINT
 from harness.text.sut import TextSut, TextWork
 from harness.text.tally import Tally
 from harness.watch.progress import Counts
@@ -72,13 +73,13 @@ class _Waves:
                 raise HarnessError(words, "give it more time, or ask for less at once")
         self._work.failures.settle()
         if self._work.failures.first is not None:
-            raise HarnessError(f"the engine failed before the test: {self._work.failures.first}") from (
-                self._work.failures.first
-            )
+            first = self._work.failures.first
+            raise HarnessError(f"the engine failed before the test: {first}", hint_of(first)) from first
         if self._work.tally.failed:
             why = "; ".join(self._work.tally.reasons)
             failed = counted(self._work.tally.failed, "prompt")
-            raise HarnessError(f"the engine could not answer {failed} before the test: {why}")
+            hint = SERVER_HINT if "endpoint" in self._work.engine.record() else ""
+            raise HarnessError(f"the engine could not answer {failed} before the test: {why}", hint)
         return time.perf_counter() - start_s
 
 

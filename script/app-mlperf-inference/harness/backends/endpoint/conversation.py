@@ -18,7 +18,7 @@ from harness.backends.endpoint.faults import Refused, kind_of, words
 from harness.backends.endpoint.probe import Probed
 from harness.backends.endpoint.settings import ClientSettings
 from harness.errors import HarnessError
-from harness.text.engine import Answer, Listener, Request, Tokens
+from harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens
 from harness.text.tokenizer import Tokenizer
 
 HOPELESS = 100
@@ -177,7 +177,7 @@ class Conversations:
                 HarnessError(
                     f"the endpoint answered none of the last {HOPELESS} requests; the last one, request "
                     f"{request.number}: {why}",
-                    "look into the server's log; --max_in_flight says how many requests it gets at once",
+                    SERVER_HINT,
                 )
             )
         listener.failed(request.number, why, kind)
