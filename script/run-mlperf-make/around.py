@@ -50,11 +50,16 @@ class Around:
             return self.here.system
         return CPU if self.is_cpu else self.here.system
 
-    def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
-        """The settings of a run. Raises what Registry.effective raises."""
+    def config(
+        self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str], *, is_test: bool = False
+    ) -> EffectiveConfig:
+        """The settings of a run; those of test runs hold no target that was measured here, since the harness measures
+        one before the run, and repeats a run whose target was too low. Raises what Registry.effective raises."""
         count = None if self.is_cpu else self.here.accelerators
         key = (benchmark, scenario, self.system, version)
-        return self.registry.effective(*key, accelerators=count, measured=self._measured, user=user)
+        return self.registry.effective(
+            *key, accelerators=count, measured=None if is_test else self._measured, user=user
+        )
 
     @cached_property
     def _measured(self) -> Measured | None:

@@ -254,7 +254,9 @@ def _configs(around: Around) -> Rows:
     left_out: list[str] = []
     for name, scenario, version in _combinations(args, around):
         try:
-            config = around.config(name, scenario, version, args.user)
+            config = around.config(
+                name, scenario, version, args.user, is_test=_length(args, around) is ExecutionMode.TEST
+            )
         except UnknownConfig as error:
             left_out.append(str(error))
             continue
@@ -277,6 +279,10 @@ def _configs(around: Around) -> Rows:
         elif "engine" not in names and not request.is_plan:
             _require_engines(rows, args, around)
     return rows, remarks, configs
+
+
+def _length(args: RunArgs, around: Around) -> ExecutionMode:
+    return args.length or (ExecutionMode.VALID if around.source == "real" else ExecutionMode.TEST)
 
 
 def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:
@@ -331,7 +337,6 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
     device, batch = "gpu" if config.device == "cuda" else "cpu", inputs.get("batch_size", "")
     suffix = record.engine_suffix or record.model_files
     engine = f"{base}-{scenario}-{device}-b{batch or '1'}-{precision}.{config.config_ver}.{suffix}"
-    length = args.length or (ExecutionMode.VALID if source == "real" else ExecutionMode.TEST)
     is_plain = config.config_ver in (DEFAULT, HIGH)  # whose benchmarks have names of their own
     return {
         **around.request.values,
@@ -347,7 +352,7 @@ def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str,
         "LARGEST": batch if record.has_largest_batch else "",
         "SOURCE": source,
         "MADE": made(source),
-        "LENGTH": length.value,
+        "LENGTH": _length(args, around).value,
         "MODES": modes,
         "MODE": "all" if "," in modes else modes,
         "LOGS": args.flags.get("log_dir") or f"build/logs/{around.stamp}",

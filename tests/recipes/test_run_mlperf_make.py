@@ -251,14 +251,15 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path, values: Mapping[str, str
     assert words in str(caught.value)
 
 
-def test_a_plan_for_a_recorded_machine_has_no_values_that_were_measured_here(tmp_path: Path) -> None:
+def test_a_plan_for_a_recorded_machine_or_of_test_runs_has_no_values_that_were_measured_here(tmp_path: Path) -> None:
     def access(i: dict[str, Any]) -> dict[str, Any]:
         row = {"target_qps": 5.0, "origin": "found 2026-11-23"}
         return {"return": 0, "new_state": {"CM_SUT_CONFIG": {"a": {"bert-99": {"Offline": row}}}}}
 
     values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "USE_CPU": "1", "TARGET": "run"}
-    for machine, expected in (("", "5"), ("t4x8", None)):
-        env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "MACHINE": machine}.items()}
+    for machine, source, expected in (("", "real", "5"), ("t4x8", "real", None), ("", "tiny", None)):
+        given = {**values, "GOAL": "plan", "MACHINE": machine, "SOURCE": source}
+        env = {f"CM_MAKE_{name}": text for name, text in given.items()}
         cmind = SimpleNamespace(access=access, repos_path=str(tmp_path))
         plan = plans.plan_of(Around(request.read(env, {}, tmp_path), "s", cmind))
         assert plan.calls[-2].inputs.get("offline_target_qps") == expected
