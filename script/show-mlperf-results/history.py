@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ PLACES = ("results", "build/runs", "valid_results", "fast_results", "test_result
 DEPTHS = ("", "*/", "*/*/")
 """A results folder itself, one for each call, or one for each call by system or by kind of runs."""
 WIDTH = 100
+_SETTINGS = ("batch", "inst")
+"""Columns that are shown where they tell results apart, beside those that have ``WIDTH``."""
 STAMP = re.compile(r"(\d{8}T\d{6}Z)")
 """How the names of results folders begin, unless the user chose one (mlperf_results.layout.make_run_id)."""
 AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
@@ -54,6 +57,8 @@ class Result(NamedTuple):
     score_passed: bool | None
     passed: bool
     label: str
+    batch_size: int | None
+    instances: int | None
 
 
 class Wanted(NamedTuple):
@@ -154,9 +159,17 @@ def results_in(path: Path) -> list[Result]:
                 score_passed=score.get("passed"),
                 passed=bool(row.get("passed")),
                 label=str(performance.get("label", content.get("label")) or ""),
+                batch_size=_setting(performance, "batch_size"),
+                instances=_setting(performance, "instances"),
             )
         )
     return found
+
+
+def _setting(performance: Mapping[str, Any], name: str) -> int | None:
+    found = (performance.get("run") or {}).get(name)
+    value = found.get("value") if isinstance(found, dict) else found
+    return int(value) if isinstance(value, int | float) else None
 
 
 def chosen(results: Sequence[Result], wanted: Wanted) -> list[Result]:
@@ -178,14 +191,29 @@ def chosen(results: Sequence[Result], wanted: Wanted) -> list[Result]:
 def table_lines(results: Sequence[Result]) -> list[str]:
     """One line a result within ``WIDTH`` columns, what its mark means, and how many there are."""
     labels = list(dict.fromkeys(result.label for result in results if result.label))
-    titles = ("made (UTC)", "model", "backend", "device", "scenario", "figure", "unit", "LoadGen", "score", "")
+    titles = (
+        "made (UTC)",
+        "model",
+        "backend",
+        "device",
+        "scenario",
+        *_SETTINGS,
+        "figure",
+        "unit",
+        "LoadGen",
+        "score",
+        "",
+    )
     rows = [titles, *(_cells(result, labels) for result in results)]
+    told = [title not in _SETTINGS or len({row[place] for row in rows[1:]}) > 1 for place, title in enumerate(titles)]
+    rows, titles = [tuple(compress(row, told)) for row in rows], tuple(compress(titles, told))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [">" if title in ("figure", "score") else "<" for title in titles]
+    sides = [">" if title in ("figure", "score", *_SETTINGS) else "<" for title in titles]
+    most = WIDTH + sum(width + 1 for title, width in zip(titles, widths, strict=True) if title in _SETTINGS)
     lines = []
     for row in rows:
         line = " ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
-        lines.append(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
+        lines.append(line if len(line) <= most else line[: most - 1] + "…")
     n_folders = len({result.folder for result in results})
     total = f"{_counted(len(results), 'result')} in {_counted(n_folders, 'folder')}, the newest: {results[0].folder}"
     return [*lines, "", *(f"[{number}] {label}" for number, label in enumerate(labels, 1)), total, MORE]
@@ -199,6 +227,7 @@ def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
         result.backend,
         "-" if (known := BACKENDS.get(result.backend)) and known.is_remote else result.device,
         result.scenario,
+        *("" if value is None else str(value) for value in (result.batch_size, result.instances)),
         "" if result.figure is None else f"{result.figure:,.4g}" if result.figure < 1000 else f"{result.figure:,.0f}",
         result.unit,
         result.loadgen,

@@ -76,7 +76,7 @@ def test_the_newest_result_comes_first_with_its_figure_and_what_it_is_not(show, 
         "made_utc": "2026-11-23T01:01:33Z", "run_id": newest.name, "folder": str(newest), "model": "digits",
         "backend": "onnxruntime", "device": "cpu", "scenario": "Server", "figure": 1234.5, "unit": "samples/s",
         "metric": "throughput", "loadgen": "INVALID", "score_name": "acc", "score": 99.332, "score_passed": False,
-        "passed": True, "label": TEST_RUN,
+        "passed": True, "label": TEST_RUN, "batch_size": None, "instances": None,
     }  # fmt: skip
 
 
@@ -156,6 +156,17 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(show, tmp_path: Path) 
     answer = show()
     assert f"not read, because they are damaged: {damaged / 'results.json'}" in answer["text"]
     assert len(answer["found"]) == 1
+
+
+def test_settings_that_tell_results_apart_are_columns(show, tmp_path: Path) -> None:
+    for number, batch_size in enumerate((4, 32)):
+        run = {"batch_size": {"value": batch_size, "origin": "user"}, "instances": {"value": 2, "origin": "default"}}
+        rows = [{"scenario": "Offline", "performance": {"valid": True, "metric": {}, "run": run}, "passed": True}]
+        put(tmp_path / "results", f"2026110{number + 1}T000000Z-x", "Offline", scenarios=rows)
+    title, newest, oldest, *_ = show()["text"].splitlines()
+    place = title.index("batch") + len("batch")
+    assert (newest[:place].split()[-1], oldest[:place].split()[-1]) == ("32", "4")
+    assert "inst" not in title
 
 
 def test_a_run_without_figure_or_score_and_a_name_of_the_users_own(show, tmp_path: Path) -> None:

@@ -131,6 +131,12 @@ def test_who_asks_for_nothing_sees_comparable_results_of_real_inputs(shown: Show
     assert re.search(r'aria-sort="descending"', text)
 
 
+def test_the_table_tells_settings_and_scores_of_results_apart(shown: Shown) -> None:
+    page = shown.client.get("/?benchmark=digits").text
+    assert "Chosen settings" in page and "batch_size 32" in page
+    assert re.search(r'data-label="Accuracy"><span>\d\d\.', page)
+
+
 def test_paging_shows_every_result_once(tmp_path: Path) -> None:
     with Store.open(tmp_path / "results.sqlite") as store, store.transaction():
         ids = [

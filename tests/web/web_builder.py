@@ -126,7 +126,7 @@ def curve_result(run_id: str, name: str, scale: float) -> NewResult:
     """An Endpoints result with its points."""
     points = tuple(
         CurvePoint(concurrency=users, region=region, system_tps=scale * users**0.72, tps_per_user=scale / users**0.28,
-                   ttft_p90_ms=40 + 3.0 * users, accuracy=0.78)
+                   ttft_p90_ms=40 + 3.0 * users + scale / 1000, accuracy=0.78)
         for users, region in ((1, "low_latency"), (4, "low_concurrency"), (12, "med_concurrency"),
                               (32, "med_concurrency"), (64, "high_concurrency"))
     )  # fmt: skip

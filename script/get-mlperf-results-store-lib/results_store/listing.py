@@ -71,7 +71,7 @@ class Row(NamedTuple):
     """A result as a table shows it: a tuple, because a table may have tens of thousands.
 
     system_key, key: as of Result. signer: a key id or ""; alias: its name or "". labels: those that are kept, and
-    NEW_CONTRIBUTOR.
+    NEW_CONTRIBUTOR. settings: those that the user chose, as a JSON object. score: the first one of an accuracy run.
     """
 
     id: str
@@ -109,6 +109,8 @@ class Row(NamedTuple):
     labels: tuple[str, ...]
     made_utc: str
     added_utc: str
+    settings: str
+    score: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,12 @@ class Sql:
     values: tuple[Any, ...] = ()
 
 
-COLUMNS = ", ".join("''" if name == "alias" else f"listing.{name}" for name in Row._fields)
+_ELSEWHERE = {
+    "alias": "''",
+    "settings": "(SELECT settings FROM configuration WHERE configuration.key = listing.key)",
+    "score": "(SELECT accuracy.value FROM accuracy WHERE result_id = listing.id ORDER BY place LIMIT 1)",
+}
+COLUMNS = ", ".join(_ELSEWHERE.get(name, f"listing.{name}") for name in Row._fields)
 
 
 def _any_of(column: str, values: Sequence[str]) -> Sql:

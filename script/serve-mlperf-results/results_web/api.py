@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 MOST_ROWS_JSON: Final = 1_000
 MOST_ROWS_CSV: Final = 100_000
-NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels"))
+NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels", "settings",
+                                "score"))  # fmt: skip
 
 
 def row_object(row: Row, link: Links) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -92,6 +93,12 @@ def _validity(row: Row) -> str:
     return {True: "VALID", False: "INVALID", None: ABSENT}[row.valid]
 
 
+def settings_words(row: Row) -> str:
+    """The settings that the user chose, which tell two results of one system apart; ABSENT without any."""
+    found = json.loads(row.settings or "{}")
+    return ", ".join(f"{name} {value}" for name, value in found.items()) or ABSENT
+
+
 NAME: Final = Column("Result", name_of, "benchmark")
 COLUMNS: Final[dict[str, Column]] = {
     "value": Column("Value", lambda row: f"{quantity(row.value)} {row.unit}", "value", True, True),
@@ -101,6 +108,8 @@ COLUMNS: Final[dict[str, Column]] = {
     "submitter": Column("From", lambda row: row.submitter or row.alias or row.kind, "submitter"),
     "stack": Column("Software", lambda row: row.stack_version.partition(",")[0] or row.stack or ABSENT, "stack"),
     "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),
+    "settings": Column("Chosen settings", settings_words),
+    "score": Column("Accuracy", lambda row: quantity(row.score), is_number=True),
     "division": Column("Division", lambda row: row.division or ABSENT, "division"),
     "round": Column("Round", lambda row: row.round or ABSENT, link=lambda row, _: round_url(row.kind, row.round)),
     "valid": Column("LoadGen", _validity),
@@ -110,7 +119,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "made": Column("Made", lambda row: minute(row.made_utc) or ABSENT, "made_utc", True),
 }
 """Every column but the name, by its name in an address."""
-DEFAULT_COLUMNS: Final = ("value", "system", "submitter", "stack", "precision", "labels", "made")
+DEFAULT_COLUMNS: Final = ("value", "system", "submitter", "stack", "precision", "settings", "score", "labels", "made")
 SORTS: Final = ("benchmark", *(column.sort for column in COLUMNS.values() if column.sort))
 
 
