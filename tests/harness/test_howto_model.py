@@ -2,16 +2,14 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from harness_support import copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
-
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-model.md"
 COUNT = 40
@@ -26,23 +24,6 @@ def block(heading: str, language: str) -> str:
     return found[1]
 
 
-def write_network(path: Path) -> None:
-    """Write scores = (half - mean, mean - half) of the pixels."""
-    weights = np.stack([-np.ones(64), np.ones(64)], axis=1).astype(np.float32) / 64
-    nodes = [helper.make_node("Gemm", ["pixels", "weights", "bias"], ["scores"])]
-    graph = helper.make_graph(
-        nodes,
-        "squares",
-        [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["batch", 64])],
-        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 2])],
-        [
-            numpy_helper.from_array(weights, "weights"),
-            numpy_helper.from_array(np.array([0.5, -0.5], np.float32), "bias"),
-        ],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     source = tmp_path / "source"
@@ -53,13 +34,9 @@ def place(tmp_path: Path) -> Path:
         (folder / name).write_text(block(f"benchmarks/squares/{name}", "python"))
     data = tmp_path / "data"
     data.mkdir()
-    labels = np.arange(COUNT, dtype=np.uint8) % 2
-    rng = np.random.default_rng(4)
-    images = rng.integers(0, 100, (COUNT, 8, 8)) + 140 * labels[:, None, None]
-    np.save(data / "squares.npy", images.astype(np.uint8))
-    np.save(data / "labels.npy", labels)
-    write_network(tmp_path / "squares.onnx")
-    (tmp_path / "model.json").write_text(block("model.json", "json"))
+    (data / "make_squares.py").write_text(block("Try it", "python"))
+    subprocess.run([sys.executable, "make_squares.py"], cwd=data, check=True)
+    (data / "model.json").write_text(block("model.json", "json"))
     return tmp_path
 
 
@@ -70,7 +47,7 @@ def test_the_model_of_the_page_runs_and_scores(place: Path, scenario: str) -> No
         backend="onnxruntime",
         scenario=scenario,
         mode="accuracy",
-        model_info_path=str(place / "model.json"),
+        model_info_path=str(place / "data" / "model.json"),
         dataset_path=str(place / "data"),
         output_dir=str(place / "out"),
     )
@@ -80,6 +57,16 @@ def test_the_model_of_the_page_runs_and_scores(place: Path, scenario: str) -> No
     assert scored.code == 0, scored.stderr
     assert json.loads((place / "out" / "accuracy.json").read_text())["passed"] is True
     assert (place / "out" / "accuracy.txt").read_text() == f"accuracy=100.000%, good={COUNT}, total={COUNT}\n"
+
+
+def test_the_run_json_of_the_page_is_a_whole_request(place: Path) -> None:
+    """Relative paths count from the file's folder, where the page's files are."""
+    content = json.loads(block("Try it", "json"))
+    ended = run_harness(place / "data", content, source=place / "source")
+    assert ended.code == 0, ended.stderr
+    scored = run_harness(place / "data", content, "score", source=place / "source")
+    assert scored.code == 0, scored.stderr
+    assert json.loads((place / "data" / "out" / "accuracy.json").read_text())["passed"] is True
 
 
 def test_a_store_that_is_not_there_is_told(place: Path) -> None:
