@@ -12,6 +12,7 @@ import pytest
 
 harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 
+import onnx  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 from harness import registry  # noqa: E402
@@ -89,6 +90,19 @@ def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, mon
     assert content["engine"]["sizes"] == {"tokens": [1, 8, 32]}
     assert content["engine"]["profile_batches"] == [4, 1]
     assert profiles == [2, 2]  # of each of the two networks
+
+
+@pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
+def test_int8_between_fp16_layers_is_built(model_info, tmp_path):
+    source = read_model_facts(None, model_info).files["image"].path
+    graph = onnx.load(str(source)).graph
+    names = ["image", *(name for node in graph.node for name in node.output)]
+    path = tmp_path / "image.onnx"
+    quantize._write_static(onnx.load(str(source)), dict.fromkeys(names, (-4.0, 4.0)), "tensorrt_fp16", path)
+    types = {value.data_type for value in onnx.load(str(path)).graph.initializer}
+    assert {onnx.TensorProto.INT8, onnx.TensorProto.FLOAT16} <= types and onnx.TensorProto.FLOAT not in types
+    network = backend_request("image", None).network
+    assert with_tensorrt.build_network(task(model_info, tmp_path), network, path, "int8")
 
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")

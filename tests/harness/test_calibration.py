@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import harness_support
 import pytest
@@ -12,7 +13,9 @@ harness_support.need("numpy", "onnx", "onnxruntime", "sklearn", "torch")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
+from harness import opening  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
 from harness.backends.onnxruntime import backend  # noqa: E402
 from harness.benchmarks.digits import model as digits  # noqa: E402
@@ -33,6 +36,7 @@ from harness.making.calibrationsamples import choose_samples  # noqa: E402
 from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import CalibrationSource, read_model_facts  # noqa: E402
 from harness.watch import processor  # noqa: E402
+from mlperf_results.backends import BACKENDS  # noqa: E402
 from recipe_programs import program  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS
@@ -341,6 +345,43 @@ def test_the_form_for_tensorrt_has_no_zero_points_and_biases_in_fp32(model_info,
     zero_points = [arrays[node.input[2]] for node in found.node if node.op_type == "QuantizeLinear"]
     assert zero_points and all(array.dtype == np.int8 and not array.any() for array in zero_points)
     assert not any(array.dtype == np.int32 for array in arrays.values())
+
+
+def test_int8_for_tensorrt_itself_has_fp16_around_and_reads_the_digits(model_info, data, tmp_path):
+    """An engine computes as its file says: around fp32 it had no fp16 kernels for what is not quantised. Answered here
+    without onnxruntime's optimisations, which do not know scales in fp16."""
+    calibration = calibrated(model_info, data, tmp_path / "c.json", "minmax", "--count=64")
+    found = {}
+    for target in ("tensorrt", "tensorrt_fp16"):
+        task = quantize.Task(
+            model_info=model_info,
+            output_dir=tmp_path / target,
+            precision="int8",
+            calibration=calibration,
+            target=target,
+        )
+        facts = read_model_facts(None, quantize.quantize(task))
+        assert facts.precision == "int8"
+        path = str(facts.files["model"].path)
+        types = {value.data_type for value in onnx.load(path).graph.initializer} - {onnx.TensorProto.INT64}
+        rest = onnx.TensorProto.FLOAT16 if target == "tensorrt_fp16" else onnx.TensorProto.FLOAT
+        assert types == {onnx.TensorProto.INT8, rest}
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(path, options)
+        dataset, model = open_dataset(data), digits.open_model(facts)
+        (inputs,) = [model.preprocess(dataset.load(range(dataset.count)))]
+        infer = {"model": lambda given, session=session: dict(
+            zip([o.name for o in session.get_outputs()], session.run(None, dict(given)), strict=True))}  # fmt: skip
+        answers = model.predict(infer, inputs)
+        found[target] = model.score(((n, row.tobytes()) for n, row in enumerate(answers)), dataset).values["acc"]
+    assert found["tensorrt_fp16"] >= 0.99 * accuracy(model_info, data)
+    assert abs(found["tensorrt_fp16"] - found["tensorrt"]) <= 0.2
+    config = SimpleNamespace(serving=None, text=None, device="cuda", precision="int8", backend="onnxruntime_tensorrt")
+    with pytest.raises(HarnessError, match="int8 between fp16 layers: onnxruntime"):
+        opening.check_backend(config, BACKENDS["onnxruntime_tensorrt"], facts)
+    other = read_model_facts(None, tmp_path / "tensorrt" / "model.json")
+    opening.check_backend(config, BACKENDS["onnxruntime_tensorrt"], other)
 
 
 def test_weights_that_the_exporter_copies_are_used_themselves():

@@ -60,7 +60,8 @@ class ModelFacts:
 
     folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino",
     "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf", "onnxruntime-genai" (a folder with
-    genai_config.json) or None (not known).
+    genai_config.json) or None (not known). is_for_tensorrt_only: int8 whose scales are fp16, which onnxruntime answers
+    wrongly (`TARGETS` of making/quantize.py).
     """
 
     folder: Path | None = None
@@ -73,6 +74,7 @@ class ModelFacts:
     calibration: CalibrationSource | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
     origin: str = ""
+    is_for_tensorrt_only: bool = False
 
 
 def file_md5(path: Path) -> str:
@@ -153,8 +155,9 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
             for name, entry in values["files"].items()
         }
         config, engine = dict(values.get("config") or {}), dict(values.get("engine") or {})
+        quantisation = dict(values.get("quantisation") or {})
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise HarnessError(f"{path}: files, config or engine cannot be used: {error!r}", _HINT) from error
+        raise HarnessError(f"{path}: files, config, engine or quantisation cannot be used: {error!r}", _HINT) from error
     return ModelFacts(
         folder=path.parent,
         files=files,
@@ -166,6 +169,7 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
         calibration=parse_calibration(values.get("calibration"), str(path)),
         engine=engine,
         origin=_origin(values.get("origin"), files),
+        is_for_tensorrt_only=quantisation.get("target") == "tensorrt_fp16" and values.get("precision") == "int8",
     )
 
 

@@ -138,6 +138,11 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
             f"the model's files are for {facts.framework}; backend {config.backend} reads {can.framework}",
             f"take the model with the variation _{can.framework}",
         )
+    if facts.is_for_tensorrt_only and can.framework == "onnx":
+        raise HarnessError(
+            f"the model's files are int8 between fp16 layers: onnxruntime ({config.backend}) answers them wrongly",
+            "take backend tensorrt, or make them with cm run script --tags=quantize,ml-model,_int8,_static,_tensorrt",
+        )
 
 
 def require_scores(config: RunConfig, dataset: Dataset) -> None:

@@ -5,10 +5,10 @@ for which that one's kernels are a bad choice (SingleStream). A size that the ne
 gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
 
 Precision is the file's: networks are strongly typed, so an fp16 file or one with QuantizeLinear/DequantizeLinear pairs
-(recipe quantize-ml-model,_int8,_tensorrt, whose calibration they carry) is built as it is. tf32 is an fp32 file that
-TensorRT may multiply in TensorFloat-32. A TensorRT too old for typed networks (before 9) is refused. The library is
-TensorRT or, where only that can be had, TensorRT-RTX (PyPI: tensorrt_rtx), which builds without a GPU too and keeps no
-timing cache.
+(recipe quantize-ml-model,_int8,_static,_tensorrt_fp16, whose calibration they carry) is built as it is. tf32 is an fp32
+file that TensorRT may multiply in TensorFloat-32. A TensorRT too old for typed networks (before 9) is refused. The
+library is TensorRT or, where only that can be had, TensorRT-RTX (PyPI: tensorrt_rtx), which builds without a GPU too
+and keeps no timing cache.
 
 Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NVIDIA's index), and no engine was run.
 """
@@ -43,7 +43,7 @@ def require_precision(found: str, wanted: str) -> None:
     if found != wanted and (found, wanted) != ("fp32", "tf32"):
         raise HarnessError(
             f"the model's files are {found}; {wanted} was asked for, and an engine computes as its file says",
-            f"cm run script --tags=quantize,ml-model,_{wanted},_tensorrt makes them",
+            f"cm run script --tags=quantize,ml-model,_{wanted},_static,_tensorrt_fp16 makes them",
         )
 
 
