@@ -29,7 +29,7 @@ class Failures:
         self.log: Path | None = None
         self._log_bytes = 0
         self._grace_s = grace_s
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `forget` settles
         self._watchdog: threading.Timer | None = None
         self.is_set = False
         self.first: BaseException | None = None
@@ -80,6 +80,8 @@ class Failures:
 
     def _end_process(self) -> None:
         with self._lock:
+            if self.first is None:  # forgotten while this waited for the lock
+                return
             before, self._log_bytes = self._log_bytes, self._written_bytes()
             if self._log_bytes > before:
                 self._start_watchdog()
