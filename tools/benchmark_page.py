@@ -96,7 +96,7 @@ def _targets(folder: str, record: Record) -> Iterator[str]:
     limits = [f"Offline has at least {record.offline_min_sample_count:,} samples"]
     if record.generation is not None:
         limits += list(_token_limits(record.generation))
-    elif any(Scenario.SERVER in span.scenarios for span in record.spans):
+    elif record.spans and record.server_target_latency_ms is not None:
         limits.append(f"Server has to answer 99 % of its queries within {record.server_target_latency_ms:,.0f} ms")
     yield "; ".join(limits) + ". All rules: [rules](../../howto/rules.md)."
 

@@ -25,7 +25,6 @@ from benchmark_page import benchmark_page  # noqa: E402
 from harness.calibrationlists import OFFICIAL  # noqa: E402
 from mlperf_results.backends import BACKENDS, SIMULATORS, default_backend, default_precision  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
 from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402
@@ -285,8 +284,8 @@ def _cells(folder: str, record: Record) -> Iterator[str]:
         tokens = record.generation.server
         yield f"{tokens.ttft_ms:,.0f} ms, {tokens.tpot_ms:,.0f} ms a token" if tokens else "none"
         return
-    has_server = Scenario.SERVER in scenarios_of(rows[0].name if rows else record.name)
-    yield f"{record.server_target_latency_ms:,.0f} ms" if has_server else "none"
+    limit_ms = record.server_target_latency_ms
+    yield "none" if limit_ms is None else f"{limit_ms:,.0f} ms"
 
 
 def _backend_cells(name: str, record: BackendRecord) -> Iterator[str]:

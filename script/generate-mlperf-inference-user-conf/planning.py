@@ -121,7 +121,10 @@ def plan_scenario(
             why = f"a {key} of {float(kept[key]):g} is recorded, and {unused_in} do not use it"
         notes.append(f"{scenario.value}: {why}; the harness measures it before the run")
     if scenario.is_server and row is not None and not _has_token_limits(row):
-        settings["target_latency"] = Value(row.record.server_target_latency_ms, "rule")
+        if (limit_ms := row.record.server_target_latency_ms) is None:
+            notes.append(f"{scenario.value}: no round has it for {model}, so that the rules have no target_latency")
+        else:
+            settings["target_latency"] = Value(limit_ms, "rule")
     measured = float(recorded.get("measured") or recorded[key]) if recorded else None
     return Planned(
         loadgen_name=row.record.loadgen_name_in(scenario) if row else model,

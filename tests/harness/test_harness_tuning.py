@@ -14,8 +14,9 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness import tuning  # noqa: E402
 from harness.cores import Core, physical_cores, share_out  # noqa: E402
-from harness.errors import OutOfDeviceMemory  # noqa: E402
+from harness.errors import ConfigError, OutOfDeviceMemory  # noqa: E402
 from harness.failures import Failures  # noqa: E402
+from harness.opening import search_of  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
 from harness.responses import ResponseSink  # noqa: E402
 from harness.sut import Work  # noqa: E402
@@ -23,6 +24,7 @@ from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from harness.warmup import Latency  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
+from mlperf_results.benchmarks import RECORDS  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 
 pytestmark = pytest.mark.alone
@@ -326,3 +328,10 @@ def test_large_machines_also_try_an_instance_for_each_node_and_each_hyper_thread
     assert layouts == (Layout(4, 1), Layout(2, 2), Layout(8, 1), Layout(1, 4))
     assert cpu_layouts(Scenario.OFFLINE, threaded(4, nodes=2), None, 4) == (Layout(4, 1), Layout(1, 4))
     assert cpu_layouts(Scenario.OFFLINE, threaded(1), None, None) == (Layout(2, 1), Layout(1, 1))
+
+
+def test_server_without_a_limit_of_the_rules_needs_one_of_the_user() -> None:
+    rules = RECORDS["yolo"]
+    config = SimpleNamespace(scenario=Scenario.SERVER, model="yolo-95", batch_size=None)
+    with pytest.raises(ConfigError, match=r"target_latency_ms.* null.*no round has Server for yolo-95"):
+        search_of(SimpleNamespace(config=config, rules=rules, can=None), None)

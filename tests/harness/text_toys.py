@@ -20,7 +20,6 @@ RECORD = Record(
     dataset_count=20,
     performance_sample_count=None,
     offline_min_sample_count=20,
-    server_target_latency_ms=1000.0,
     batch_size=1,
     largest_batch_size=1,
     references=(),

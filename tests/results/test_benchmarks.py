@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of, model_of
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS, benchmarks_of, model_of
 from mlperf_results.names import Scenario, UnknownName
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, targets_of
 
@@ -157,3 +157,13 @@ def test_a_model_file_serves_its_levels():
     assert [row.name for row in benchmarks_of("bert")] == ["bert-99", "bert-99.9"]
     assert benchmarks_of("digits") == ()
     assert (model_of("3d-unet-brats-99"), model_of("digits")) == ("unet3d_brats", "digits")
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_a_server_limit_stands_where_a_round_has_the_scenario_and_nowhere_else(name):
+    record = RECORDS[name]
+    if record.is_official:
+        has_server = any(Scenario.SERVER in span.scenarios for span in (*record.spans, *record.spans_of_999))
+        assert (record.server_target_latency_ms is not None) == has_server
+    elif record.generation is not None:
+        assert record.server_target_latency_ms is None  # the limits of tokens count

@@ -190,8 +190,13 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
 
 def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
     """Return what is to be found out: what the request and the backend leave open. On GPUs the search for a batch
-    begins at the largest one: a small one leaves most of a GPU idle."""
+    begins at the largest one: a small one leaves most of a GPU idle. `target_latency_ms`: as the user gave it; raises
+    ConfigError where it is needed."""
     config, rules = parts.config, parts.rules
+    limit_ms = target_latency_ms or rules.server_target_latency_ms
+    if config.scenario.is_server and limit_ms is None:
+        allowed = f"a number of milliseconds: no round has Server for {config.model}, so that the rules have no limit"
+        raise ConfigError("the run", [Problem("target_latency_ms", "null", allowed)])
     fixed = config.batch_size or parts.can.batch_size
     first, largest = rules.batch_size, fixed or rules.largest_batch_size
     is_known = fixed is not None or first == largest
@@ -218,7 +223,7 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
         batch_size=batch_size,
         smallest_batch_size=batch_size if is_known else 1,
         largest_batch_size=largest,
-        limit_ms=target_latency_ms or rules.server_target_latency_ms,
+        limit_ms=limit_ms,
         budget_s=_SEARCH_S[config.execution_mode],
         is_cold_at_first=config.device == "cuda",
     )

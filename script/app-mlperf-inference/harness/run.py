@@ -204,7 +204,7 @@ def prepare(config: RunConfig) -> Prepared:
     parts = open_parts(config)
     lines = user_lines(config, parts.rules)
     require_model_memory(parts, available_memory_bytes())
-    search = search_of(parts, config.target_latency_ms)
+    search = search_of(parts, config.target_latency_ms or lines.get("target_latency"))
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
     at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1

@@ -209,16 +209,21 @@ def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up:
         return None
     line = circumstances.user_lines.get("target_latency")
     if config.scenario.is_server:
-        rule = Setting(circumstances.rules.server_target_latency_ms, Origin.RULE)
-        return _pick(config.target_latency_ms, line, rule)
+        limit_ms = circumstances.rules.server_target_latency_ms
+        given_ms = line if config.target_latency_ms is None else config.target_latency_ms
+        if limit_ms is None or given_ms is not None:
+            return None if given_ms is None else Setting(given_ms, Origin.USER)
+        return Setting(limit_ms, Origin.RULE)
     expected = (warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario]
     return _pick(config.target_latency_ms, line, Setting(_rounded(expected), Origin.ESTIMATE))
 
 
 def _exceeds_limit(config: RunConfig, rules: Record, target_latency_ms: Setting[float] | None) -> bool:
     """Return whether a Server run allows more time than the rules of an MLPerf model."""
-    is_limit = config.scenario.is_server and rules.is_official and target_latency_ms is not None
-    return is_limit and target_latency_ms is not None and target_latency_ms.value > rules.server_target_latency_ms
+    limit_ms = rules.server_target_latency_ms
+    if not config.scenario.is_server or not rules.is_official or target_latency_ms is None or limit_ms is None:
+        return False
+    return target_latency_ms.value > limit_ms
 
 
 def _departures(

@@ -55,7 +55,9 @@ def shape_file(config: RunConfig) -> Path | None:
     return Path(*parts, FILE) if parts and parts[-1] == config.scenario.value else None
 
 
-def purpose(config: RunConfig, digests: Mapping[str, str], cores: tuple[int, ...], limit_ms: float) -> dict[str, Json]:
+def purpose(
+    config: RunConfig, digests: Mapping[str, str], cores: tuple[int, ...], limit_ms: float | None
+) -> dict[str, Json]:
     """Return what a shape was found for: it holds for runs that agree in all of it."""
     given: dict[str, Json] = {
         "batch_size": config.batch_size, "instances": config.instances, "threads": config.threads

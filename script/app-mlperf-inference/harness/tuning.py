@@ -9,6 +9,7 @@ measured, not assumed.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,9 +53,9 @@ class Search:
     """What is looked for. batch_size: where the search starts; smallest_batch_size equal to largest_batch_size: none
     is looked for.
 
-    limit_ms: Server's latency limit. budget_s: no further candidate is tried after so long a time of measuring (opening
-    is not counted: a GPU may take longer for that). is_cold_at_first: the first call of a batch size sets libraries up
-    and is not measured.
+    limit_ms: Server's latency limit; None in other scenarios of benchmarks without one. budget_s: no further candidate
+    is tried after so long a time of measuring (opening is not counted: a GPU may take longer for that).
+    is_cold_at_first: the first call of a batch size sets libraries up and is not measured.
     """
 
     scenario: Scenario
@@ -62,7 +63,7 @@ class Search:
     batch_size: int
     smallest_batch_size: int
     largest_batch_size: int
-    limit_ms: float
+    limit_ms: float | None
     budget_s: float
     is_cold_at_first: bool = False
 
@@ -306,6 +307,7 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
         return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))
     latency = query_latency(single_inline(without_loadgen(work)).issue, 1, work.library.loaded)
-    most = int(search.limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
+    limit_ms = search.limit_ms or math.inf
+    most = min(batch_size, limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
-    return Found(layout, max(1, min(batch_size, most)), work, warm_up, tuple(tuner.candidates))
+    return Found(layout, max(1, int(most)), work, warm_up, tuple(tuner.candidates))

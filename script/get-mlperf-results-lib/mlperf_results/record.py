@@ -189,6 +189,9 @@ class Record:
     set of another size; dataset_count is then that of performance runs. performance_sample_count: samples in memory
     during a performance run, None: the whole validation set. multi_stream_target_latency_ms: the fixed rate of
     MultiStream before v2.0.
+    server_target_latency_ms: of 99 % of the queries in Server, from loadgen/mlperf.conf, or of a whole answer where
+    token limits count there and the official checker has this one beside them; None: there is none, because no round
+    has the scenario, or because token limits alone count.
     spans: the rounds that have it, oldest first; none for a benchmark that is not MLPerf's. spans_of_999: those of the
     level 99.9, where they differ.
     batch_size, largest_batch_size: samples of one inference in Offline and at most in Server before the search for the
@@ -221,11 +224,11 @@ class Record:
     dataset_count: int
     performance_sample_count: int | None
     offline_min_sample_count: int
-    server_target_latency_ms: float
     batch_size: int
     largest_batch_size: int
     references: tuple[Reference, ...]
     recipes: Recipes
+    server_target_latency_ms: float | None = None
     spans: tuple[Span, ...] = ()
     spans_of_999: tuple[Span, ...] = ()
     levels: tuple[float, ...] = ()

@@ -12,7 +12,6 @@ RECORD = Record(
     dataset_count=5_000,
     performance_sample_count=5_000,
     offline_min_sample_count=5_000,
-    server_target_latency_ms=20_000.0,
     batch_size=1,
     largest_batch_size=1,
     references=(

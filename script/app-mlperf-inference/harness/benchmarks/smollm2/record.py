@@ -17,7 +17,6 @@ RECORD = Record(
     dataset_count=48,
     performance_sample_count=None,  # the whole set
     offline_min_sample_count=48,
-    server_target_latency_ms=10_000.0,
     batch_size=1,
     largest_batch_size=1,
     references=(),

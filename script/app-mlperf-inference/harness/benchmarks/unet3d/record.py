@@ -12,7 +12,6 @@ RECORD = Record(
     dataset_count=43,
     performance_sample_count=43,
     offline_min_sample_count=43,
-    server_target_latency_ms=30_000.0,
     batch_size=1,  # a volume is itself a batch of windows
     largest_batch_size=1,
     references=(Reference("DICE", 0.86170),),

@@ -12,7 +12,6 @@ RECORD = Record(
     dataset_count=67,
     performance_sample_count=16,
     offline_min_sample_count=24_576,
-    server_target_latency_ms=30_000.0,
     batch_size=1,  # a volume takes gigabytes
     largest_batch_size=1,
     references=(Reference("DICE", 0.85300),),
