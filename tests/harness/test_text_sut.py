@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -304,6 +305,7 @@ def test_failed_requests_are_counted_by_kind() -> None:
 
 def test_the_process_is_not_ended_while_the_log_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
+    before = set(threading.enumerate())
     monkeypatch.setattr("harness.failures.os._exit", codes.append)
     failures = Failures(grace_s=60.0)
     failures.log = tmp_path / "mlperf_log_accuracy.json"
@@ -315,6 +317,10 @@ def test_the_process_is_not_ended_while_the_log_is_written(tmp_path: Path, monke
     failures._end_process()
     assert codes == [1]
     failures.settle()
+    failures._end_process()
+    assert codes == [1], "a watchdog that was about to end the process when LoadGen ended does not"
+    left = set(threading.enumerate()) - before
+    assert not [one for one in left if isinstance(one, threading.Timer) and not one.finished.is_set()]
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,17 @@ class Failures:
         """Go on as if there had been no error: for a search, which tries what may not work."""
         with self._lock:
             self.settle()
-            self._watchdog, self.first, self.is_set = None, None, False
+            self.first, self.is_set = None, False
 
     def settle(self) -> None:
         """Stop the watchdog: LoadGen has ended."""
         with self._lock:
             if self._watchdog is not None:
                 self._watchdog.cancel()
+            self._watchdog = None
 
     def _start_watchdog(self) -> None:
+        self.settle()
         self._watchdog = threading.Timer(self._grace_s, self._end_process)
         self._watchdog.daemon = True
         self._watchdog.start()
@@ -80,7 +82,7 @@ class Failures:
 
     def _end_process(self) -> None:
         with self._lock:
-            if self.first is None:  # forgotten while this waited for the lock
+            if self._watchdog is None:  # settled or forgotten while this waited for the lock
                 return
             before, self._log_bytes = self._log_bytes, self._written_bytes()
             if self._log_bytes > before:
