@@ -287,7 +287,8 @@ def test_weights_without_a_configuration_are_refused(name):
 @EVERY
 def test_rules_are_the_benchmarks(name):
     rules = record_of(name)
-    assert rules.is_official and rules.server_target_latency_ms == 100.0
+    assert rules.is_official
+    assert rules.server_target_latency_ms == {"ssd_mobilenet": None}.get(name, 100.0)  # edge only: no round has Server
     assert rules.performance_sample_count == {"ssd_mobilenet": 256}.get(name, 64)
 
 
