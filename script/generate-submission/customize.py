@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.backends import is_of_client
 from mlperf_results.names import counted
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.userpaths import users_folder
@@ -68,7 +69,7 @@ class Access:
             "category": self._request.category,
             "framework": f"{sut.backend} v{sut.backend_version}" if sut.backend_version else sut.backend,
             "software": software,
-            "run_machine": dict(run.result.get("machine") or {}),
+            "run_machine": {"is_client": True} if is_of_client(run.result) else dict(run.result.get("machine") or {}),
             "system": dict(self._inputs.get("system") or {}),
             "system_facts": str(start / Path(facts_file).expanduser()) if facts_file else "",
             "hw_notes_extra": str(self._env.get(NOTES_KEYS[0]) or ""),

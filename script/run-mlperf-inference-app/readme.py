@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.backends import is_of_client
+
 HOST_FACTS = {
     "CM_HOST_CPU_MODEL_NAME": "processor",
     "CM_HOST_CPU_SOCKETS": "sockets",
@@ -77,7 +79,8 @@ def render(facts: RunFacts, host: Mapping[str, Any], repeat: str, passed_on: Map
     lines = [f"# {facts.title}", "", f"{result['label']}.", ""]
     lines += ["Made by crowdperf; this page repeats what the files of the run say.", "", "## Command", ""]
     lines += ["```bash", repeat, "```", "", "The LoadGen run alone:", "", "```bash", own, "```", ""]
-    lines += ["## Machine", "", *host_lines(host), ""]
+    whose = "Client, which asked the measured server" if is_of_client(result) else "Machine"
+    lines += [f"## {whose}", "", *host_lines(host), ""]
     lines += [f"- {name}: {version}" for name, version in sorted(result["versions"].items())] + [""]
     lines += ["## Dependencies", "", "The recipes that the run rests on, in order:", ""]
     words = dict(passed_on)

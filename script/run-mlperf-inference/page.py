@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlperf_results.backends import is_of_client
 from mlperf_results.htmlpage import bullets, document, folded, table, text
 from mlperf_results.loadplots import load_plots
 from mlperf_results.textfigures import page_part
@@ -50,17 +51,22 @@ def text_part(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def made_on(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
-    """Run id, time and machine of the call; a host's name is no part of it."""
+    """Run id, time and machine of the call, which is the client's where a server was measured; a host's name is no part
+    of it."""
     started = min((run["started_utc"] for run in environment["runs"]), default="")
-    machine: Mapping[str, Any] = next(
-        (row["performance"]["machine"] for row in results["scenarios"] if (row["performance"] or {}).get("machine")), {}
+    performance: Mapping[str, Any] = next(
+        (row["performance"] for row in results["scenarios"] if (row["performance"] or {}).get("machine")), {}
     )
+    machine = performance.get("machine") or {}
     words = [f"Run {results['run_id']}"]
     if started:
         words.append(f"{started[:16].replace('T', ' ')} UTC")
     if machine:
-        words.append(f"{machine.get('processor')}, {machine.get('core_count')} processors")
-    words += [str(gpu.get("name")) for gpu in machine.get("gpus") or ()]
+        found = [f"{machine.get('processor')}, {machine.get('core_count')} processors"]
+        found += [str(gpu.get("name")) for gpu in machine.get("gpus") or ()]
+        if is_of_client(performance):
+            found = [f"measured: a server behind an endpoint, whose machine is not known; client: {', '.join(found)}"]
+        words += found
     return f'<p class="quiet">{text("; ".join(words))}</p>'
 
 
@@ -80,8 +86,9 @@ def runs_part(runs: Sequence[Mapping[str, Any]], loads: Mapping[str, Mapping[str
     return "\n".join(parts)
 
 
-def environment_part(environment: Mapping[str, Any]) -> str:
-    """The facts of the machine and the software, and the command that repeats the call."""
+def environment_part(environment: Mapping[str, Any], is_client: bool) -> str:
+    """The facts of the machine and the software, and the command that repeats the call. is_client: the machine asked a
+    server, which was measured."""
     versions: dict[str, set[str]] = {}
     for run in environment["runs"]:
         for name, version in (run.get("versions") or {}).items():
@@ -93,10 +100,11 @@ def environment_part(environment: Mapping[str, Any]) -> str:
         for key, value in sorted(environment["host"].items())
         if key != HOST_NAME_KEY and value != ""
     ]
+    whose = "client, not of the server" if is_client else "machine"
     parts = [
         f"<pre>{text(environment['command'])}</pre>",
         table(("Software", "Version"), software, kind="facts"),
-        folded(f"The {len(host)} facts of the machine", table(("Machine", "Value"), host, kind="facts")),
+        folded(f"The {len(host)} facts of the {whose}", table(("Machine", "Value"), host, kind="facts")),
     ]
     return "\n".join(parts)
 
@@ -124,7 +132,7 @@ def render(
         "<h2>Memory and load during the runs</h2>",
         runs_part(environment["runs"], loads),
         "<h2>Made with</h2>",
-        environment_part(environment),
+        environment_part(environment, any(is_of_client(row["performance"] or {}) for row in results["scenarios"])),
         f"<p>{text(results['label'])}</p>",
     ]
     return document(f"{title}: {results['label']}", parts)

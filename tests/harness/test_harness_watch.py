@@ -497,6 +497,7 @@ def test_the_machine_is_described_by_its_processor_memory_and_gpus(tmp_path, mon
         ({"processor": "Some(R) CPU @ 2", "usable_core_count": 4}, "onnxruntime", "Some_CPU_2x1_onnxruntime"),
         ({"processor": "Some CPU", "core_count": 64, "socket_count": 2}, "onnxruntime", "Some_CPUx2_onnxruntime"),
         ({}, "null", "unknownx1_null"),
+        ({"processor": "Client CPU", "gpus": [{"name": "RTX"}]}, "endpoint", "unknownx1_Endpoint"),
     ],
 )
 def test_a_system_has_a_name_of_safe_letters(facts, backend, name):
@@ -554,6 +555,13 @@ def test_a_performance_run_has_every_field_of_nvidias():
     assert content["satisfies_query_constraint"] is True
     assert content["test_mode"] == "PerformanceOnly"
     json.dumps(content)
+
+
+def test_the_machine_of_a_client_is_not_called_the_system():
+    base = result()
+    content = metadata_json.metadata({**base, "run": {**base["run"], "backend": {"value": "endpoint"}}})
+    assert content["system_name"] == "unknownx1_Endpoint"
+    assert content["detected_system"].startswith("Client of a server: Machine(processor=p")
 
 
 def test_a_short_run_says_that_the_ten_minutes_are_not_met_and_a_run_without_figures_null():

@@ -614,6 +614,15 @@ def test_the_page_shows_figures_latencies_plots_and_the_machine():
     assert "No load.json was left" in text  # of the accuracy run
 
 
+def test_the_page_calls_the_machine_of_a_client_one():
+    asked = {"machine": {"processor": "Client CPU", "core_count": 2}, "run": {"backend": {"value": "endpoint"}}}
+    runs = [finished("Offline", "performance", {**result(), **asked})]
+    environment = outcome.environment_record(runs, {"CM_HOST_OS_TYPE": "linux"}, remarks("cm run"))
+    text = page.render("t", outcome.results_record(config(), "id", runs), environment, {})
+    assert "measured: a server behind an endpoint, whose machine is not known; client: Client CPU, 2 processors" in text
+    assert "facts of the client, not of the server" in text
+
+
 def test_the_page_escapes_everything_and_loads_and_runs_nothing():
     text = page_of(label="<script>alert(1)</script>", loads={"digits/SingleStream/performance": LOAD}, title='<b>&"')
     assert "<script" not in text

@@ -283,3 +283,40 @@ def test_labels_are_short_words_and_the_rest_is_a_note() -> None:
     found, rest = facts.labels_of(label, configuration, Documents(result={"disturbances": ["other programs"]}))
     assert found == ("unofficial", "synthetic", "stand-in", "origin not recorded", "not exclusive")
     assert rest == "anything else"
+
+
+def endpoint_result(url: str = "http://127.0.0.1:8000/v1", **changes: object) -> dict[str, object]:
+    """Of a run that asked a server."""
+    engine = {"endpoint": {"value": url}, "api": {"value": "completions"}, "model": {"value": "my-llm"}}
+    machine = {"processor": "Client CPU", "usable_core_count": 2, "memory_bytes": 16 << 30, "gpus": [{"name": "RTX"}]}
+    run = {"backend": {"value": "endpoint"}, "device": {"value": "cpu"}}
+    return {"run": run, "machine": machine, "text": {"engine": engine}, **changes}
+
+
+def test_the_machine_of_a_client_is_never_the_system_of_the_server_that_it_asked() -> None:
+    place = Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    host = {"CM_HOST_CPU_MODEL_NAME": "Client CPU", "CM_HOST_CPU_SOCKETS": "2", "CM_HOST_OS_FLAVOR": "debian"}
+    documents = Documents(result=endpoint_result(), host=host)
+    found = facts.configuration_of(place, documents)
+    system = found.system
+    assert (system.cpu, system.accelerator, system.nodes) == ("server behind an endpoint", "", 0)
+    assert (system.sockets, system.cores, system.memory_gib, found.device) == (0, 0, 0, "")
+    assert {name: value for name, value in system.facts.items() if value == "Client CPU"} == {
+        "client processor": "Client CPU"
+    }
+    assert (system.facts["client memory"], system.facts["client cores"]) == ("16 GiB", "2")
+    assert found.settings == {
+        "endpoint": "http, an address of the client's machine", "endpoint API": "completions", "served model": "my-llm",
+    }  # fmt: skip
+    assert "server not seen" in facts.labels_of("", found, documents)[0]
+
+
+def test_no_host_of_a_server_is_kept_and_other_models_are_other_configurations() -> None:
+    place = Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    far = facts.configuration_of(place, Documents(result=endpoint_result("https://gpu7.example.org/v1")))
+    assert far.settings["endpoint"] == "https"
+    assert "gpu7" not in json.dumps([dict(far.settings), dict(far.system.facts)])
+    other = endpoint_result("https://gpu7.example.org/v1", text={"engine": {"model": {"value": "b"}}})
+    assert configuration_key(facts.configuration_of(place, Documents(result=other))) != configuration_key(far)
+    own = endpoint_result(run={"backend": {"value": "vllm"}, "device": {"value": "cpu"}})
+    assert facts.configuration_of(place, Documents(result=own)).system.cpu == "Client CPU"

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 from collector_client import TOKENS, collector
+from results_store import facts
+from results_store.facts import Documents
 from results_store.model import Figure
 from results_store.store import Store
 from results_web import pages
@@ -177,6 +179,28 @@ def test_figures_of_a_language_model_stand_at_the_top_and_in_words(tmp_path: Pat
         "Time to first token (TTFT), 99",
     ):
         assert words in text, words
+
+
+def test_a_server_behind_an_endpoint_is_not_shown_as_the_machine_of_its_client(tmp_path: Path) -> None:
+    engine = {"endpoint": {"value": "https://gpu7.example.org/v1"}, "model": {"value": "my-llm"}}
+    documents = Documents(
+        result={
+            "run": {"backend": {"value": "endpoint"}, "device": {"value": "cpu"}}, "text": {"engine": engine},
+            "machine": {"processor": "Client CPU", "usable_core_count": 2},
+        }
+    )  # fmt: skip
+    place = facts.Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    configuration = facts.configuration_of(place, documents)
+    labels, _ = facts.labels_of("", configuration, documents)
+    with collector(tmp_path) as client:
+        with Store.open(tmp_path / "results.sqlite") as store:
+            one = store.add(crowd_result(configuration=configuration, labels=labels), SOURCE).id
+        shown, table = client.get(f"/r/{one}").text, client.get("/?all=1").text
+    assert "server behind an endpoint" in shown and "server behind an endpoint" in table
+    assert "Client CPU" not in table
+    assert shown.count("Client CPU") == len(re.findall(r"client processor<[^>]*>\s*<[^>]*>Client CPU<", shown)) == 1
+    assert "what it runs on is not known" in shown and "my-llm" in shown and "gpu7" not in shown
+    assert "Processor<" not in shown and "Device<" not in shown
 
 
 def test_published_rows_link_their_round_and_no_others_do(shown: Shown) -> None:

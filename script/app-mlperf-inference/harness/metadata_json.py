@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlperf_results.backends import is_of_client
 from mlperf_results.logs import Json
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
 
@@ -69,7 +70,7 @@ def _common(result: Mapping[str, Any]) -> dict[str, Json]:
     benchmark, scenario = str(_value(result, "model")), str(_value(result, "scenario"))
     backend = str(_value(result, "backend"))
     machine = result.get("machine") or {}
-    name = system_name(machine, backend)
+    name, described = system_name(machine, backend), described_machine(machine)
     constraint, least = QUERY_CONSTRAINTS[scenario]
     counts = {
         "effective_min_query_count": _value(result, "min_query_count"),
@@ -79,7 +80,7 @@ def _common(result: Mapping[str, Any]) -> dict[str, Json]:
         "benchmark_full": benchmark,
         "benchmark_short": short_name(benchmark),
         "config_name": f"{name}-crowdperf_{level(benchmark)}_MaxP-{scenario}",
-        "detected_system": described_machine(machine),
+        "detected_system": f"Client of a server: {described}" if is_of_client(result) else described,
         "effective_min_duration_ms": _value(result, "min_duration_ms"),
         constraint: counts[constraint],
         "satisfies_query_constraint": bool((counts[constraint] or 0) >= least),

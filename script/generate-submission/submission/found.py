@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.backends import is_of_client
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import Mode, Scenario
@@ -172,9 +173,10 @@ def sut_of(record: Mapping[str, Any], result: Mapping[str, Any], hw_name: str, s
     backend = str(record.get("backend") or value("backend"))
     version = str(record.get("backend_version") or (result.get("versions") or {}).get(backend) or "")
     machine = result.get("machine") or {}
+    seen = "unknown_server" if is_of_client(result) else machine_name(machine)
     sut = Sut(
         name="",
-        hw_name=hw_name or str(record.get("hw_name") or "") or machine_name(machine),
+        hw_name=hw_name or str(record.get("hw_name") or "") or seen,
         implementation=str(record.get("implementation") or "crowdperf"),
         device=str(record.get("device") or value("device")),
         backend=backend,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.record import BackendRecord
 from mlperf_results.recordfiles import read_records
+from mlperf_results.textdocuments import part
 
 BACKENDS: Mapping[str, BackendRecord] = MappingProxyType(read_records("backends", BackendRecord))
 """Every backend by its name, sorted."""
@@ -19,6 +21,13 @@ SIMULATORS: Mapping[str, str] = MappingProxyType(
     {one.simulates: name for name, one in BACKENDS.items() if one.simulates}
 )
 """The stand-in that `--simulate=BACKEND` runs in the place of a backend."""
+
+
+def is_of_client(result: Mapping[str, Any]) -> bool:
+    """Return whether `machine` of a result.json is that of a client: a server given by its URL was measured, and the
+    client cannot see what that runs on, also where a tunnel makes it look like this machine."""
+    known = BACKENDS.get(str(part(result, "run", "backend", "value")))
+    return known is not None and known.is_remote
 
 
 def simulated(simulate: str, backend: str, device: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.anchors import Anchor, Hardware, find_anchors, hardware, speed_ratio
+from mlperf_results.backends import is_of_client
 from mlperf_results.foundruns import FoundRun, Misplaced, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
@@ -139,8 +140,11 @@ def _setting(result: Mapping[str, Any], key: str) -> Any:
 
 
 def measured_hardware(facts: RunFacts) -> Hardware | None:
-    """The hardware that a run's own records name; the number of processors is in the environment.json of its call."""
+    """The hardware that a run's own records name, None for a server that only its URL names; the number of processors
+    is in the environment.json of its call."""
     result = facts.result or {}
+    if is_of_client(result):
+        return None
     machine = result.get("machine") or {}
     if _setting(result, "device") == "cuda":
         names = {str(gpu.get("name")) for gpu in machine.get("gpus") or () if isinstance(gpu, dict)}

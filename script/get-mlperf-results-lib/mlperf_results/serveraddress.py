@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 
@@ -18,3 +19,13 @@ def server_parts(url: str) -> SplitResult | None:
 def without_login(url: str) -> str:
     """Return an address for a message: without what may be a user and a password."""
     return url.rpartition("@")[2]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, `127.0.0.1`, `::1`, `[::1]` or a name, means this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlperf_results.backends import is_of_client
 from mlperf_results.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.provenance import OWN, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
+from mlperf_results.serveraddress import is_loopback, server_parts
 from mlperf_results.textdocuments import mapping, part
 
 from results_store import published
@@ -40,6 +42,12 @@ LABELS = (
 
 NOT_EXCLUSIVE = "not exclusive"
 """Of a run during which other programs used the machine."""
+
+UNSEEN_SERVER = "server behind an endpoint"
+"""In the place of the processor's name where only the URL of the measured server is known."""
+
+UNSEEN = "server not seen"
+"""The label of such a result."""
 
 DATA_KINDS = ("real", "synthetic", "tiny")
 
@@ -162,6 +170,19 @@ def software(documents: Documents) -> tuple[str, str]:
     return backend, ", ".join(f"{name} {versions[name]}" for name in names)
 
 
+def _asked_server(documents: Documents) -> dict[str, str]:
+    """What a run knows of the server that it asked: how, and the model and the name that it gave itself. No host."""
+    engine = mapping(mapping(documents.result.get("text")).get("engine"))
+    url = server_parts(text_of(mapping(engine.get("endpoint")).get("value")))
+    near = ", an address of the client's machine" if url and is_loopback(url.hostname or "") else ""
+    found = {
+        "endpoint": f"{url.scheme}{near}" if url else "",
+        "endpoint API": text_of(mapping(engine.get("api")).get("value")),
+        "served model": text_of(mapping(engine.get("model")).get("value")),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def _accelerators(documents: Documents) -> tuple[str, int]:
     machine = mapping(documents.result.get("machine"))
     if setting(documents.result, "device") != "cuda":
@@ -182,7 +203,26 @@ def _own_facts(documents: Documents) -> Iterator[tuple[str, str]]:
         yield fact, text_of(host.get(key))
 
 
+def _unseen_system(documents: Documents) -> System:
+    """A server that only its URL names: what it runs on is not known, and the machine of the run is the client's."""
+    machine = mapping(documents.result.get("machine"))
+    memory_gib = round(_whole(machine.get("memory_bytes")) / _GIB)
+    client = {
+        "processor": text_of(machine.get("processor")),
+        "cores": str(_whole(machine.get("usable_core_count")) or ""),
+        "memory": f"{memory_gib} GiB" if memory_gib else "",
+        **dict(_own_facts(documents)),
+    }
+    facts = {f"client {name}": value for name, value in client.items() if value}
+    return System(
+        accelerator="", accelerator_count=0, nodes=0, cpu=UNSEEN_SERVER, sockets=0, cores=0, memory_gib=0,
+        facts={**_asked_server(documents), **facts},
+    )  # fmt: skip
+
+
 def _own_system(documents: Documents) -> System:
+    if is_of_client(documents.result):
+        return _unseen_system(documents)
     machine = mapping(documents.result.get("machine"))
     accelerator, count = _accelerators(documents)
     return System(
@@ -224,7 +264,8 @@ def _described_system(documents: Documents) -> System:
 
 
 def system_of(documents: Documents) -> System:
-    """The machine of a run: as it was found, else as a submission describes it."""
+    """The machine of a run: as it was found, else as a submission describes it; of a server that a client asked, none
+    of the client's."""
     return _own_system(documents) if documents.result.get("machine") else _described_system(documents)
 
 
@@ -245,7 +286,7 @@ def shown_benchmark(benchmark: str, documents: Documents) -> str:
 def configuration_of(place: Place, documents: Documents, round_name: str = "") -> Configuration:
     """The configuration of a run. round_name: of a submission, else ""."""
     benchmark, tier = published.split_tier(place.benchmark)
-    system = system_of(documents)
+    system, is_unseen = system_of(documents), is_of_client(documents.result)
     return Configuration(
         suite="inference",
         benchmark=shown_benchmark(benchmark, documents),
@@ -256,11 +297,13 @@ def configuration_of(place: Place, documents: Documents, round_name: str = "") -
         precision=precision(documents),
         tier=tier,
         stack=software(documents)[0],
-        device=text_of(setting(documents.result, "device")) or published.device_of(system.accelerator),
+        device=""
+        if is_unseen
+        else text_of(setting(documents.result, "device")) or published.device_of(system.accelerator),
         data_kind=data_kind(documents),
         run_class=place.run_class,
         model_digest=model_digest(documents, place),
-        settings=chosen_settings(documents.result),
+        settings={**chosen_settings(documents.result), **(_asked_server(documents) if is_unseen else {})},
         system=system,
     )
 
@@ -283,6 +326,8 @@ def labels_of(label: str, configuration: Configuration, documents: Documents) ->
         found.append("test run")
     if documents.result and known is None:
         found.append(ORIGIN_UNKNOWN)
+    if is_of_client(documents.result):
+        found.append(UNSEEN)
     if documents.result.get("disturbances"):
         found.append(NOT_EXCLUSIVE)
     return tuple(dict.fromkeys(found)), "; ".join(rest)

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import h11
 import uvicorn
+from mlperf_results.serveraddress import is_loopback
 from results_store.importing import FAILURES, import_path, report_lines
 from results_store.localtokens import remember_token
 from results_store.refusal import BundleRefused
@@ -28,7 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .access import TokenFileError, Tokens, tokens_of
 from .app import create_app
 from .checking import warm_up
-from .settings import Settings, SettingsError, is_loopback, settings_of
+from .settings import Settings, SettingsError, settings_of
 
 MOST_CONNECTIONS = 200
 MOST_OF_AN_ADDRESS = 100

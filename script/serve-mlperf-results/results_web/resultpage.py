@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 from mlperf_results.plot import Quantile, distribution_plot
+from results_store.facts import UNSEEN_SERVER
 from results_store.listing import Filter
 from results_store.model import Configuration, Figure, Result, System
 from results_store.store import Action, Store
@@ -76,7 +77,7 @@ def system_pairs(system: System) -> Pairs:
         ("Accelerator", system.accelerator),
         ("Accelerators", system.accelerator_count or ""),
         ("Nodes", system.nodes or ""),
-        ("Processor", system.cpu),
+        ("Processor", system.cpu if system.cpu != UNSEEN_SERVER else ""),
         ("Sockets", system.sockets or ""),
         ("Cores", system.cores or ""),
         ("Memory", f"{system.memory_gib} GiB" if system.memory_gib else ""),

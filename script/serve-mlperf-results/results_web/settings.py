@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from mlperf_results.serveraddress import is_loopback
 
 DEFAULT_PORT: Final = 8090
 DEFAULT_DATABASE: Final = "results.db"
@@ -63,16 +64,6 @@ class Settings:
     def needs_upload_token(self) -> bool:
         """Whether an upload has to carry a token."""
         return self.token_file is not None and not self.open_uploads
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

@@ -24,6 +24,8 @@ LABELS: Final = {
     "accuracy below target": "The accuracy run missed its target, so the figure counts for nothing.",
     "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
     "weights of a server": "A server answered; which weights it has cannot be checked.",
+    "server not seen": "A server was measured over its URL: what it runs on is not known, and results of one"
+    " configuration may be of different servers. Facts named `client` are of the machine that asked.",
     "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
     " benchmark's own.",
     "inferred": "MLCommons derived the figure from that of another scenario of the same system.",
@@ -43,6 +45,7 @@ WARNING_LABELS: Final = frozenset(
         "own model",
         "weights not checked",
         "accuracy below target",
+        "server not seen",
         "origin not recorded",
     )
 )

@@ -100,9 +100,11 @@ def machine_facts(gpus: Sequence[GpuFacts], proc: Path = Path("/proc")) -> dict[
 
 
 def system_name(machine: Mapping[str, Json], backend: str) -> str:
-    """Return a name of the kind that NVIDIA gives systems: `H100-SXM5x8_TRT`; here of the GPUs or the processor.
+    """Return a name of the kind that NVIDIA gives systems: `H100-SXM5x8_TRT`; here of the GPUs or the processor;
+    unknown for a server that a client asks.
 
     Letters, digits, dot, hyphen and underscore only, because it names folders there.
     """
-    short = BACKENDS[backend].short_name if backend in BACKENDS else ""
-    return f"{machine_name(machine) or 'unknownx1'}_{short or backend}"
+    known = BACKENDS.get(backend)
+    seen = "" if known is not None and known.is_remote else machine_name(machine)
+    return f"{seen or 'unknownx1'}_{(known.short_name if known is not None else '') or backend}"

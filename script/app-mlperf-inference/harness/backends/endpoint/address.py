@@ -6,7 +6,6 @@ host, and is removed from every text that a server or a library gives, before th
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from mlperf_results.modelserver import without_key
 from mlperf_results.names import printable
+from mlperf_results.serveraddress import is_loopback
 
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.text.request import Endpoint
@@ -104,16 +104,6 @@ def _parts(url: str) -> SplitResult:
     if parts.query or parts.fragment:
         raise _refusal(f"a URL with {'a query' if parts.query else 'a fragment'}", f"{_EXAMPLE}, without ? and #")
     return parts
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name means this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
