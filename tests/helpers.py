@@ -197,16 +197,19 @@ class TemporaryHome:
             place.mkdir(parents=True)
         self.values: ValueRule = "cm"
         self.has_strict_inputs = False
+        self.python: object = None
         self.write_cmr()
         self.register(CHECKOUT, self.repo)
 
-    def write_cmr(self, values: ValueRule = "cm", *, inputs: str = "cm") -> None:
+    def write_cmr(self, values: ValueRule = "cm", *, inputs: str = "cm", python: object = None) -> None:
         """Describes the repository of the test's recipes; ``values`` is how their scripts see env values, and with the
-        ``inputs`` "strict" an input that they do not declare is an error.
+        ``inputs`` "strict" an input that they do not declare is an error. ``python`` names the folder of its packages.
         """
+        self.python = python
         self.values = values
         self.has_strict_inputs = inputs == "strict"
         lines = ["alias: recipes", 'uid: "0123456789abcdef"', f"values: {values}", f"inputs: {inputs}"]
+        lines += [] if python is None else [f"python: {json.dumps(python)}"]
         (self.repo / "cmr.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def register(self, *repos: Path) -> None:
@@ -224,7 +227,7 @@ class TemporaryHome:
     @property
     def engine_home(self) -> Home:
         """This home as the engine sees it."""
-        repo = RepoInfo(self.repo, "recipes", "0123456789abcdef", self.values, self.has_strict_inputs)
+        repo = RepoInfo(self.repo, "recipes", "0123456789abcdef", self.values, self.has_strict_inputs, self.python)
         return Home([repo], self.path, self.path / "repos" / "local")
 
     def run(self, tags: str, *, cmind: Any = None, **i: Any) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
 
     The digest is the one that the engine notes in cache entries made by the recipe.
     """
-    from recipe_engine.disk.repos import recipe_digest  # only a hook's process has the engine; the rest works without
+    from recipe_engine.disk.digests import recipe_digest  # only a hook's process has the engine; the rest works without
 
     facts = []
     for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):

@@ -11,7 +11,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions.adapter import answer_cm
 from recipe_engine.actions.run import run_action
-from recipe_engine.disk.repos import recipe_digest
+from recipe_engine.disk.digests import recipe_digest
 from recipe_engine.rules.errors import CycleError, RecipeError, RequestError, ScriptFailed, StoreError
 
 COUNT = 'echo run >> "$CM_COUNTER"'

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from helpers import CHECKOUT, TemporaryHome, uid_of
+from recipe_engine.disk.digests import recipe_digest, recipe_files, recipe_stamp
 from recipe_engine.disk.metadata import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
-from recipe_engine.disk.repos import recipe_digest, recipe_files, recipe_stamp
 from recipe_engine.rules.conditions import decide
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import apply_overrides, parse_condition_blocks, parse_dependency

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from helpers import uid_of, write_recipe
 from recipe_engine.disk import metadata, repos
-from recipe_engine.disk.repos import RecipeSource, RepoInfo, recipe_digest, recipe_stamp
+from recipe_engine.disk.digests import recipe_digest, recipe_stamp
+from recipe_engine.disk.repos import RecipeSource, RepoInfo
 from recipe_engine.rules.errors import MetaError
 
 

@@ -23,7 +23,7 @@ for folder in ("generate-submission", "get-mlperf-results-lib"):
     if str(SCRIPTS / folder) not in sys.path:
         sys.path.append(str(SCRIPTS / folder))
 
-from recipe_engine.disk.repos import recipe_digest  # noqa: E402
+from recipe_engine.disk.digests import recipe_digest  # noqa: E402
 from submission.program import Program  # noqa: E402
 
 PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)

@@ -339,6 +339,7 @@ def _repos(cmind: Any) -> list[RepoInfo]:
             str(repo.meta.get("uid", "")),
             "literal" if repo.meta.get("values") == "literal" else "cm",
             repo.meta.get("inputs") == "strict",
+            repo.meta.get("python"),
         )
         for repo in cmind.repos.lst
     ]

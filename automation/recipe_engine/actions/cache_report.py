@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..disk.digests import recipe_digest, recipe_stamp
 from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
 from ..disk.files import tree_size
 from ..disk.locks import is_in_use, last_use_s
-from ..disk.repos import recipe_digest, recipe_stamp
 from ..disk.store import Store
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..disk.digests import recipe_digest
 from ..disk.files import read_json, working_folder
 from ..disk.locks import is_locked
-from ..disk.repos import recipe_digest
 from ..documents.console_text import plain, table
 from ..rules.amounts import counted, whole_number
 from ..rules.errors import NothingFound, RequestError

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.metadata import meta_files, read_mapping, read_meta
-from ..disk.repos import CHECKOUT
+from ..disk.repos import CHECKOUT, RepoInfo
 from ..rules.amounts import whole_number
 from ..rules.conditions import FALSE_WORDS
 from ..rules.env import Env, merge_state, plain_copy
@@ -114,7 +114,10 @@ def _run_hook(alias: str, hook: str, env: Env) -> None:
             f"this helper needs the recipe {alias}, but {folder} does not exist",
             hint="register the whole repository, not a part of it",
         )
-    call_hook(parse_recipe(read_meta(folder).values, folder, CHECKOUT), hook, {"env": env})
+    python = read_mapping(CHECKOUT / "cmr.yaml").get("python")
+    library = RepoInfo(CHECKOUT, "", "", python=python).library
+    recipe = parse_recipe(read_meta(folder).values, folder, CHECKOUT)._replace(library=library)
+    call_hook(recipe, hook, {"env": env})
 
 
 def compare_versions(i: Mapping[str, Any]) -> Answer:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import time
 from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,11 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..rules.env import ValueRule
+from ..rules.errors import MetaError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
-from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE, Recipe
+from ..rules.model import Recipe
 from ..rules.query import IndexEntry, RecipeIndex
 from ..rules.schema import parse_recipe
+from .digests import recipe_digest, recipe_stamp
 from .files import not_waiting, read_index, write_index
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class RepoInfo(Frozen):
     """One registered CM repository; ``path`` is the folder that holds ``script/``.
 
     ``values`` is how its recipes' native scripts see env values, ``has_strict_inputs`` whether an input that a recipe
-    does not declare is an error: what its ``cmr.yaml`` says, or CM's rule.
+    does not declare is an error: what its ``cmr.yaml`` says, or CM's rule. ``python`` is what it says there of the
+    folder with the packages of its recipes, whatever that is.
     """
 
     path: Path
@@ -71,6 +73,22 @@ class RepoInfo(Frozen):
     uid: str
     values: ValueRule = "cm"
     has_strict_inputs: bool = False
+    python: object = None
+
+    @property
+    def library(self) -> str:
+        """The folder that ``python`` names, empty for none; raises MetaError for what is no folder inside ``path``."""
+        if self.python is None:
+            return ""
+        name = Path(self.python if isinstance(self.python, str) else "")
+        folder = os.path.join(self.path, name)
+        is_below = bool(name.parts) and not name.is_absolute() and ".." not in name.parts and os.path.isdir(folder)
+        if is_below and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(self.path)):
+            return folder
+        raise MetaError(
+            f"{self.path / 'cmr.yaml'}: python: expected a folder inside the repository, found {self.python!r}",
+            hint="name the folder that holds the packages of its recipes, relative to cmr.yaml: python: src",
+        )
 
 
 class Folder(NamedTuple):
@@ -358,6 +376,7 @@ class RecipeSource:
         self._roots = [repo.path for repo in repos]
         self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
+        self._libraries: dict[Path, str] = {}
         self._digests: dict[str, str] = {}
         self.index = StoredIndex(repos, index_folder / index_name(), self._read, _maker())
 
@@ -383,9 +402,16 @@ class RecipeSource:
                 meta, name = as_json(found.values), found.name
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
             repo = self._repos.get(str(entry.repo_path))
-            rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs} if repo else {}
-            self._recipes[key] = recipe._replace(**rules)
+            if repo:
+                rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs}
+                recipe = recipe._replace(library=self._library(repo), **rules)
+            self._recipes[key] = recipe
         return self._recipes[key]
+
+    def _library(self, repo: RepoInfo) -> str:
+        if repo.path not in self._libraries:
+            self._libraries[repo.path] = repo.library
+        return self._libraries[repo.path]
 
     @cached_property
     def dependency_names(self) -> frozenset[str]:
@@ -405,8 +431,6 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
-META_NAMES = ("_cm.yaml", "_cm.json", SUCCESSOR_FILE)
-_BASE = re.compile(rb"""(?:^|[{,])\s*"?_base"?\s*:\s*["']?(?:[\w-]+::)?([\w.-]+)""", re.MULTILINE)
 MAKER_PACKAGES = ("rules", "disk")
 """The packages of the engine whose modules decide what a row says."""
 
@@ -424,63 +448,3 @@ def _maker() -> str:
             found = [(item.name, item.stat()) for item in items if item.name.endswith(".py")]
         rows += [(package, name, status.st_mtime_ns, status.st_size) for name, status in found]
     return f"{crc32(repr(sorted(rows)).encode()):08x}"
-
-
-def recipe_digest(folder: Path) -> str:
-    """The SHA-256 over names and contents of a recipe's files and of the metadata that it inherits; documentation and
-    compiled files are left out."""
-    import hashlib  # here, because an entry made by the recipe as it is now never needs it
-
-    digest = hashlib.sha256()
-    for path in sorted(_digest_files(str(folder))):
-        digest.update(os.path.relpath(path, folder).encode() + b"\0")
-        with open(path, "rb") as file:
-            digest.update(hashlib.sha256(file.read()).digest())
-    return digest.hexdigest()
-
-
-def recipe_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file that ``recipe_digest`` covers, by its path in the recipe."""
-    from .files import sha256_of  # here, because only records of results ask
-
-    return {os.path.relpath(path, folder): sha256_of(Path(path)) for path in sorted(_digest_files(str(folder)))}
-
-
-def recipe_stamp(folder: Path) -> str:
-    """Times and sizes of a recipe's files in one text: equal means unchanged, different means look closer."""
-    rows = []
-    for path in sorted(_digest_files(str(folder))):
-        status = os.stat(path)
-        rows.append((path, status.st_mtime_ns, status.st_size))
-    return f"{crc32(repr(rows).encode()):08x}"
-
-
-def _digest_files(folder: str) -> Iterator[str]:
-    """A recipe's own files, and the metadata files that it inherits from other recipes of its repository."""
-    for path in _own_files(folder):
-        yield path
-        if os.path.basename(path) in META_NAMES and os.path.dirname(path) == folder:
-            yield from _inherited_files(path)
-
-
-def _own_files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as items:
-        for item in items:
-            if item.is_dir(follow_symlinks=False):
-                if item.name not in IGNORED_FOLDERS and not item.name.startswith("."):
-                    yield from _own_files(item.path)
-            elif item.is_file() and not item.name.endswith((".md", ".pyc")) and not item.name.startswith("tmp-"):
-                yield item.path
-
-
-def _inherited_files(meta_file: str, most: int = 10) -> Iterator[str]:
-    """The metadata files of the recipe that ``_base`` names by its folder, and of those that this one inherits from."""
-    with open(meta_file, "rb") as file:
-        text = file.read()
-    found = _BASE.search(text) if b"_base" in text else None
-    if found is None or not most:
-        return
-    base = os.path.join(os.path.dirname(os.path.dirname(meta_file)), os.fsdecode(found[1]))
-    for path in filter(os.path.isfile, (os.path.join(base, name) for name in META_NAMES)):
-        yield path
-        yield from _inherited_files(path, most - 1)

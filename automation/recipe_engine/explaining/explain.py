@@ -11,10 +11,10 @@ from typing import Any
 from ..actions.adapter import Home, show
 from ..actions.cache_actions import find_entries, nothing_found, state_of
 from ..actions.run import new_engine, parse_request
+from ..disk.digests import recipe_files
 from ..disk.entries import details_of, file_problem
 from ..disk.files import utc_seconds, utc_text
 from ..disk.locks import is_in_use, last_use_s
-from ..disk.repos import recipe_files
 from ..disk.store import Store, dependencies
 from ..documents.console_text import plain, wrapped
 from ..planning.plan import PlannedStep

@@ -40,9 +40,10 @@ from typing import Any, NamedTuple
 
 from ..actions.adapter import Home
 from ..actions.run import new_engine, parse_query_input, parse_request
+from ..disk.digests import recipe_files
 from ..disk.files import sha256_of, write_text
 from ..disk.metadata import as_json
-from ..disk.repos import RecipeSource, recipe_files
+from ..disk.repos import RecipeSource
 from ..rules.env import with_texts
 from ..rules.errors import NothingFound, RequestError
 from ..rules.model import Recipe

@@ -28,9 +28,10 @@ from typing import Any, NamedTuple
 from ..actions.adapter import Home
 from ..actions.journals import with_secrets
 from ..actions.run import new_engine, parse_query_input, parse_request, run_action
+from ..disk.digests import recipe_files
 from ..disk.entries import details_of
 from ..disk.files import working_folder, write_json, write_text
-from ..disk.repos import RecipeSource, recipe_files
+from ..disk.repos import RecipeSource
 from ..documents.console_text import plain
 from ..rules.amounts import counted
 from ..rules.cachekey import Artifact

@@ -289,7 +289,8 @@ class InputDescription(Frozen):
 class Recipe(Frozen):
     """One parsed ``_cm.yaml``/``_cm.json`` (or ``meta.yaml``) with the folder it came from.
 
-    ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``.
+    ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``. ``library``
+    is the folder with the packages of its repository, empty for none.
     """
 
     id: RecipeId
@@ -322,6 +323,7 @@ class Recipe(Frozen):
     has_predeps: bool = True
     values: ValueRule = "cm"
     has_strict_inputs: bool = False
+    library: str = ""
 
     @property
     def meta_path(self) -> Path:

@@ -13,10 +13,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..disk.digests import recipe_stamp
 from ..disk.entries import SCRIPT_NAMES
 from ..disk.files import remove_below, remove_tree, working_folder
 from ..disk.locks import lock_folder
-from ..disk.repos import RecipeSource, recipe_stamp
+from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..rules.env import Env, merge_env
 from ..rules.errors import HookFailed, Interrupted, RequestError, ScriptFailed

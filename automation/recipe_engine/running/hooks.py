@@ -1,7 +1,9 @@
 """Calls the functions of a recipe's ``customize.py`` and checks what they answer.
 
 The file is loaded from its path just before its first use (dependencies may extend ``sys.path`` for it), as a package
-of its own, so that ``from . import table`` reaches a module beside it.
+of its own, so that ``from . import table`` reaches a module beside it. The packages of its repository (``python: src``
+in ``cmr.yaml``) are found behind everything else on ``sys.path``; where two repositories have one of the same name,
+each hook gets that of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -29,11 +31,15 @@ from ..rules.secrets import learn
 from .compat import Automation
 from .console import MaskedOutput
 from .context import StepContext, os_info
-from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, run_script
+from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, package_names, rival_package, run_script
 
 logger = logging.getLogger(__name__)
 FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
+_libraries: list[str] = []
+"""The folders of packages that hooks put on ``sys.path``; that of the hook which runs is the first."""
+_put_aside: dict[str, dict[str, ModuleType]] = {}
+"""The modules of each of these folders that another one has, too, while hooks of that one run."""
 
 
 class Artifact:
@@ -93,6 +99,45 @@ def _offer_imports(recipe: Recipe) -> None:
         offer_imports(recipe)
 
 
+@contextlib.contextmanager
+def _own_packages(recipe: Recipe) -> Iterator[None]:
+    """Inside the block, imports find the packages of the recipe's repository, also where another one has the same.
+
+    Raises HookFailed when Python finds another package of the same name first.
+    """
+    before = _libraries[:1]
+    if recipe.library and recipe.library not in _libraries:
+        rival = rival_package(recipe.library, [place for place in sys.path if place not in _libraries])
+        if rival:
+            hint = "remove it with pip uninstall, or take its folder out of PYTHONPATH"
+            raise HookFailed(f"{recipe.id.alias}: {rival}", hint=hint)
+    _put_first(recipe.library)
+    try:
+        yield
+    finally:
+        _put_first(*before or [""])
+
+
+def _put_first(library: str) -> None:
+    """Lets imports look into this folder before those of other repositories, and behind everything else."""
+    if not library or library in _libraries[:1]:
+        return
+    own = package_names(library)
+    for name, module in [row for row in sys.modules.items() if row[0].partition(".")[0] in own]:
+        place = next((place for place in _libraries if place != library and _is_in(module, place)), "")
+        if place:
+            _put_aside.setdefault(place, {})[name] = sys.modules.pop(name)
+    sys.modules.update(_put_aside.pop(library, {}))
+    kept = [place for place in sys.path if place not in _libraries]
+    _libraries[:] = [library, *(place for place in _libraries if place != library)]
+    sys.path[:] = [*kept, *_libraries]
+
+
+def _is_in(module: ModuleType, folder: str) -> bool:
+    places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+    return any(place.startswith(folder + os.sep) for place in places)
+
+
 def has_hook(recipe: Recipe, name: str) -> bool:
     """Whether the recipe has this function, without loading it: a dependency may have to make that possible first."""
     try:
@@ -113,10 +158,12 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     Raises HookFailed when it raises, answers with an error, answers something that is no CM answer, or breaks what it
     was given; the text of it shows no secret of the hook's env.
     """
-    module = load_customize(recipe)
-    function = getattr(module, name, None)
-    if function is None:
-        return None
+    with _own_packages(recipe):
+        function = getattr(load_customize(recipe), name, None)
+        return None if function is None else _answer_of(recipe, name, function, i)
+
+
+def _answer_of(recipe: Recipe, name: str, function: Any, i: dict[str, Any]) -> HookResult:
     given = [key for key in ("env", "state", "run_script_input") if key in i]
     threads = set(threading.enumerate())
     try:
@@ -298,6 +345,7 @@ def script_call(step: StepContext, script: Path, env: Env) -> ScriptCall:
         values=step.recipe.values,
         is_silent=step.configured.request.options.silent,
         scratch=step.scratch,
+        library=step.recipe.library,
     )
 
 

@@ -51,7 +51,8 @@ class ScriptCall(Frozen):
     """One native script to run: where it is, where it runs, and with what.
 
     ``scratch`` is where tmp-run.sh and tmp-state.json lie; the folder itself without one. ``is_check``: nothing of what
-    it writes is shown, because who asked says why it failed.
+    it writes is shown, because who asked says why it failed. ``library`` is the folder with the Python packages of the
+    script's repository, empty for none.
     """
 
     label: str
@@ -66,6 +67,7 @@ class ScriptCall(Frozen):
     is_silent: bool = False
     is_check: bool = False
     scratch: Path | None = None
+    library: str = ""
 
     @property
     def run_file(self) -> Path:
@@ -232,12 +234,43 @@ def _write_run_file(call: ScriptCall) -> dict[str, str]:
         "",
         *export_lines(call.env, call.values),
         *export_lines(access),
+        *_library_lines(call),
         "",
         f". {shlex.quote(str(call.script))}",
         "",
     ]
     _write_private(call.run_file, "\n".join(lines))
     return secrets
+
+
+def _library_lines(call: ScriptCall) -> list[str]:
+    """The line that puts the packages of the script's repository at the end of PYTHONPATH.
+
+    Raises ScriptFailed when Python would find another package of the same name.
+    """
+    if not call.library:
+        return []
+    given = [call.env.get("PYTHONPATH", os.environ.get("PYTHONPATH", "")), *call.env.get("+PYTHONPATH", ())]
+    rival = rival_package(call.library, [place for text in given for place in str(text or "").split(os.pathsep)])
+    if rival:
+        raise ScriptFailed(f"{call.label}: {rival}", hint="take that folder out of PYTHONPATH")
+    return [f'export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{shlex.quote(call.library)}']
+
+
+def rival_package(library: str, places: Iterable[str]) -> str:
+    """What is wrong when one of ``places``, where Python looks first, has a package of ``library`` too; else empty."""
+    names = sorted(package_names(library))
+    for place, name in ((place, name) for place in places if place for name in names):
+        is_there = any(os.path.isfile(os.path.join(place, name + end)) for end in (".py", "/__init__.py"))
+        if is_there and not os.path.samefile(place, library):
+            return f"Python finds the package {name} in {place}, before that of the recipe's repository in {library}"
+    return ""
+
+
+def package_names(library: str) -> set[str]:
+    """The names by which what lies in a folder of packages is imported."""
+    with os.scandir(library) as items:
+        return {item.name.removesuffix(".py") for item in items if item.name.endswith(".py") or item.is_dir()}
 
 
 def _write_private(path: Path, text: str) -> None:
