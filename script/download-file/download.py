@@ -53,7 +53,7 @@ class _Failure(Exception):
         self.retry_after_s = retry_after_s
 
 
-OWN_COPY_HINT = "get the file by hand and give it with --from=FILE"
+OWN_COPY_HINT = "without a network: download the file elsewhere, and give it with --from=FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +100,8 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
     raise DownloadError(
-        f"{request.target.name} could not be downloaded. Tried:{_counted(failures)}\nhint: check the address, the "
-        f"network and the proxy (https_proxy); or {request.own_copy_hint}. What is there already is kept and used by "
-        "the next try"
+        f"{request.target.name} could not be downloaded. Tried:{_counted(failures)}\n  {request.own_copy_hint}\n"
+        "hint: check the address, the network and the proxy (https_proxy), then rerun: finished parts are kept"
     )
 
 

@@ -4,6 +4,7 @@ The logs may be used after their licence is accepted, so nothing is downloaded. 
 (`make_clicks.py`), converts the text of the day (`convert_day.py`), and checks what there is (`check_dataset.py`).
 """
 
+import dataclasses
 from pathlib import Path
 
 from mlperf_data import answers, datasets, manual, room
@@ -33,11 +34,14 @@ SOURCE = manual.Source(
         "with _multihot: day_23_dense.npy, day_23_labels.npy, day_23_sparse_multi_hot.npz",
         f"else: {BINARY_FILE}, or {TEXT_FILE} and day_fea_dict_0.npz to day_fea_dict_25.npz",
     ),
-    command="cm run script --tags=get,dataset,original,criteo[,_multihot] --path=FOLDER",
+    command="cm run script --tags=get,dataset,original,criteo --path=FOLDER",
 )
 
 
 CLICKS = datasets.CaseSet(name="criteo", source=SOURCE, most=330_067)  # samples of the real measured half
+MULTIHOT_CLICKS = dataclasses.replace(
+    CLICKS, source=dataclasses.replace(SOURCE, command=SOURCE.command.replace("criteo ", "criteo,_multihot "))
+)
 
 
 def _is_text(path):
@@ -48,10 +52,10 @@ def _is_text(path):
 def plan(i):
     """CM hook of a planned run: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
     env = i["env"]
-    answer = CLICKS.plan(i)
+    is_multihot = env["CM_DATASET_CRITEO_MULTIHOT"] == "yes"
+    answer = (MULTIHOT_CLICKS if is_multihot else CLICKS).plan(i)
     if answer["return"] > 0:
         return answer
-    is_multihot = env["CM_DATASET_CRITEO_MULTIHOT"] == "yes"
     env["CM_DATASET_CRITEO_FORM"] = "multi-hot" if is_multihot else "one-hot"
     if env["CM_DATASET_CRITEO_WAY"] != "synthetic" and not is_multihot and _is_text(Path(env[FOLDER_KEY])):
         env["CM_DATASET_CRITEO_TEXT_FOLDER"] = env[FOLDER_KEY]

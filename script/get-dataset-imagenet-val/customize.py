@@ -89,7 +89,7 @@ def preprocess(i):
         print(f"{path}: {own} pictures of your own, not the {FULL_COUNT:,} of ImageNet; results say so", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
-        return answers.failure(manual.refusal(SOURCE, path, wrong), OWN_HINT)
+        return answers.failure(manual.refusal(SOURCE, path, wrong, OWN_HINT))
     env[FOLDER_KEY] = str(path)
     return {"return": 0}
 

@@ -56,8 +56,9 @@ def own_copy_hint(env):
     names = [name for name in ("dataset", "model") if f"CM_MLPERF_OWN_{name.upper()}_PATH" in keys]
     if not names:
         return ""
-    own = f"give your own copy: --path=... at the recipe of the {names[0]}, --{names[0]}_path=... at a benchmark"
-    return f"{own}; --source=tiny there tries the way with small generated data and weights"
+    if not env.get("CM_MLPERF_MODEL"):
+        return f"without a network: give your own copy, --path=PATH at the recipe of the {names[0]}"
+    return f"without a network: your own copy with --{names[0]}_path=PATH, or small synthetic data with --source=tiny"
 
 
 def own_copy(i):

@@ -41,16 +41,17 @@ class RunFailed(Exception):
         self.what = what
         self.reason = reason
 
-    def answer(self, hint: str) -> dict[str, Any]:
-        """CM's answer for the call.
+    def answer(self, folder: Path, way_on: str) -> dict[str, Any]:
+        """CM's answer for the call, which made runs in `folder` and is resumed by the command `way_on`.
 
         The engine's own error goes on as it is, so that the user sees the recipe that failed and its last words; what
         this call knows is added to it.
         """
         origin = getattr(self.reason, "origin", None)
         if origin is None:
-            return {"return": self.code, "error": f"{self}\n{hint}"}
-        origin.notes = (*origin.notes, f"in: {self.what}", hint.partition(": ")[2])
+            return {"return": self.code, "error": f"{self}\nfinished runs are in {folder}\nhint: {way_on}"}
+        origin.notes = (*origin.notes, f"in: {self.what}", f"finished runs are in {folder}")
+        origin.resume = way_on
         return {"return": self.code, "error": self.reason}
 
 

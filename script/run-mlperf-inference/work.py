@@ -106,7 +106,7 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
                 runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:
             file.note(spec, Progress.FAILED, str(error).splitlines()[0])
-            return error.answer(f"hint: what it left is in {call.paths.folder}; to go on there: {way_on}")
+            return error.answer(call.paths.folder, way_on)
         record.write(access, runs[run_name(spec)], folder, begun, passed_on)
         file.note(spec, Progress.FINISHED)
         took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))

@@ -51,7 +51,7 @@ show,mlperf,benchmarks --model=nosuch
 get,sys-utils-cm --tools=nosuch
 get,cuda-devices --min_memory_gb=many
 """
-COMMANDS = [f"cm run script --quiet --tags={line}" for line in FAILURES.strip().splitlines()]
+COMMANDS = [f"cm run script -v --quiet --tags={line}" for line in FAILURES.strip().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +109,10 @@ def deep(home: TemporaryHome) -> TemporaryHome:
 
 def test_a_shell_repeats_the_command_of_a_failure_two_steps_below(deep: TemporaryHome) -> None:
     done = deep.cm("run", "script", "run all", "--size=a b;c", "--adr.data.from=/no/it's")
+    assert "step alone" not in done.stderr and "again:" not in done.stderr, "one command comes next: resume"
+    done = deep.cm("run", "script", "run all", "--size=a b;c", "--adr.data.from=/no/it's", "-v")
     again = next(line for line in done.stderr.splitlines() if line.startswith("  again: ")).removeprefix("  again: ")
     assert again.startswith("cm run script 'run all' ")
-    assert "step alone" not in done.stderr
     shell = "cm() { " + shlex.join(cm_command([])) + ' "$@"; }; ' + again
     repeated = subprocess.run(
         ["bash", "-c", shell], cwd=deep.work, env=deep.process_env(), capture_output=True, text=True, timeout=60

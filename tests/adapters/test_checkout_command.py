@@ -73,10 +73,10 @@ def hints_of(done: Called) -> list[str]:
 
 
 def test_all_printed_commands_begin_as_the_user_called_it(called: Caller) -> None:
-    failed = called("./cm run script --tags=fail,now")
+    failed = called("./cm run script --tags=fail,now -v")
     assert failed.returncode == 1
     hints = hints_of(failed)
-    assert {"./cm run script --tags=detect,os", "./cm show cache", "./cm run script --tags=fail,now"} <= set(hints)
+    assert {"./cm run script --tags=detect,os", "./cm show cache", "./cm run script --tags=fail,now -v"} <= set(hints)
     assert all(hint.startswith("./cm ") for hint in hints), hints
     again = called(hints[0])
     assert again.returncode == 0, again.stderr
@@ -90,12 +90,12 @@ def test_what_a_script_prints_is_changed_at_the_beginning_of_commands_only(calle
 def test_from_another_folder_the_printed_line_holds_the_quoted_path(
     called: Caller, checkout: Path, tmp_path: Path
 ) -> None:
-    failed = called(f"{shlex.quote(str(checkout))}/cm run script --tags=fail,now", tmp_path)
+    failed = called(f"{shlex.quote(str(checkout))}/cm run script --tags=fail,now -v", tmp_path)
     again = next(hint for hint in hints_of(failed) if "fail,now" in hint)
-    assert shlex.split(again) == [str(checkout / "cm"), "run", "script", "--tags=fail,now"]
+    assert shlex.split(again) == [str(checkout / "cm"), "run", "script", "--tags=fail,now", "-v"]
     assert called(again, Path("/")).returncode == 1
     assert "it fails" in called(again, Path("/")).stderr
-    inside = called("../cm run script --tags=fail,now", checkout / "tools")
+    inside = called("../cm run script --tags=fail,now -v", checkout / "tools")
     assert shlex.split(hints_of(inside)[0])[0] == str(checkout / "cm")
 
 
@@ -104,22 +104,22 @@ def test_a_link_leads_to_the_checkout_and_a_name_on_path_stays_a_name(
 ) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "crowdperf").symlink_to(checkout / "cm")
-    by_name = called("crowdperf run script --tags=fail,now", tmp_path, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    by_name = called("crowdperf run script --tags=fail,now -v", tmp_path, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     assert "it fails" in by_name.stderr
-    assert "crowdperf run script --tags=fail,now" in hints_of(by_name)
-    by_path = called("./bin/crowdperf run script --tags=fail,now", tmp_path)
-    assert f"{tmp_path}/bin/crowdperf run script --tags=fail,now" in hints_of(by_path)
+    assert "crowdperf run script --tags=fail,now -v" in hints_of(by_name)
+    by_path = called("./bin/crowdperf run script --tags=fail,now -v", tmp_path)
+    assert f"{tmp_path}/bin/crowdperf run script --tags=fail,now -v" in hints_of(by_path)
 
 
 def test_kept_files_and_journals_say_cm(called: Caller, checkout: Path) -> None:
-    called("./cm run script --tags=fail,now")
+    called("./cm run script --tags=fail,now -v")
     newest = max((checkout / ".cm" / "runs").iterdir())
-    assert json.loads((newest / "request.json").read_text())["command"] == "cm run script --tags=fail,now"
+    assert json.loads((newest / "request.json").read_text())["command"] == "cm run script --tags=fail,now -v"
     locked = called("./cm lock script --tags=detect,os")
     assert json.loads(locked.stdout)["command"] == "cm run script --tags=detect,os"
-    assert "./cm run script --tags=fail,now" in called(f"./cm runs script {newest.name}").stdout
+    assert "./cm run script --tags=fail,now -v" in called(f"./cm runs script {newest.name}").stdout
     row = json.loads(called(f"./cm runs script {newest.name} --out=json").stdout)["run"]
-    assert row["command"] == "cm run script --tags=fail,now"
+    assert row["command"] == "cm run script --tags=fail,now -v"
 
 
 def test_run_sh_is_the_same_command(called: Caller) -> None:

@@ -88,13 +88,37 @@ def test_the_whole_text_has_every_part_in_order() -> None:
     error.command, error.notes = "cd /x && bash ./tmp-run.sh", ("memory: 1 GB",)
     error.output, error.output_title = ("why", "so"), "last lines"
     error.rerun, error.left_out, error.run_id = "cm run script --tags=get,b", ("--t (a secret)",), "2026-ab"
-    assert error.describe() == (
+    facts = (
         "it failed\n  chain: get-a -> get-b\n  command: cd /x && bash ./tmp-run.sh\n  memory: 1 GB\n  last lines:\n"
-        "    why\n    so\n  log: /log.txt\n  hint: try this\n  again: cm run script --tags=get,b\n"
-        "    which leaves out: --t (a secret)\n  resume: cm resume script 2026-ab"
+        "    why\n    so\n  log: /log.txt\n  hint: try this\n"
+    )
+    left_out = "    which leaves out: --t (a secret)"
+    assert error.describe() == f"{facts}  resume: cm resume script 2026-ab\n{left_out}"
+    error.shows_step, error.given, error.given_left_out = True, "cm run script --tags=get,a", ()
+    assert error.describe() == (
+        f"{facts}  again: cm run script --tags=get,a\n  step alone: cm run script --tags=get,b\n{left_out}\n"
+        "  resume: cm resume script 2026-ab"
     )
     assert error.last_words == "so"
     assert RecipeError("a\nb ").last_words == "b"
+
+
+@pytest.mark.parametrize(
+    ("hint", "run_id", "resume", "last"),
+    [
+        ("try this", "", "", "again: cm run script --tags=get,b"),
+        ("try this", "2026-ab", "", "resume: cm resume script 2026-ab"),
+        ("try this", "2026-ab", "cm run script --tags=all --resume", "resume: cm run script --tags=all --resume"),
+        ("cm run script --tags=get,c", "2026-ab", "", "hint: cm run script --tags=get,c"),
+        ("", "", "", "again: cm run script --tags=get,b"),
+    ],
+)
+def test_one_command_comes_next(hint: str, run_id: str, resume: str, last: str) -> None:
+    error = RecipeError("it failed", hint=hint)
+    error.rerun, error.run_id, error.resume = "cm run script --tags=get,b", run_id, resume
+    text = error.describe()
+    assert text.splitlines()[-1] == f"  {last}"
+    assert text.count("cm run script") + text.count("cm resume script") == 1
 
 
 # --- whole runs in this process ---

@@ -85,7 +85,8 @@ def test_the_refusal_says_where_under_which_licence_how_and_what_then():
     for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
         assert part in text
     hint = text.split("hint: ")[1]
-    assert hint.startswith("cm run script --tags=get,data --path=FOLDER\n") and "try _tiny" in hint
+    assert hint == "cm run script --tags=get,data --path=FOLDER   # once: later runs find it"
+    assert "for a trial without it: --source=tiny" in text
 
 
 def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
@@ -264,15 +265,17 @@ def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
+    ("keys", "model", "words"),
     [
-        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_DATASET_PATH", "--dataset_path=... at a benchmark"),
-        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_MODEL_PATH", "--path=... at the recipe of the model"),
-        ("CM_X_PATH_GIVEN", ""),
+        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_DATASET_PATH", "bert-99", "your own copy with --dataset_path=PATH"),
+        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_MODEL_PATH", "bert-99", "--source=tiny"),
+        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_MODEL_PATH", "", "--path=PATH at the recipe of the model"),
+        ("CM_X_PATH_GIVEN", "bert-99", ""),
     ],
 )
-def test_a_failed_download_names_the_input_for_a_copy_of_ones_own(keys: str, words: str) -> None:
-    hint = load_recipe("get-mlperf-data-lib").own_copy_hint({"CM_MLPERF_DATA_GIVEN_KEYS": keys})
+def test_a_failed_download_names_the_input_for_a_copy_of_ones_own(keys: str, model: str, words: str) -> None:
+    env = {"CM_MLPERF_DATA_GIVEN_KEYS": keys, "CM_MLPERF_MODEL": model}
+    hint = load_recipe("get-mlperf-data-lib").own_copy_hint(env)
     assert words in hint and bool(hint) is bool(words)
     own = download_inputs.from_env({"CM_DOWNLOAD_URL": "https://x.org/f", "CM_MLPERF_DATA_OWN_COPY_HINT": hint})
     assert own.own_copy_hint == hint

@@ -396,7 +396,8 @@ def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(ca
     assert answer["error"].origin is origin
     text = origin.describe()
     assert "  in: the run digits Server performance\n" in text
-    assert f"what it left is in {folder}; to go on there: cm run script" in text
+    assert f"finished runs are in {folder}\n" in text
+    assert text.splitlines()[-1].startswith("  resume: cm run script") and text.endswith("--resume=all")
     assert text.count("hint:") == 1
 
 

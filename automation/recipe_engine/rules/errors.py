@@ -20,7 +20,8 @@ class RecipeError(Exception):
     program by hand, ``notes`` are further facts and ``output`` the last lines it wrote, under ``output_title``.
     Where the error passes through, ``rerun`` becomes the line that runs the failed part alone, ``left_out`` what that
     line lacks (secrets, state), ``run_id`` the journal by which the whole run can be resumed, and at last ``given`` the
-    command of the user. ``instead`` are inputs with values that are allowed, where a wrong one was found.
+    command of the user; ``resume`` is a recipe's own command that resumes. ``instead`` are inputs with values that are
+    allowed, where a wrong one was found.
     """
 
     code = 1
@@ -43,6 +44,7 @@ class RecipeError(Exception):
         self.shows_step = False
         self.instead: Mapping[str, Any] = {}
         self.run_id = ""
+        self.resume = ""
 
     @property
     def last_words(self) -> str:
@@ -50,8 +52,16 @@ class RecipeError(Exception):
         return (self.output or self.message.splitlines() or ("",))[-1].strip()
 
     def describe(self) -> str:
-        """The whole text shown to the user, from what failed to the command that was given."""
+        """The whole text shown to the user, from what failed to one command that comes next.
+
+        That is the hint where it is a command, else what resumes the run, else the command that was given; with
+        ``shows_step`` all of them.
+        """
         again, left_out = (self.given, self.given_left_out) if self.given else (self.rerun, self.left_out)
+        resume = self.resume or (f"cm resume script {self.run_id}" if self.run_id else "")
+        if not self.shows_step:
+            resume = "" if self.hint.startswith("cm ") else resume
+            again = "" if resume or self.hint.startswith("cm ") else again
         has_step = self.shows_step and self.rerun != again
         output = [f"{self.output_title}:", *(f"  {line}" for line in self.output)] if self.output else []
         lines = [
@@ -61,10 +71,11 @@ class RecipeError(Exception):
             ("log: ", self.log_path),
             ("hint: ", self.hint),
             ("again: ", again),
-            ("  which leaves out: ", ", ".join(left_out)),
+            ("  which leaves out: ", ", ".join(left_out) if again else ""),
             ("step alone: ", self.rerun if has_step else ""),
             ("  which leaves out: ", ", ".join(self.left_out) if has_step else ""),
-            ("resume: ", f"cm resume script {self.run_id}" if self.run_id else ""),
+            ("resume: ", resume),
+            ("  which leaves out: ", ", ".join(left_out) if resume and not again else ""),
         ]
         shown = [f"  {label}{text}" for label, text in lines if text]
         return hidden_text("\n".join([self.message, *shown]))

@@ -22,10 +22,11 @@ class Source:
     command: str
 
 
-def refusal(source: Source, folder: Path | None = None, wrong: str = "") -> str:
-    """Return the text that refuses to go on: what is wrong with `folder`, where to get the data and what to run then.
+def refusal(source: Source, folder: Path | None = None, wrong: str = "", instead: str = "") -> str:
+    """Return the text that refuses to go on: what is wrong with `folder`, where to get the data and, as the hint, the
+    command to run then.
 
-    wrong: lines as `expected.check_folder` gives them.
+    wrong: lines as `expected.check_folder` gives them. instead: what else this data may be.
     """
     if folder is None:
         lines = [f"{source.name} must be fetched by hand, because its licence has to be accepted."]
@@ -35,6 +36,7 @@ def refusal(source: Source, folder: Path | None = None, wrong: str = "") -> str:
     lines.append(f"  licence: {source.licence}")
     lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
     lines.append(f"  the folder then holds: {', '.join(source.layout)}")
-    lines.append(f"hint: {source.command}")
-    lines.append("  (once: later runs find it), or try _tiny; at a benchmark: --dataset_path=FOLDER, or --source=tiny")
+    lines += [f"  instead: {instead}"] if instead else []
+    lines.append("  for a trial without it: --source=tiny at a benchmark, _tiny at this recipe")
+    lines.append(f"hint: {source.command}   # once: later runs find it")
     return "\n".join(lines)
