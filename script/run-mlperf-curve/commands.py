@@ -18,6 +18,7 @@ from mlperf_curves.request import DIVISIONS, Inputs, RequestError
 from mlperf_curves.rules import CheckReport, check_tree
 from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import write_tree
+from mlperf_results.names import counted
 from mlperf_results.privacy import known_here
 
 BUNDLE, SITE = "bundle.json", "site"
@@ -100,7 +101,7 @@ def check_both(given: Inputs, program: Path) -> Checked:
     own = own_check(given, submission, events)
     lines = [f"official checker: {len(official.errors)} errors, {len(official.warnings)} warnings"]
     lines += [f"  {line}" for line in official_lines((*official.errors, *official.warnings))]
-    lines.append(f"rules E1 to E19: {len(own.errors)} errors in {own.points} points")
+    lines.append(f"rules E1 to E19: {counted(len(own.errors), 'error')} in {counted(own.points, 'point')}")
     lines += [f"  {line}" for line in grouped(own.findings)]
     return Checked(len(own.errors), len(official.errors), tuple(lines))
 

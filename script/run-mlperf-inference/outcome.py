@@ -184,7 +184,7 @@ def results_record(
     """
     outcomes = by_scenario(runs)
     measured = [(run.spec.scenario.value, run.result) for run in runs if run.spec.mode is Mode.PERFORMANCE]
-    is_passed = not missing and not any(outcome.problems for outcome in outcomes)
+    reasons = [*missing, *(problem for outcome in outcomes for problem in outcome.problems)]
     return {
         "format": FORMAT,
         "run_id": run_id,
@@ -194,8 +194,9 @@ def results_record(
         "is_synthetic": synthetic_parts(runs),
         "provenance": provenance.together([run.result for run in runs]),
         **config.as_texts(),
-        "verdict": "VALID" if is_passed else "INVALID",
-        "passed": is_passed,
+        "verdict": "INVALID" if reasons else "VALID",
+        "reasons": reasons,
+        "passed": not reasons,
         "missing": list(missing),
         "disturbances": list(disturbance_lines(measured)),
         "scenarios": [_scenario_record(outcome) for outcome in outcomes],

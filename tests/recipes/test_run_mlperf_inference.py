@@ -376,6 +376,7 @@ def test_a_scenario_passes_when_both_runs_are_valid_and_the_accuracy_is_met(
     assert list(found.problems) == expected
     record = outcome.results_record(config(), "id", runs)
     assert record["passed"] == (expected == [])
+    assert bool(record["reasons"]) == (record["verdict"] == "INVALID")
     assert record["scenarios"][0]["problems"] == expected
 
 

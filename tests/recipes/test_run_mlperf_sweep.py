@@ -87,7 +87,7 @@ def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome
     assert made["totals"] == {"points": 1, "done": 1}
     both = toy.run_cm(TAGS, "--file=s.yaml", "--where=number=1")
     assert both.code == 2
-    assert "1 of 2 points have no valid result" in both.answer["error"]
+    assert "1 of 2 points without a valid result" in both.answer["error"]
     assert "hint: points/ID/attempts/ has what each printed" in both.answer["error"]
     counts = sorted(path.read_text() for path in folder.glob("points/*/results/count.txt"))
     assert counts == ["1\n", "1\n"], "the point that was done is not run again"
@@ -114,6 +114,20 @@ def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: Tempo
                   "--rerun must be of failed, invalid, lost, all"):  # fmt: skip
         assert words in error
     assert not (toy.work / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--executor=slurm", "--slurm_extra=--outp=/x"), "--slurm_extra='--outp=/x' must be an option of sbatch"),
+        (("--max_parallel=2", "--exclusive=yes"), "would let points of one machine disturb each other"),
+    ],
+)
+def test_a_plan_refuses_what_the_sweep_would_refuse(toy: TemporaryHome, given: tuple[str, ...], words: str) -> None:
+    planned = toy.cm("plan", "script", f"--tags={TAGS}", "--sweep_file=s.yaml", *given)
+    assert (planned.code, words in planned.stdout + planned.stderr) == (1, True), planned
+    shown = toy.run_cm(TAGS, "--file=s.yaml", "--plan", *given)
+    assert (shown.code, words in shown.answer["error"]) == (1, True), shown.answer
 
 
 def test_a_sweep_is_locked_by_its_other_spelling_of_file(toy: TemporaryHome) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from mlperf_sweeps.folder import State, SweepFolder
-from mlperf_sweeps.local import LocalExecutor, LocalOptions
+from mlperf_sweeps.local import LocalExecutor, LocalOptions, wrong_options
 from point_builder import make_point
 
 INTERVAL = "date +%s%N > begin; sleep 0.2; date +%s%N > end"
@@ -65,7 +65,7 @@ def test_two_sweeps_never_measure_together(sweep: SweepFolder, tmp_path: Path) -
 
 def test_points_at_the_same_time_are_labelled(sweep: SweepFolder) -> None:
     together = LocalOptions(max_parallel=2)
-    assert "--exclusive=no" in LocalExecutor(together).problems()[0]
+    assert "--exclusive=no" in wrong_options(together)[0]
     points = [make_point(sweep, name, "while [ ! -e ../../a/begun ]; do sleep 0.05; done") for name in "b"]
     points.insert(0, make_point(sweep, "a", "touch ../begun; while [ ! -e ../../b/attempts/001/out.txt ]; do :; done"))
     executor = LocalExecutor(LocalOptions(max_parallel=2, exclusive=False))

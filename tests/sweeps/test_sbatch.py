@@ -46,7 +46,7 @@ from point_builder import make_point
     ],
 )
 def test_a_value_that_is_no_plain_word_is_refused(options: SlurmOptions, told: str) -> None:
-    (problem,) = SlurmExecutor(options).problems()
+    (problem,) = sbatch.wrong_options(options)
     assert told in problem
 
 

@@ -132,7 +132,7 @@ def test_after_a_failure_what_runs_goes_on_and_what_waits_is_held_back(
         work = Sweep(sweep, executor(max_parallel=2), Conduct(stops=True), lambda found: None, said.append)
         found = work.run([point.id for point in points])
     assert found == {"a": State.FAILED, "b": State.DONE, "c": State.CANCELLED, "d": State.CANCELLED}
-    assert "stopped: 2 points are not begun (--on_failure=stop)" in said
+    assert "stopped: 2 points not started (--on_failure=stop)" in said
 
 
 @pytest.mark.full

@@ -105,10 +105,10 @@ def test_stop_begins_no_further_point_here_and_holds_back_what_is_queued(tmp_pat
     here = ToldExecutor({"a": [State.FAILED], "b": [State.DONE]})
     states, _, said = run(tmp_path, here, "ab", stops=True, at_once=1)
     assert (here.started, states["b"]) == (["a"], State.PLANNED)
-    assert "1 points are not begun" in said
+    assert "1 point not started" in said
     queue = ToldExecutor({"a": [State.FAILED], "b": [State.SUBMITTED], "c": [State.RUNNING]})
     states, _, said = run(tmp_path, queue, "abc", stops=True)
-    assert "stopped: 1 points are not begun (--on_failure=stop)" in said
+    assert "stopped: 1 point not started (--on_failure=stop)" in said
     assert states == {"a": State.FAILED, "b": State.CANCELLED, "c": State.RUNNING}
 
 

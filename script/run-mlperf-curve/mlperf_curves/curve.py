@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.names import counted
 from mlperf_results.wholefile import read_object, write_whole
 from mlperf_sweeps.executor import Executor
 from mlperf_sweeps.executors import KIND, LOCAL
@@ -70,7 +71,8 @@ def plan_text(request: CurveRequest, points: Sequence[PointInputs]) -> str:
     """Return the points with their regions and expected seconds, for a terminal."""
     regions = request.regions
     lines = [
-        f"{request.name}: {request.model}, {len(points)} points, C_min {regions.c_min}, C_max {regions.c_max}",
+        f"{request.name}: {request.model}, {counted(len(points), 'point')}, C_min {regions.c_min},"
+        f" C_max {regions.c_max}",
         f"  regions: low {regions.low}, medium {regions.medium}, high {regions.high}, margin {regions.margin}",
         f"  seeds: set {request.seed_set.id} in cohort {request.target_cohort}; data set of "
         f"{request.dataset_samples:,} samples; offline: {request.offline.value}",

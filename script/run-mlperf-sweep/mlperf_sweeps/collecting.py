@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mlperf_results.csvcells import csv_text
-from mlperf_results.names import duration_text
+from mlperf_results.names import counted, duration_text
 from mlperf_results.terminal import aligned
 from mlperf_results.textdocuments import part
 from mlperf_results.wholefile import read_object
@@ -268,7 +268,8 @@ def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
     ]
     count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
-    lines = [f"{facts.name}: {count['points']} points of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
+    whole = counted(count["points"], "point")
+    lines = [f"{facts.name}: {whole} of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
     if (best := best_of(rows)) is not None:
         which = f"best point ({best.label})" if best.label else "best valid point"
         lines.append(f"{which}: {varied_text(best.point)}: {_figure_text(best)}")

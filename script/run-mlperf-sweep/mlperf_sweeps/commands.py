@@ -111,5 +111,5 @@ def without_result(states: Mapping[str, str]) -> Answer:
     hint = (
         "hint: points/ID/attempts/ has what each printed; the sweep's line with --rerun=failed,invalid makes them again"
     )
-    text = f"{len(missing)} of {len(states)} points have no valid result:\n  {listed}{more}"
+    text = f"{len(missing)} of {counted(len(states), 'point')} without a valid result:\n  {listed}{more}"
     return {"return": 2, "error": f"{text}\n{hint}"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import printable
 
+from mlperf_sweeps import local, sbatch
 from mlperf_sweeps.definition import Definition, Problem
 from mlperf_sweeps.executor import Executor
 from mlperf_sweeps.expand import text_of
@@ -25,15 +26,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of executor: its options (a dataclass) and what makes it from them."""
+    """A kind of executor: its options (a dataclass), what makes it from them, and what is wrong with their values."""
 
     options: type[Any]
     make: Callable[[Any, Say], Executor]
+    wrong: Callable[[Any], Sequence[str]]
 
 
 KINDS: Mapping[str, Kind] = {
-    LOCAL: Kind(LocalOptions, LocalExecutor),
-    SLURM: Kind(SlurmOptions, SlurmExecutor),
+    LOCAL: Kind(LocalOptions, LocalExecutor, local.wrong_options),
+    SLURM: Kind(SlurmOptions, SlurmExecutor, sbatch.wrong_options),
 }
 
 
@@ -85,4 +87,7 @@ def make_executor(settings: Mapping[str, str], say: Say) -> tuple[Executor | Non
                 values[each.name] = _value(str(each.type), text)
             except ValueError as error:
                 problems.append(Problem(0, f"--{each.name} must be {error}, found {printable(text)!r}"))
-    return (None, problems) if problems else (kind.make(kind.options(**values), say), [])
+    if not problems:
+        options = kind.options(**values)
+        problems = [Problem(0, words) for words in kind.wrong(options)]
+    return (None, problems) if problems else (kind.make(options, say), [])

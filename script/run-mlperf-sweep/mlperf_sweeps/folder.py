@@ -43,7 +43,8 @@ class PointFile(TypedDict):
 
     inputs: the resolved inputs of the recipe, of which the id has its digest. cwd: where argv is started. environment:
     variables set beside those of the caller (never a secret). outcome: a JSON file below results/ that the program
-    writes, {"verdict": "VALID" or "INVALID", ...}, or null: then exit code 0 is VALID. planned_s: expected seconds.
+    writes, {"verdict": "VALID" or "INVALID", "reasons": [why it is INVALID, ...]}, or null: then exit code 0 is VALID.
+    planned_s: expected seconds.
     """
 
     format: int

@@ -35,6 +35,18 @@ class LocalOptions:
     secrets: Path | None = None
 
 
+def wrong_options(options: LocalOptions) -> list[str]:
+    """What is wrong with the values, one line for each, with the name of the input."""
+    if options.max_parallel < 1:
+        return [f"--max_parallel must be at least 1, got {options.max_parallel}"]
+    if options.max_parallel > 1 and options.exclusive:
+        return [
+            f"--max_parallel={options.max_parallel} would let points of one machine disturb each other; "
+            "try --max_parallel=1, or --exclusive=no to have them labelled 'not exclusive'"
+        ]
+    return []
+
+
 @contextlib.contextmanager
 def _ctrl_c_later() -> Iterator[None]:
     """Keeps Ctrl-C waiting: here until the wrapper is known, and in the wrapper until it can end in good order."""
@@ -54,14 +66,7 @@ class LocalExecutor:
         self._may_clear = True
 
     def problems(self) -> tuple[str, ...]:
-        """Why no point can be started; empty where nothing speaks against it."""
-        if self.options.max_parallel < 1:
-            return (f"--max_parallel must be at least 1, got {self.options.max_parallel}",)
-        if self.options.max_parallel > 1 and self.options.exclusive:
-            return (
-                f"--max_parallel={self.options.max_parallel} would let points of one machine disturb each other; "
-                "try --max_parallel=1, or --exclusive=no to have them labelled 'not exclusive'",
-            )
+        """Nothing: this machine takes what `wrong_options` lets through."""
         return ()
 
     def start(self, sweep: SweepFolder, points: Sequence[PointFolder]) -> None:

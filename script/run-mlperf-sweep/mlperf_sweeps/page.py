@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from mlperf_results.htmlpage import Html, document, figures, folded, table, text
-from mlperf_results.names import duration_text
+from mlperf_results.names import counted, duration_text
 from mlperf_results.plot import MARKERS, Spread, spread_plot
 from mlperf_results.textfigures import number
 
@@ -107,7 +107,8 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
     parts = [
         f"<h1>{text(facts.name)}</h1>",
         f'<p class="label">{text("; ".join(labels))}</p>' if labels else "",
-        f"<p>{count['points']} points of {text(facts.recipe)}: {text(said)}. Written {text(facts.made_utc)}.</p>",
+        f"<p>{counted(count['points'], 'point')} of {text(facts.recipe)}: {text(said)}."
+        f" Written {text(facts.made_utc)}.</p>",
         "<h2>Points</h2>",
         table(headings, lines, numbers=numbers, kind="stacked"),
         "<h2>Plots</h2>" if plots else "",

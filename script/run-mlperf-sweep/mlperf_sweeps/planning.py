@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
-from mlperf_results.names import ExecutionMode, duration_text
+from mlperf_results.names import ExecutionMode, counted, duration_text
 
 from mlperf_sweeps.expand import Point
 from mlperf_sweeps.folder import PointFile, PointFolder
@@ -225,7 +225,7 @@ def plan_json(plan: Plan, states: Mapping[str, str] | None = None) -> dict[str, 
 
 def plan_text(plan: Plan, states: Mapping[str, str]) -> str:
     """The plan for a terminal."""
-    lines = [f"{plan.name}: {len(plan.points)} points of {plan.recipe}"]
+    lines = [f"{plan.name}: {counted(len(plan.points), 'point')} of {plan.recipe}"]
     lines += [
         f"  {key}: {', '.join(f'{value} ({count})' for value, count in values.items())}"
         for key, values in counts(plan.points).items()

@@ -57,18 +57,15 @@ class SlurmExecutor:
         self._released: Counter[str] = Counter()
 
     def problems(self) -> tuple[str, ...]:
-        """Wrong values, no sbatch, no controller, or what sbatch says to such a job."""
-        wrong = sbatch.wrong_options(self.options)
-        if not wrong and (missing := self.client.missing()):
-            wrong = [missing]
-        if not wrong:
-            verdict = self.client.run(
-                "sbatch", "--test-only", *sbatch.request_words(self.options, ()), stdin="#!/bin/bash\n"
-            )
-            what = "Slurm does not answer" if verdict.is_silence else "Slurm refuses such a job"
-            told = verdict.told.replace("\n", "\n  ")
-            wrong = [f"{what}:\n  {told}" if "\n" in told else f"{what}: {told}"] if verdict.code else []
-        return tuple(wrong)
+        """No sbatch, no controller, or what sbatch says to such a job; for options without a wrong value."""
+        if missing := self.client.missing():
+            return (missing,)
+        verdict = self.client.run(
+            "sbatch", "--test-only", *sbatch.request_words(self.options, ()), stdin="#!/bin/bash\n"
+        )
+        what = "Slurm does not answer" if verdict.is_silence else "Slurm refuses such a job"
+        told = verdict.told.replace("\n", "\n  ")
+        return (f"{what}:\n  {told}" if "\n" in told else f"{what}: {told}",) if verdict.code else ()
 
     def preview(self, sweep: SweepFolder, planned_s: Sequence[float]) -> str:
         """The job.sh that would be submitted first for so many points. Writes nothing, and asks nobody."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.filelocks import file_lock
+from mlperf_results.names import counted
 from mlperf_results.wholefile import read_object, write_once, write_whole
 
 from mlperf_sweeps.executor import Executor
@@ -110,7 +111,8 @@ class Sweep:
         left = to_start(states, ids, self.conduct.rerun)
         kept = sum(states.get(each) is State.DONE for each in ids)
         self._told = dict(states)
-        self.say(f"{len(ids)} points: {kept} kept, {len(left)} to run, {len(ids) - kept - len(left)} left as they are")
+        others = len(ids) - kept - len(left)
+        self.say(f"{counted(len(ids), 'point')}: {kept} kept, {len(left)} to run, {others} left as they are")
         try:
             for tries_left in range(self.conduct.retries, -1, -1):
                 if left:
@@ -134,7 +136,7 @@ class Sweep:
         for begin in range(0, len(left), at_once):
             part = left[begin : begin + at_once]
             if begin and (why := self._reason_to_stop(states, left[:begin], left)):
-                self.say(f"stopped: {len(left) - begin} points are not begun ({why})")
+                self.say(f"stopped: {counted(len(left) - begin, 'point')} not started ({why})")
                 return
             if self.conduct.at_once:
                 self.say(f"point {begin + 1} of {len(left)}: {', '.join(part)}")
@@ -162,7 +164,7 @@ class Sweep:
         self._told = states
         stops = self.conduct.at_once is None and self._has_to_stop(states, list(states))
         if stops and (held := self.executor.hold_back(self.folder)):
-            self.say(f"stopped: {len(held)} points are not begun (--on_failure=stop)")
+            self.say(f"stopped: {counted(len(held), 'point')} not started (--on_failure=stop)")
         if time.monotonic() - self._collected_s >= COLLECT_EVERY_S:
             self.collect(states)
             self._collected_s = time.monotonic()

@@ -276,16 +276,19 @@ def _why_end(folder: Path, signals: Signals) -> Ending | None:
 
 
 def judge(what: PointFile, results: Path, code: int) -> Ending:
-    """What the program's exit code and its outcome say."""
+    """What the program's exit code and its outcome say; of an INVALID result the reasons that the outcome has."""
     how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
     if what["outcome"] is None:
         return Ending("done", how, "VALID") if code == 0 else Ending("failed", how)
     path = results / what["outcome"]
     if not path.resolve().is_relative_to(results.resolve()):
         return Ending("failed", f"{what['outcome']} lies outside the point's folder")
-    verdict = (read_json(path) or {}).get("verdict")
+    outcome = read_json(path) or {}
+    verdict = outcome.get("verdict")
     if verdict == "INVALID":
-        return Ending("invalid", how, "INVALID")
+        reasons = outcome.get("reasons")
+        said = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+        return Ending("invalid", said or f"{what['outcome']} gives no reason ({how})", "INVALID")
     if code == 0 and verdict == "VALID":
         return Ending("done", how, "VALID")
     return Ending("failed", how if code else f"{what['outcome']} holds no verdict, VALID or INVALID: {verdict!r}")
