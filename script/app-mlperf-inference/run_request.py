@@ -15,9 +15,9 @@ from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.inputs import NO_ALIASES, Inputs
 from mlperf_results.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
-from mlperf_results.numbers import whole_number
+from mlperf_results.numbers import positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
-from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, chat_problem, text_of
+from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_of
 
 FORMAT = 3
 
@@ -244,6 +244,8 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         asked["serving"] = serving
     if (text := reader.prompts()) is not None:
         asked["text"] = text
+    elif (silence_s := positive_number(reader.text(TEXT_KEYS[TIMEOUT]))) is not None:  # `prompts` names a wrong one
+        asked["silence_s"] = silence_s
     reader.require_even_threads(asked["instances"], asked["threads"])
     reader.refuse_unused_copies()
     if reader.problems:

@@ -160,8 +160,9 @@ _ENDPOINT_INPUTS["key_variable"] = "endpoint_key_variable"
 
 
 def _text(run: MeasuredRun) -> dict[str, Any]:
-    """Return the inputs that set up what answers prompts as the run had it; empty for a backend that runs networks."""
-    asked = run.request.get("text") or {}
+    """Return the inputs that set up what answers prompts as the run had it; for a backend that runs networks, how long
+    nothing may be answered."""
+    asked = run.request.get("text") or {"timeout_s": run.request.get("silence_s")}
     given = {word: asked.get(key) for key, word in _TEXT_INPUTS.items()}
     given |= {word: (asked.get("endpoint") or {}).get(key) for key, word in _ENDPOINT_INPUTS.items()}
     size = asked.get("kv_cache_bytes")

@@ -7,14 +7,17 @@ is killed by SIGALRM. Started by test_failures_in_runs.py.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +30,9 @@ from harness.sut import IssueShape, Work, chunked, multi_inline, queued, single_
 from harness.tensors import TensorSpec
 from harness.testrun import raise_recorded, samples_of
 from harness.watch.progress import Counts
+from harness.watch.silence import silence_ends
 from mlperf_results.layout import RunPaths
-from mlperf_results.names import Mode, Scenario
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Mode, Scenario
 
 LIMIT_S = 20
 GRACE_S = 0.3
@@ -36,6 +40,12 @@ AT_ONCE = 8
 """Most of a case is waiting for the watchdog."""
 COUNT = 40
 WORDS = "planned fault"
+SILENCE_S = 1.0
+HANGS = {"hang at the first": 0.0, "hang in the middle": 0.5, "hang at the last": 1.0}
+"""A network that does not come back once, after so much of the samples of a run."""
+HELD = "hang with the interpreter's lock"
+SLOW = "slow"
+QUERIES = 100
 SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))
 
 SHAPES = {
@@ -57,6 +67,8 @@ def cases() -> list[tuple[str, str, bool]]:
     """Shape, fault, and whether samples and responses differ in size."""
     found = [(shape, fault, False) for shape in SHAPES for fault in EVERYWHERE]
     found += [(shape, fault, False) for shape in ("split", "chunked on two", "queued") for fault in OF_THREADS]
+    found += [(shape, fault, False) for shape in SHAPES for fault in (*HANGS, SLOW)]
+    found += [("inline", HELD, False)]
     found += [(shape, fault, True) for shape in RAGGED for fault in OF_RAGGED]
     return [case for case in found if not is_without_call(*case)]
 
@@ -152,6 +164,30 @@ def make_work(fault: Fault, is_ragged: bool, instances: int) -> Work:
     )
 
 
+class Network:
+    """Stands in front of a network and sleeps as the fault says: once far too long, or a little each time."""
+
+    def __init__(self, predict, fault: str, scenario: Scenario, counts: Counts) -> None:
+        self._predict, self._fault, self._scenario, self._counts = predict, fault, scenario, counts
+        self._lock, self._seen, self._is_hung = threading.Lock(), 0, False
+
+    def _is_due(self, samples: int) -> bool:
+        a_query = MULTI_STREAM_SAMPLES_PER_QUERY if self._scenario is Scenario.MULTI_STREAM else 1
+        whole = self._counts.expected or QUERIES * a_query
+        with self._lock:
+            self._seen += samples
+            is_due = not self._is_hung and self._seen >= HANGS.get(self._fault, 0.0) * whole
+            self._is_hung |= is_due
+        return is_due
+
+    def predict(self, networks, inputs):
+        if self._fault == SLOW:
+            time.sleep(SILENCE_S / 4)
+        elif self._is_due(len(inputs["x"])):
+            (ctypes.PyDLL(None).sleep if self._fault == HELD else time.sleep)(LIMIT_S)
+        return self._predict(networks, inputs)
+
+
 def faulty(call, fault: Fault, name: str):
     def call_with_fault(*arguments):
         fault.at(name)
@@ -166,19 +202,24 @@ def run_case(shape_name: str, fault_name: str, is_ragged: bool, folder: Path) ->
     work = make_work(fault, is_ragged, instances)
     if fault_name == "response":
         sink = ResponseSink(faulty(SINK.make_response, fault, "response"), work.sink.complete)
-        work = Work(**{**{name: getattr(work, name) for name in Work.__slots__}, "sink": sink})
+        work = replace(work, sink=sink)
     fault._name = fault_name
-    shape: IssueShape = make_shape(work)
     scenario = Scenario(scenario_name)
-    values = {"min_duration": 60_000, "min_query_count": 100, "performance_sample_count_override": COUNT}
+    values = {"min_duration": 60_000, "min_query_count": QUERIES, "performance_sample_count_override": COUNT}
     if fault_name in ("unload", "core not given back"):  # at the end of a run
         values["min_duration"] = 50
     target = {"target_latency": 1} if scenario.is_stream else {"target_qps": 1000}
+    if fault_name in (*HANGS, HELD, SLOW):
+        work = replace(work, predict=Network(work.predict, fault_name, scenario, work.counts).predict)
+        values |= {"min_duration": 1, "min_query_count": 12 if fault_name == SLOW else QUERIES}
+        target = target if scenario.is_stream else {"target_qps": 100}
+    shape: IssueShape = make_shape(work)
     test = Test(
         model="digits", scenario=scenario, mode=Mode.PERFORMANCE, conf_values={**values, **target},
         performance_sample_count=COUNT,
     )  # fmt: skip
-    run_test(test, Calls(shape.issue, work.counts.flush), samples_of(work), RunPaths(folder))
+    with silence_ends(work.counts, SILENCE_S, work.failures.record):
+        run_test(test, Calls(shape.issue, work.counts.flush), samples_of(work), RunPaths(folder))
     raise_recorded(work)
     shape.close()
     raise_recorded(work)

@@ -372,3 +372,15 @@ def test_an_error_that_loadgen_logs_makes_the_result_invalid(digits: Digits, tmp
     assert ended.code == 0
     assert ended.result["valid"] is False
     assert any("LoadGen error" in reason for reason in ended.result["invalid_reasons"])
+
+
+def test_a_network_that_answers_nothing_for_the_time_that_was_given_ends_the_run(
+    digits: Digits,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    content = digits.request(tmp_path, backend="paced", **{**SHORT, "batch_size": 128})  # a batch takes 1 s
+    ended = run(tmp_path, {**content, "silence_s": 0.25})
+    require_clean_failure(
+        ended, "nothing was answered for 0.25 s while 128 samples waited; ", "--request_timeout_s=0.5"
+    )
+    require_recovery(tmp_path, {**content, "silence_s": 15.0})

@@ -195,6 +195,7 @@ ENDPOINT = {"url": "http://127.0.0.1:8000/v1", "model": None, "api": "chat", "ke
 
 def test_the_settings_of_an_engine_that_answers_prompts_are_read() -> None:
     assert read(request()).text is None
+    assert (read(request()).silence_s, read({**request(), "silence_s": 5}).silence_s) == (None, 5.0)
     config = read({**request(), "text": {**TEXT, "endpoint": ENDPOINT}})
     assert config.text is not None
     assert (config.text.max_in_flight, config.text.timeout_s) == (8, 2.0)
@@ -219,6 +220,19 @@ def test_a_wrong_setting_of_an_engine_is_named_once(text: object, problem: str) 
         read({**request(), "text": text})
     assert problem in str(caught.value)
     assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"silence_s": 0}, "silence_s: found 0; allowed: a number above 0, or null"),
+        ({"silence_s": 5, "text": TEXT}, "silence_s: found 5.0; allowed: null: text.timeout_s"),
+    ],
+)
+def test_a_wrong_time_of_silence_is_named(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read({**request(), **changes})
+    assert problem in str(caught.value)
 
 
 def test_no_target_of_an_engine_is_looked_for() -> None:

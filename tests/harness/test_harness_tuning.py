@@ -89,6 +89,15 @@ def search(scenario: Scenario, layouts: tuple[Layout, ...], **changes) -> Search
 TWO, ONE = Layout(2, 1), Layout(1, 2)
 
 
+@pytest.mark.parametrize("scenario", list(Scenario)[:4])
+def test_a_network_that_hangs_before_the_test_ends_the_run(scenario: Scenario) -> None:
+    calls = itertools.count()
+    place = Place(lambda layout, batch: 600.0 if next(calls) == 0 else 0.0)
+    found = find_shape(search(scenario, (ONE,), silence_s=0.1), place.open, place.close)
+    found.work.failures.settle()
+    assert "nothing was answered for 0.1 s while" in str(found.work.failures.first)
+
+
 @pytest.mark.parametrize(
     ("cost", "layout", "batch_size"),
     [

@@ -33,6 +33,7 @@ from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
 from harness.watch.nvml import GpuLoad  # noqa: E402
 from harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
+from harness.watch.silence import Silence, silence_limit_s  # noqa: E402
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:
@@ -117,6 +118,33 @@ def test_offline_is_measured_from_its_one_query_on_and_over_with_its_last_sample
     assert not story.look(8.0).is_over
     counts.slots[0] = 100
     assert story.look(9.0).is_over
+
+
+@pytest.mark.parametrize(
+    ("given_s", "batch_s", "limit_s"),
+    [
+        (None, 0.0, 900.0),
+        (None, 0.01, 900.0),
+        (None, 600.0, 18_000.0),  # a volume takes a processor ten minutes, and another one ten times as long
+        (20.0, 600.0, 20.0),
+    ],
+)
+def test_how_long_nothing_may_be_answered_comes_from_the_user_or_from_what_was_measured(given_s, batch_s, limit_s):
+    assert silence_limit_s(given_s, batch_s) == limit_s
+
+
+def test_silence_is_time_in_which_something_is_open_and_nothing_is_answered():
+    counts = Counts(2)
+    silence = Silence(counts)
+    assert (silence.look(0.0), silence.look(500.0)) == (0.0, 0.0)  # LoadGen makes queries
+    counts.asked = 3
+    assert (silence.look(501.0), silence.look(504.0)) == (0.0, 3.0)
+    counts.slots[1] += 1
+    assert (silence.look(505.0), silence.look(506.0)) == (0.0, 1.0)
+    counts.slots[0] += 2
+    assert silence.look(507.0) == 0.0
+    counts.asked = 4  # the next part of an accuracy run: its samples were loaded meanwhile
+    assert (silence.look(900.0), silence.look(901.0)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(

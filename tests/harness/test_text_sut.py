@@ -23,6 +23,7 @@ from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
 from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
 from harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
 from harness.text.tokenizer import end_tokens  # noqa: E402
+from harness.watch.silence import Silence, silence_ends  # noqa: E402
 
 COUNT = 10
 IDS = np.array([7, 8, 9], np.int32)
@@ -222,14 +223,28 @@ def test_an_engine_that_raises_ends_the_run() -> None:
 
 def test_an_engine_that_falls_silent_ends_the_run() -> None:
     made = sut_of(lambda engine, request: None)
-    with made.sut.watched(0.05):
+    with silence_ends(made.work.counts, 0.05, made.sut.broken):
         made.sut.issue([1], [0])
         for _ in range(200):
             if made.told:
                 break
             time.sleep(0.01)
-    assert "reported nothing for 0.05 s while 1 request waited" in str(made.work.failures.first)
+    assert "nothing was answered for 0.05 s while 1 sample waited" in str(made.work.failures.first)
     made.work.failures.settle()
+
+
+def test_a_first_token_is_a_sign_of_life_and_a_query_that_is_asked_is_none() -> None:
+    made = sut_of(lambda engine, request: None)
+    silence = Silence(made.work.counts)
+    made.sut.issue([1], [0])
+    assert (silence.look(10.0), silence.look(13.0)) == (0.0, 3.0)
+    made.sut.issue([2], [1])  # Server goes on asking an engine that hangs
+    assert silence.look(14.0) == 4.0
+    made.sut.first(0, IDS[:1])
+    assert (silence.look(15.0), silence.look(17.0)) == (0.0, 2.0)
+    made.sut.done(0, answer(*IDS))
+    made.sut.failed(1, "planned")
+    assert (silence.look(18.0), silence.look(99.0)) == (0.0, 0.0)
 
 
 def test_a_query_whose_issue_fails_in_the_middle_leaves_no_sample_without_an_answer() -> None:

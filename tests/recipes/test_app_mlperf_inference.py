@@ -168,6 +168,17 @@ def test_devices_instances_and_formats_are_given_as_the_harness_reads_them():
     assert (request["precision"], request["preprocessed_path"]) == ("fp16", "/p")
 
 
+def test_the_time_of_an_answer_is_that_of_a_request_or_of_silence():
+    key = "CM_MLPERF_REQUEST_TIMEOUT_S"
+    assert "silence_s" not in build()
+    assert build(**{key: "20"})["silence_s"] == 20.0
+    texts = build(**{key: "20", "CM_MLPERF_MODEL": "smollm2", "CM_MLPERF_BACKEND": "scripted"})
+    assert ("silence_s" in texts, texts["text"]["timeout_s"]) == (False, 20.0)
+    with pytest.raises(run_request.RequestError) as caught:
+        build(**{key: "never"})
+    assert len(caught.value.problems) == 1 and "found 'never'; allowed: a number above 0" in str(caught.value)
+
+
 def test_a_compliance_test_is_asked_for_as_the_run_that_it_is_for():
     request = build(CM_MLPERF_COMPLIANCE_TEST="TEST01")
     run_request.require_common(request, build(), lambda text: True)

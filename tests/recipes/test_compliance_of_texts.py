@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,12 @@ def score_of(value: float) -> Any:
         "line": f"{{'exact_match': {value:.3f}}}",
         "metrics": [{"name": "exact_match", "value": value}],
     }
+
+
+def test_a_test_may_be_silent_for_as_long_as_the_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "deepseek-r1")
+    networks = replace(run, request={**run.request, "text": None, "silence_s": 20.0})
+    assert asking.app_inputs(networks, "TEST01", "real")["request_timeout_s"] == "20.0"
 
 
 def test_a_test_is_made_with_the_engine_of_the_run_and_no_batch_size(tmp_path: Path) -> None:

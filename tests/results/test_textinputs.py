@@ -45,6 +45,7 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
         ({"kv_cache_gb": "much"}, "scripted", "kv_cache_gb", "found 'much'; allowed: a number above 0"),
         ({"request_timeout_s": "-1"}, "scripted", "request_timeout_s", "found '-1'; allowed: a number above 0"),
         ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "backend scripted asks no server of yours"),
+        ({"request_timeout_s": "0"}, "onnxruntime", "request_timeout_s", "found '0'; allowed: a number above 0"),
         ({"max_in_flight": "8"}, "onnxruntime", "max_in_flight", "it is for the backends that answer prompts: "),
     ],
 )

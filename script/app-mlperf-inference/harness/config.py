@@ -7,9 +7,9 @@
     "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
     "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is always there, but for `serving` (serving.py), which backends have that ask a server, and `text`, which
-those have that answer prompts (TextRequest); null in the second half means that the harness decides. Relative paths
-start at the current folder.
+Every key is always there, but for `silence_s`, for `serving` (serving.py), which backends have that ask a server, and
+for `text`, which those have that answer prompts (TextRequest); null in the second half means that the harness decides.
+Relative paths start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
              "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null, "server": null}     (or endpoint null)
@@ -66,7 +66,8 @@ class RunConfig:
     instances: how many batches run at the same time. threads: CPU threads for inference in all. batch_timeout_us: how
     long a Server batch may wait to fill. target_qps: Offline and Server only. target_latency_ms: the limit in
     Server, the expected latency in the stream scenarios. user_conf: a LoadGen configuration file whose values count
-    as given here, where the key of this file is null.
+    as given here, where the key of this file is null. silence_s: how long nothing may be answered while samples wait,
+    before the run ends as failed; engines that answer prompts have `text.timeout_s`.
     """
 
     model: str
@@ -96,6 +97,7 @@ class RunConfig:
     user_conf: Path | None
     serving: ServingRequest | None = None
     text: TextRequest | None = None
+    silence_s: float | None = None
 
 
 def _endpoint(reader: Reader, value: object) -> Endpoint | None:
@@ -162,6 +164,8 @@ def _check_purpose(reader: Reader, config: RunConfig) -> None:
 
 
 def _check_targets(reader: Reader, config: RunConfig) -> None:
+    if config.silence_s is not None and config.text is not None:
+        reader.note("silence_s", str(config.silence_s), "null: text.timeout_s is that of engines that answer prompts")
     if config.gpus and config.device != "cuda":
         reader.note("gpus", str(list(config.gpus)), f"null: device {config.device} has none")
     if config.batch_timeout_us is not None and not config.scenario.is_server:
@@ -240,11 +244,12 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
              for name, key in keys.items()}  # fmt: skip
     serving = None if "serving" not in values else reader.optional("serving", "an object", partial(_serving, reader))
     text_request = None if "text" not in values else reader.take("text", "an object", partial(_text_request, reader))
+    silence_s = reader.optional("silence_s", "a number above 0", jsonvalues.positive) if "silence_s" in values else None
     reader.refuse_others()
     if any(taken[name] is None for name, key in keys.items() if not key.is_optional):
         raise ConfigError(source, reader.problems)
     taken["gpus"] = taken["gpus"] or ((0,) if taken["device"] == "cuda" else ())
-    config = RunConfig(**taken, serving=serving, text=text_request)
+    config = RunConfig(**taken, serving=serving, text=text_request, silence_s=silence_s)
     if serving is not None:
         check_serving(serving, config.scenario, reader.note)
     _check_purpose(reader, config)

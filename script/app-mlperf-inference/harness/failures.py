@@ -89,7 +89,8 @@ class Failures:
                 self._start_watchdog()
                 return
         if self.first is not None:
-            sys.stderr.write("".join(traceback.format_exception(self.first)))
+            if self.first.__traceback__ is not None:  # what was never raised has its words only
+                sys.stderr.write("".join(traceback.format_exception(self.first)))
             sys.stderr.write(f"harness: error: inference failed during the run: {self.first}\n")
             if hint := hint_of(self.first):
                 sys.stderr.write(f"harness: hint: {hint}\n")

@@ -30,6 +30,7 @@ from harness.tensors import Infer, Samples
 from harness.tuning import Layout, Search, cpu_layouts, gpu_layouts
 from harness.watch.nvml import near_gpus
 from harness.watch.progress import Counts
+from harness.watch.silence import FIRST_CALLS_S
 
 _SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
 """How long the best shape is looked for."""
@@ -226,6 +227,7 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
         limit_ms=limit_ms,
         budget_s=_SEARCH_S[config.execution_mode],
         is_cold_at_first=config.device == "cuda",
+        silence_s=config.silence_s or FIRST_CALLS_S,
     )
 
 

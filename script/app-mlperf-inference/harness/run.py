@@ -50,6 +50,8 @@ from harness.testrun import (
     user_lines,
 )
 from harness.tuning import Found, Layout, Search, find_shape
+from harness.warmup import without_loadgen
+from harness.watch.silence import silence_ends, silence_limit_s
 
 if TYPE_CHECKING:
     from harness.loadgen import Test  # only a run needs LoadGen
@@ -86,14 +88,16 @@ class Opener:
     """Opens and closes the networks for the search, and remembers which are open. Layouts on GPUs share them: one of
     more instances adds those to what is open."""
 
-    def __init__(self, parts: Parts, library: Library, largest_batch: int) -> None:
+    def __init__(self, parts: Parts, library: Library, largest_batch: int, silence_s: float) -> None:
         self._parts, self._library, self._largest_batch = parts, library, largest_batch
+        self._silence_s = silence_s
         self._open: dict[int, OpenedWork] = {}
 
     def open(self, layout: Layout) -> Work:
         shared = next((one for one in self._open.values() if can_be_shared(self._parts, one)), None)
         opened = open_work(self._parts, self._library, layout, self._largest_batch, shared)
-        opened.work.require_response_form(self._library.loaded[0])
+        with without_loadgen(opened.work, self._silence_s) as alone:
+            alone.require_response_form(self._library.loaded[0])
         self._open[id(opened.work)] = opened
         return opened.work
 
@@ -172,6 +176,14 @@ class Prepared:
         """Return the way in which `work` answers; its threads live until it is closed."""
         return _issue_shape(self.config.scenario, replace(self.found, work=work), self.settings.shape.wait_s)
 
+    @property
+    def silence_s(self) -> float:
+        """How long nothing may be answered in the test."""
+        found = self.found
+        rate = found.warm_up.samples_per_second
+        batch_s = 0.0 if not rate else found.batch_size * found.layout.instances / rate
+        return silence_limit_s(self.config.silence_s, max(batch_s, (found.warm_up.query_latency_ms or 0.0) / 1000.0))
+
     def test(self) -> Test:
         """Return the LoadGen test."""
         return loadgen_test(self.config, self.parts.rules, self.settings)
@@ -209,7 +221,8 @@ def prepare(config: RunConfig) -> Prepared:
     _load_some(parts, library)
     at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
     is_alone = config.scenario.is_stream and config.serving is None  # no batch but the query itself
-    opener = Opener(parts, library, at_once if is_alone else max(search.largest_batch_size, at_once))
+    largest = at_once if is_alone else max(search.largest_batch_size, at_once)
+    opener = Opener(parts, library, largest, search.silence_s)
     found, kept = _find_or_keep(parts, search, opener)
     raise_recorded(found.work)
     circumstances = Circumstances(
@@ -237,7 +250,8 @@ def perform(config: RunConfig) -> dict[str, Json]:
     issue_shape = prepared.issue_shape(work)
     prepared.opened.start_count()
     run = LoadGenRun(config=config, settings=settings, started=prepared.started)
-    monitor = run.watch(prepared.test(), issue_shape.issue, work)
+    with silence_ends(work.counts, prepared.silence_s, work.failures.record):
+        monitor = run.watch(prepared.test(), issue_shape.issue, work)
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     raise_recorded(work)  # a worker may fail while it ends

@@ -70,7 +70,9 @@ class Work:
     def require_response_form(self, index: int) -> None:
         """Raise HarnessError when the response of a loaded sample has not the type and shape that the model
         declares."""
+        self.counts.asked += 1
         rows = self.predict(self.networks[0], self.library.single[index])
+        self.counts.slots[0] += 1
         if self.response is None:
             require_arrays(rows, 1)
             return
@@ -175,18 +177,30 @@ def _differing_answer(work: Work, number: int) -> Answer:
     return answer
 
 
+def _answered_at_once(work: Work, largest: int) -> Issue:
+    """Return the call that answers queries of up to `largest` samples as one batch on instance 0."""
+    answer, counts = batch_answer(work, 0, largest), work.counts
+
+    def issue(ids: list[int], indices: list[int]) -> None:
+        counts.asked += len(ids)
+        answer(ids, indices)
+
+    return work.failures.guarded(issue)
+
+
 def single_inline(work: Work) -> IssueShape:
     """Return the shape for queries of one sample, answered in the callback by instance 0."""
     if work.response is None or work.library.is_ragged:
-        return IssueShape(name="inline", issue=work.failures.guarded(batch_answer(work, 0, 1)), close=_nothing)
+        return IssueShape(name="inline", issue=_answered_at_once(work, 1), close=_nothing)
     responses = FixedResponses(work.sink, work.response, 1)
     objects, take, read = responses.objects, responses.take, responses.buffer
     response = objects[0]
     predict, networks, complete, failures = work.predict, work.networks[0], work.sink.complete, work.failures
-    single, slots = work.library.single, work.counts.slots
+    single, counts, slots = work.library.single, work.counts, work.counts.slots
 
     def issue(ids: list[int], indices: list[int]) -> None:
         nonlocal read
+        counts.asked += 1
         try:  # twice, and not `guarded`: a call costs a tenth here
             response.id = ids[0]
             if not failures.is_set:
@@ -206,13 +220,13 @@ def single_inline(work: Work) -> IssueShape:
 
 def multi_inline(work: Work) -> IssueShape:
     """Return the shape for queries of up to eight samples, answered in the callback as one batch on instance 0."""
-    answer = work.failures.guarded(batch_answer(work, 0, MULTI_STREAM_SAMPLES_PER_QUERY))
+    answer = _answered_at_once(work, MULTI_STREAM_SAMPLES_PER_QUERY)
     if work.response is None or work.library.is_ragged:
         return IssueShape(name="inline batch", issue=answer, close=_nothing)
     responses = FixedResponses(work.sink, work.response, MULTI_STREAM_SAMPLES_PER_QUERY)
     objects, take, read = responses.objects, responses.take, responses.buffer
     predict, networks, complete, failures = work.predict, work.networks[0], work.sink.complete, work.failures
-    neighbours, slots = work.library.neighbours, work.counts.slots
+    neighbours, counts, slots = work.library.neighbours, work.counts, work.counts.slots
 
     def issue(ids: list[int], indices: list[int]) -> None:
         nonlocal read
@@ -221,6 +235,7 @@ def multi_inline(work: Work) -> IssueShape:
             if samples != indices:
                 answer(ids, indices)
                 return
+            counts.asked += MULTI_STREAM_SAMPLES_PER_QUERY
             for response, identifier in zip(objects, ids, strict=False):
                 response.id = identifier
             if not failures.is_set:
@@ -249,6 +264,7 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
     done, is_closed = threading.Semaphore(0), threading.Event()
 
     def issue(ids: list[int], indices: list[int]) -> None:
+        work.counts.asked += len(ids)
         work.counts.expected = max(work.counts.expected, len(ids))  # an accuracy run asks for one part after another
         rows = np.frombuffer(array("q", indices), dtype=np.int64)  # twice as quick as np.array
         order = work.library.by_length(rows)
@@ -295,6 +311,7 @@ def queued(work: Work, largest: int, wait_s: float = 0.0) -> IssueShape:
     waiting = BatchQueue(largest, wait_s)
 
     def issue(ids: list[int], indices: list[int]) -> None:
+        work.counts.asked += len(ids)
         waiting.put(ids, indices)
 
     def serve(number: int) -> None:
@@ -343,6 +360,7 @@ def split(work: Work) -> IssueShape:
         worker.start()
 
     def issue(ids: list[int], indices: list[int]) -> None:
+        work.counts.asked += len(ids)
         for number in range(1, parts):
             boxes[number] = (ids[number::parts], indices[number::parts])
             starts[number].release()

@@ -23,6 +23,7 @@ from harness.errors import OutOfDeviceMemory
 from harness.settings import WarmUp
 from harness.sut import Work, chunked, multi_inline, single_inline, split
 from harness.warmup import Latency, query_latency, samples_per_second, without_loadgen
+from harness.watch.silence import FIRST_CALLS_S
 
 _GAIN = 1.03
 """A later candidate must be so much better than the best before: measurements scatter, and the earlier one is the
@@ -55,7 +56,8 @@ class Search:
 
     limit_ms: Server's latency limit; None in other scenarios of benchmarks without one. budget_s: no further candidate
     is tried after so long a time of measuring (opening is not counted: a GPU may take longer for that).
-    is_cold_at_first: the first call of a batch size sets libraries up and is not measured.
+    is_cold_at_first: the first call of a batch size sets libraries up and is not measured. silence_s: how long nothing
+    may be answered meanwhile.
     """
 
     scenario: Scenario
@@ -66,6 +68,7 @@ class Search:
     limit_ms: float | None
     budget_s: float
     is_cold_at_first: bool = False
+    silence_s: float = FIRST_CALLS_S
 
     @property
     def has_batch_search(self) -> bool:
@@ -190,31 +193,32 @@ class _Tuner:
         return best, candidate
 
     def _stream_latency(self, work: Work) -> Latency:
-        alone = without_loadgen(work)
-        shape, samples = single_inline(alone), 1
-        if self._search.scenario is Scenario.MULTI_STREAM:
-            shape = multi_inline(alone) if len(work.networks) == 1 else split(alone)
-            samples = MULTI_STREAM_SAMPLES_PER_QUERY
-        try:
-            if self._search.is_cold_at_first:
-                shape.issue(list(range(samples)), _some(work, samples))
-            with self._counted():
-                return query_latency(shape.issue, samples, work.library.loaded)
-        finally:
-            shape.close()
+        with without_loadgen(work, self._search.silence_s) as alone:
+            shape, samples = single_inline(alone), 1
+            if self._search.scenario is Scenario.MULTI_STREAM:
+                shape = multi_inline(alone) if len(work.networks) == 1 else split(alone)
+                samples = MULTI_STREAM_SAMPLES_PER_QUERY
+            try:
+                if self._search.is_cold_at_first:
+                    shape.issue(list(range(samples)), _some(work, samples))
+                with self._counted():
+                    return query_latency(shape.issue, samples, work.library.loaded)
+            finally:
+                shape.close()
 
     def rate(self, work: Work, batch_size: int) -> float | None:
         """Return samples per second in batches of `batch_size` on all instances; None where the device has not the
         memory for it."""
-        shape = chunked(without_loadgen(work), batch_size)
         at_once = batch_size * len(work.networks)
-        try:
-            if self._search.is_cold_at_first:
-                shape.issue(list(range(at_once)), _some(work, at_once))
-            with self._counted():
-                rate = samples_per_second(shape.issue, at_once, work.library.loaded)
-        finally:
-            shape.close()
+        with without_loadgen(work, self._search.silence_s) as alone:
+            shape = chunked(alone, batch_size)
+            try:
+                if self._search.is_cold_at_first:
+                    shape.issue(list(range(at_once)), _some(work, at_once))
+                with self._counted():
+                    rate = samples_per_second(shape.issue, at_once, work.library.loaded)
+            finally:
+                shape.close()
         return None if isinstance(work.failures.first, OutOfDeviceMemory) else rate
 
     @contextlib.contextmanager
@@ -306,7 +310,8 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
         return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))
-    latency = query_latency(single_inline(without_loadgen(work)).issue, 1, work.library.loaded)
+    with without_loadgen(work, search.silence_s) as alone:
+        latency = query_latency(single_inline(alone).issue, 1, work.library.loaded)
     limit_ms = search.limit_ms or math.inf
     most = min(batch_size, limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)

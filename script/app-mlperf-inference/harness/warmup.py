@@ -7,14 +7,16 @@ LoadGen's own part.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
 from harness.responses import ResponseSink
 from harness.sut import Issue, Work
 from harness.watch.progress import Counts
+from harness.watch.silence import silence_ends
 
 _MEASURED_S = 0.4
 _SLICES = 8
@@ -32,11 +34,14 @@ class Latency:
     fast_ms: float
 
 
-def without_loadgen(work: Work) -> Work:
-    """Return the same work with a sink that discards responses and a counter of its own."""
-    return replace(
-        work, sink=ResponseSink(work.sink.make_response, lambda responses: None), counts=Counts(len(work.networks))
-    )
+@contextlib.contextmanager
+def without_loadgen(work: Work, silence_s: float) -> Iterator[Work]:
+    """Give the same work with a sink that discards responses and a counter of its own. Where nothing is answered for
+    `silence_s`, the process ends."""
+    sink = ResponseSink(work.sink.make_response, lambda responses: None)
+    alone = replace(work, sink=sink, counts=Counts(len(work.networks)))
+    with silence_ends(alone.counts, silence_s, alone.failures.record):
+        yield alone
 
 
 def _timed_s(action: Callable[[], None]) -> float:

@@ -16,7 +16,7 @@ from mlperf_results.names import unknown_text
 from mlperf_results.numbers import WHOLE, positive_number, whole_number
 from mlperf_results.serveraddress import server_parts, without_login
 
-URL, KEY_VARIABLE = "endpoint", "endpoint_key_variable"
+URL, KEY_VARIABLE, TIMEOUT = "endpoint", "endpoint_key_variable", "request_timeout_s"
 ENDPOINT_KEYS: Mapping[str, str] = MappingProxyType(
     {
         URL: "CM_MLPERF_ENDPOINT_URL",
@@ -32,10 +32,10 @@ TEXT_KEYS: Mapping[str, str] = MappingProxyType(
         **ENDPOINT_KEYS,
         "max_in_flight": "CM_MLPERF_MAX_IN_FLIGHT",
         "kv_cache_gb": "CM_MLPERF_KV_CACHE_GB",
-        "request_timeout_s": "CM_MLPERF_REQUEST_TIMEOUT_S",
+        TIMEOUT: "CM_MLPERF_REQUEST_TIMEOUT_S",
     }
 )
-"""Those of all backends that answer prompts."""
+"""Those of all backends that answer prompts. For other backends TIMEOUT is how long nothing may be answered."""
 
 SERVER_KEY = "CM_VLLM_SERVER_PYTHON"
 """The env key of what starts the server, for backends that start one; set by the recipe that installs it."""
@@ -117,12 +117,13 @@ def text_of(
     """
     record = BACKENDS.get(backend)
     named = [name for name in TEXT_KEYS if given.get(name)]
+    reader = _Given(given)
+    timeout_s = reader.take(TIMEOUT, positive_number, "a number above 0")
     if record is None or not record.is_text:
         can = ", ".join(name for name, one in BACKENDS.items() if one.is_text)
-        return None, {
-            name: f"found {given[name]!r}; it is for the backends that answer prompts: {can}" for name in named
-        }
-    reader = _Given(given)
+        for name in (name for name in named if name != TIMEOUT):
+            reader.problems[name] = f"found {given[name]!r}; it is for the backends that answer prompts: {can}"
+        return None, reader.problems
     if not record.is_remote:
         for name in (name for name in named if name in ENDPOINT_KEYS):
             reader.problems[name] = f"backend {backend} asks no server of yours; --backend=endpoint does"
@@ -131,7 +132,7 @@ def text_of(
         "endpoint": reader.endpoint() if record.is_remote else None,
         "max_in_flight": reader.take("max_in_flight", whole_number, WHOLE),
         "kv_cache_bytes": None if kv_cache_gb is None else max(1, int(kv_cache_gb * 1e9)),
-        "timeout_s": reader.take("request_timeout_s", positive_number, "a number above 0"),
+        "timeout_s": timeout_s,
         "server": server or None,
     }
     return text, reader.problems

@@ -13,6 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from mlperf_results.layout import RunPaths
@@ -29,6 +30,7 @@ from harness.run import Prepared
 from harness.sut import INLINE_SERVER_LIMIT_MS, Issue, Work
 from harness.testrun import raise_recorded
 from harness.watch.progress import Counts, Expectation, progress
+from harness.watch.silence import silence_ends
 
 _LOOK_S = 0.05
 """How often a run is looked at."""
@@ -166,6 +168,9 @@ class ProbeRunner:
 
         return Samples(count=work.library.count, load=work.failures.guarded(load), unload=lambda indices: None)
 
+    def _watched(self, work: Work) -> AbstractContextManager[None]:
+        return silence_ends(work.counts, self._prepared.silence_s, work.failures.record)
+
     def measure(self, paths: RunPaths, title: str) -> Outcome:
         """Run a scenario other than Server to its end."""
         settings = self._prepared.settings
@@ -176,7 +181,7 @@ class ProbeRunner:
         shape = self._prepared.issue_shape(work)
         pace = Pace(min_duration_ms=settings.min_duration_ms.value, min_query_count=settings.min_query_count.value)
         expectation = Expectation(title=title, at_least_s=pace.min_duration_ms / 1000.0, at_least_samples=1)
-        with progress(expectation, work.counts):
+        with self._watched(work), progress(expectation, work.counts):
             self._series.run(pace, Calls(shape.issue, work.counts.flush), self._samples(work), paths)
         raise_recorded(work)
         shape.close()
@@ -207,7 +212,7 @@ class ProbeRunner:
         gate = _Gate(shape.issue, opened, halt, late, answered)
         watch = _Watch(gate, halt, work.counts, late, allowed, deadline_s)
         expectation = Expectation(title=title, at_least_s=length.seconds, at_least_samples=length.queries)
-        with watch, progress(expectation, work.counts):
+        with self._watched(work), watch, progress(expectation, work.counts):
             calls = Calls(halt.guarded(gate.issue), halt.guarded(gate.flush))
             self._series.run(pace, calls, self._samples(work), paths)
         raise_recorded(work)

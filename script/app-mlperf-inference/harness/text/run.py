@@ -50,6 +50,7 @@ from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
 from harness.text.tokenizer import end_tokens
 from harness.text.warmup import Plan, warm_up
+from harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 
 if TYPE_CHECKING:
     from harness.loadgen import Test  # only a run needs LoadGen
@@ -62,9 +63,8 @@ _WARM_UP_SAMPLES = 64
 
 _PROBES = 3
 
-SILENCE_S = 900.0
-"""How long an engine may tell nothing while requests are in flight where the request gives no time for one: our choice,
-longer than the slowest answers of a processor take."""
+_OWN_WORD_S = 30.0
+"""An engine that gives a request up says so itself: it has so much longer for it than the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +262,10 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         work.engine.start(sut)
         count = prepared.parts.dataset.count
         run = LoadGenRun(config=config, settings=settings, started=prepared.started, sample_count=count)
-        with sut.watched((prepared.parts.request.timeout_s or SILENCE_S) + 30.0):
+        limit_s = silence_limit_s(
+            prepared.parts.request.timeout_s, (prepared.measured.query_latency_ms or 0.0) / 1000.0
+        )
+        with silence_ends(work.counts, limit_s + _OWN_WORD_S, sut.broken):
             monitor = run.watch(prepared.test(), sut.issue, work)
         raise_recorded(work)
         log = with_problems(run.log(), _problems(prepared))

@@ -17,13 +17,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
-from mlperf_results.names import counted
 
 from harness.errors import HarnessError
 from harness.failures import Failures
@@ -32,8 +31,6 @@ from harness.tensors import Array
 from harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
 from harness.text.tally import Ended, Tally, length_of
 from harness.watch.progress import Counts
-
-_LOOK_S = 1.0
 
 
 class RawSamples(Protocol):
@@ -137,26 +134,24 @@ class TextSut:
         self._flights: dict[int, _Flight] = {}
         self._numbers = count()
         self._counting = threading.Lock()
-        self._told_s = time.monotonic()
 
     def issue(self, identifiers: Sequence[int], indices: Sequence[int]) -> None:
         """Give the samples of a query to the engine; LoadGen calls it. Nothing is raised."""
         work = self._work
         prompts = work.library.prompts
         work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
-        now_s = time.monotonic()
+        work.counts.asked += len(identifiers)
         try:
             # Every sample first has its flight, so that whatever goes wrong below leaves none without an answer.
             numbers = {next(self._numbers): identifier for identifier in identifiers}
             self._flights.update({number: _Flight(identifier) for number, identifier in numbers.items()})
-            issued_s = now_s if work.is_paced else None
+            issued_s = time.monotonic() if work.is_paced else None
             requests = [
                 Request(number=number, prompt=prompts[index], issued_s=issued_s)
                 for number, index in zip(numbers, indices, strict=True)
             ]
             work.tally.issue(len(requests), *_tokens_of(prompts, indices))
             if not work.failures.is_set:
-                self._told_s = now_s
                 work.engine.submit(requests)
         except BaseException as error:  # whatever it is must not reach LoadGen
             work.failures.record(error)
@@ -165,16 +160,16 @@ class TextSut:
 
     def first(self, number: int, tokens: Tokens) -> None:
         """Tell LoadGen of a first token, with all that came with it."""
-        self._told_s = time.monotonic()
         flight = self._flights.get(number)
         if flight is None or flight.has_first:
             self._work.tally.tell_unasked()
             return
+        with self._counting:
+            self._work.counts.begun += 1
         self._give_first(flight, tokens)
 
     def done(self, number: int, answer: Answer) -> None:
         """Tell LoadGen of an answer."""
-        self._told_s = time.monotonic()
         work, flight = self._work, self._flights.pop(number, None)
         if flight is None:
             work.tally.tell_unasked()
@@ -203,7 +198,6 @@ class TextSut:
 
     def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
         """Tell LoadGen that a request has no answer."""
-        self._told_s = time.monotonic()
         flight = self._flights.pop(number, None)
         if flight is None:
             self._work.tally.tell_unasked()
@@ -214,29 +208,6 @@ class TextSut:
         """End the run with `error`: everything that is in flight, and what LoadGen still asks, gets no answer."""
         self._work.failures.record(error)
         self._end_all()
-
-    @contextlib.contextmanager
-    def watched(self, silence_s: float) -> Iterator[None]:
-        """End the run where the engine tells nothing for so long although requests are in flight."""
-        is_over = threading.Event()
-
-        def watch() -> None:
-            while not is_over.wait(min(_LOOK_S, silence_s / 4)):
-                waiting = len(self._flights)
-                if waiting and time.monotonic() - self._told_s > silence_s:
-                    words = (
-                        f"the engine reported nothing for {silence_s:g} s while {counted(waiting, 'request')} waited"
-                    )
-                    self.broken(HarnessError(words, "look at the engine's or the server's own log"))
-                    return
-
-        thread = threading.Thread(target=watch, daemon=True, name="silence")
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join()
 
     def _give_first(self, flight: _Flight, tokens: Tokens) -> None:
         flight.has_first, flight.began_with = True, len(tokens)

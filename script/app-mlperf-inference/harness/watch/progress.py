@@ -35,12 +35,14 @@ _USUAL_COLUMNS = 80
 class Counts:
     """Samples answered so far; slot `n` is written by instance `n` alone: `counts.slots[n] += len(batch)`.
 
+    asked: samples that LoadGen has issued; its one thread writes it. begun: answers of which the first token is told.
     expected: samples of the whole run where they are known only after it began (Offline's one query), else 0.
     is_flushed: LoadGen has asked everything that it will ask.
     """
 
     def __init__(self, instances: int = 1) -> None:
         self.slots = [0] * instances
+        self.asked = self.begun = 0
         self.expected = 0
         self.is_flushed = False
 
@@ -48,6 +50,16 @@ class Counts:
     def done(self) -> int:
         """All slots together; exact between two batches, never too high."""
         return sum(self.slots)
+
+    @property
+    def open(self) -> int:
+        """Samples that LoadGen has issued and nobody has answered."""
+        return self.asked - self.done
+
+    @property
+    def signs(self) -> int:
+        """Signs of life: answers, and first tokens of them."""
+        return self.done + self.begun
 
     def flush(self) -> None:
         """Note that no more queries come; LoadGen calls it once."""
