@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,35 +120,41 @@ def warned() -> Iterator[list[str]]:
     logging.getLogger("recipe_engine").removeHandler(listener)
 
 
+def engine(reported: set[str] | None = None) -> Any:
+    """What checking inputs needs of an engine."""
+    reported = set() if reported is None else reported
+    return SimpleNamespace(source=NO_RECIPES, reported=reported, names_below=lambda request: ())
+
+
 def test_a_program_is_refused_too_but_not_warned(warned: list[str]) -> None:
     with pytest.raises(RequestError, match="unknown input --scenaro"):
-        check_inputs(STRICT, request(inputs={"scenaro": 1}), NO_RECIPES, set())
-    check_inputs(COMMUNITY, request(inputs={"scenaro": 1}), NO_RECIPES, set())
+        check_inputs(STRICT, request(inputs={"scenaro": 1}), engine())
+    check_inputs(COMMUNITY, request(inputs={"scenaro": 1}), engine())
     assert warned == []
 
 
 def test_a_line_is_printed_once(warned: list[str]) -> None:
     reported: set[str] = set()
     for _ in range(2):
-        check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), NO_RECIPES, reported)
+        check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), engine(reported))
     assert warned == ["! unknown input --scenaro for recipe get-x; did you mean --scenario?"]
 
 
 @pytest.mark.parametrize("name", ["plan", "dry_run"])
 def test_a_dry_run_that_the_recipe_does_not_know_is_refused_everywhere(name: str) -> None:
     with pytest.raises(RequestError, match="would really run"):
-        check_inputs(COMMUNITY, request(inputs={name: True}), NO_RECIPES, set())
+        check_inputs(COMMUNITY, request(inputs={name: True}), engine())
     knows = recipe(input_mapping={name: "CM_PLAN"})
-    check_inputs(knows, request(inputs={name: True}), NO_RECIPES, set())
+    check_inputs(knows, request(inputs={name: True}), engine())
 
 
 def test_inputs_that_others_know_are_refused_with_the_reason_or_accepted_with_a_remark() -> None:
     chosen = recipe(refused_inputs={"network": "not supported"}, unused_inputs={"gpu_name": "the driver says it"})
     chosen = chosen._replace(has_strict_inputs=True)
     with pytest.raises(RequestError, match=r"^get-x: --network: not supported$"):
-        check_inputs(chosen, request(inputs={"network": "lon"}), NO_RECIPES, set())
+        check_inputs(chosen, request(inputs={"network": "lon"}), engine())
     reported: set[str] = set()
-    check_inputs(chosen, request(inputs={"network": "no", "gpu_name": "A100", "out": "con"}), NO_RECIPES, reported)
+    check_inputs(chosen, request(inputs={"network": "no", "gpu_name": "A100", "out": "con"}), engine(reported))
     assert reported == {"--gpu_name has no effect: the driver says it"}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +20,7 @@ from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.explaining.explain import explain_action
 from recipe_engine.planning.plan_action import plan_action
 from recipe_engine.provenance.lock import lock_action
-from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.errors import RecipeError, RequestError
 from recipe_engine.rules.inputs import declared_inputs, remarks_on_handles
 from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
 from recipe_engine.rules.model import PHASES
@@ -108,6 +110,41 @@ def test_a_dependency_of_the_tutorial_that_is_not_needed_here_is_explained(alias
     assert first.startswith("--adr.inference-src has no effect: crowdperf has the rules of each round itself")
     words = "--adr.somebody-elses: no recipe has a dependency called somebody-elses, so it has no effect"
     assert others == [f"{alias}: {words}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ({"adr": {"imagenet": {"tags": "_size.50"}}}, "--adr"),
+        ({"add_deps_recursive": {"imagenet": {"tags": "_size.50"}}}, "--add_deps_recursive"),
+    ],
+)
+@pytest.mark.parametrize("action", list(ACTIONS))
+def test_a_name_that_no_dependency_has_is_answered_with_those_of_the_run(
+    ours: Home, tmp_path: Path, caplog: pytest.LogCaptureFixture, action: str, words: Any, flag: str
+) -> None:
+    asked = {"action": action, "automation": "script", "tags": "run,mlperf,inference", "quiet": True, "out": "con"}
+    asked |= {"model": "resnet50", "device": "cpu", "scenario": "Offline", "mode": "performance", **words}
+    with working_folder(tmp_path), caplog.at_level("WARNING"), contextlib.suppress(RecipeError):
+        ACTIONS[action](asked, ours)
+    (told,) = (text for text in map(logging.LogRecord.getMessage, caplog.records) if "dependency called" in text)
+    text = f"! run-mlperf-inference: {flag}.imagenet: no recipe has a dependency called imagenet, so it has no effect\n"
+    assert told.startswith(f"{text}  names in this run: ")
+    names = told.partition("run: ")[2].partition(" and ")[0].split(", ")
+    assert (
+        names == ["mlperf-results-lib (get-mlperf-results-lib)"]
+        or (  # prepare stops at its dependencies
+            action != "prepare" and "dataset (get-dataset-imagenet-val)" in names[:4] and len(names) == 8
+        )
+    )
+
+
+def test_names_that_look_like_the_wrong_one_come_first() -> None:
+    recipe: Any = SimpleNamespace(id=SimpleNamespace(alias="app"), unused_inputs={})
+    rows = [("python", "get-python3"), ("dataset", "get-dataset-imagenet-val"), ("ml-model", "get-ml-model-resnet50")]
+    for word, first in (("images", "python"), ("models", "ml-model"), ("imagenet", "dataset")):
+        (line,) = remarks_on_handles(recipe, {}, [word], set(), lambda: rows)
+        assert line.partition("in this run: ")[2].startswith(f"{first} (")
 
 
 # --- what our recipes declare ---

@@ -46,7 +46,9 @@ def new_engine(home: Home, cmind: Any, effects: type[RealEffects] = RealEffects)
     """What all steps of one call share: recipes, store, the folder of the call."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     source, store = home.source(), Store.current(home.store_path)
-    return Engine(source, effects(source, store, cmind), os.getcwd(), run_request)
+    engine = Engine(source, effects(source, store, cmind), os.getcwd(), run_request)
+    engine.names_below = lambda request: loaded("planning.plan_action.names_below")(engine, request)
+    return engine
 
 
 def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:

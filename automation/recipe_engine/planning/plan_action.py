@@ -64,6 +64,7 @@ def first_error(plan: Plan) -> RecipeError | None:
 def refuse_impossible(engine: Engine, request: Request) -> None:
     """Plans a run that is about to begin; raises the error that would surely stop it, before anything is installed."""
     fresh = Engine(engine.source, engine.effects, engine.top_folder, engine.run)
+    fresh.names_below, fresh.reported = engine.names_below, engine.reported
     if error := first_error(make_plan(fresh, request, PlannedEngine(fresh, is_before_run=True))):
         raise error
 
@@ -81,6 +82,18 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
             raise
     cache = engine.store.root
     return Plan(planned.tree.root, command_of(request), str(cache), _free_bytes(cache))
+
+
+def names_below(engine: Engine, request: Request) -> tuple[tuple[str, str], ...]:
+    """The names of the dependencies of a planned request, each with its recipe, the outermost first."""
+    fresh = Engine(engine.source, engine.effects, engine.top_folder, engine.run)
+    fresh.reported = engine.reported
+    steps = make_plan(fresh, request._replace(recursive_overrides={})).root.walk()
+    rows = [(depth, step.configured) for depth, step in steps if step.configured]
+    rows.sort(key=lambda row: row[0])
+    parts = ((each.recipe.id.alias, each.request.dependency) for _, each in rows)
+    found = [(name, alias) for alias, dependency in parts if dependency for name in dependency.names]
+    return tuple(dict(reversed(found)).items())[::-1]
 
 
 def command_of(request: Request) -> str:

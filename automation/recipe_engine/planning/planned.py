@@ -209,7 +209,7 @@ class PlannedEngine(Engine):
         self.tree = PlanTree(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
         super().__init__(engine.source, PlannedEffects(self), engine.top_folder, engine.run)
-        self.guard = engine.guard
+        self.guard, self.names_below, self.reported = engine.guard, engine.names_below, engine.reported
         self._choices: dict[Artifact, list[tuple[bool, VersionRange, str, CacheEntry | None]]] = {}
         self._starts_over = False
         self._maybe_chosen: set[frozenset[str]] = set()

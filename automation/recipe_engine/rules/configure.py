@@ -29,7 +29,7 @@ from .model import (
     Variation,
     Witness,
 )
-from .query import BOUND_KEYS, VersionRange, dynamic_name, nearest_hint
+from .query import BOUND_KEYS, VersionRange, dynamic_name, nearest, nearest_hint
 from .schema import (
     apply_overrides,
     is_yes,
@@ -275,7 +275,10 @@ class _Merger:
         if unknown and is_strict:
             names = {name for entries in lists.values() for dependency in entries for name in dependency.names}
             problem = f"'{unknown[0]}' is not one of the dependencies"
-            raise RequestError(problem, hint=f"known names: {', '.join(sorted(names)) or 'none'}")
+            ordered = nearest(unknown[0], names, len(names) or 1, 0.0)
+            raise RequestError(
+                problem, hint=f"known names: {', '.join(ordered) or 'none'}; --adr.NAME reaches deeper ones"
+            )
         env = expand_env(self.env)
         for handle in (name for name in overrides if name not in unknown):
             self._holds(parse_condition_blocks(overrides[handle], handle), env)

@@ -7,7 +7,7 @@ Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` mus
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .conditions import FALSE_WORDS, TRUE_WORDS
@@ -15,7 +15,7 @@ from .env import INPUT_TO_ENV, Env, texts_of
 from .errors import RequestError
 from .frozen import Frozen
 from .model import Recipe, Request, RunOptions
-from .query import BOUND_KEYS, VersionRange, parse_query, split_words
+from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
 from .schema import both_overrides, is_yes
 from .spelling import meant
 
@@ -69,7 +69,9 @@ UNKNOWN_INPUTS = "unknown_inputs"
 """The input that says what is done with inputs that nothing reads: ``error`` or ``warn``."""
 CHOICES = ("error", "warn")
 MOST_NAMES = 8
-"""How many inputs an error lists; ``cm help script`` shows all."""
+"""How many inputs, or names of dependencies, an error lists; ``cm help script`` shows all."""
+Below = Callable[[], Sequence[tuple[str, str]]]
+"""Gives the names of the dependencies that a request leads to, each with its recipe, the outermost first."""
 
 
 class UnknownInput(Frozen):
@@ -92,7 +94,11 @@ class UnknownInput(Frozen):
 
 
 def warnings_of_inputs(
-    recipe: Recipe, request: Request, dependency_names: Callable[[], Collection[str]], hooks: Callable[[], str]
+    recipe: Recipe,
+    request: Request,
+    dependency_names: Callable[[], Collection[str]],
+    hooks: Callable[[], str],
+    below: Below = tuple,
 ) -> list[str]:
     """Lines that warn of inputs of a call; a hook, whose text ``hooks`` gives, may read what its recipe does not name.
 
@@ -112,7 +118,7 @@ def warnings_of_inputs(
     refuse_values(recipe, inputs)
     lines = remarks_on_inputs(recipe, inputs)
     if is_refused and request.recursive_overrides:
-        lines += remarks_on_handles(recipe, inputs, request.recursive_overrides, dependency_names())
+        lines += remarks_on_handles(recipe, inputs, request.recursive_overrides, dependency_names(), below)
     lines += [each.warning(recipe.id.alias) for each in unknown if each.meant or each.name not in hooks()]
     return list(dict.fromkeys(lines))
 
@@ -235,14 +241,24 @@ def dependency_names(meta: Any) -> Iterator[str]:
         yield from dependency_names(part)
 
 
+def _names_text(word: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A line with the names that there are, first those that look like ``word`` or whose recipe is called like it."""
+    close = nearest(word, [name for name, _ in rows])
+    ordered = sorted(rows, key=lambda row: (row[0] not in close, not any(word in text for text in row)))
+    shown = [f"{name} ({alias})" for name, alias in ordered[:MOST_NAMES]]
+    rest = f" and {len(rows) - MOST_NAMES} more" if len(rows) > MOST_NAMES else ""
+    return f"\n  names in this run: {', '.join(shown)}{rest}" if rows else ""
+
+
 def remarks_on_handles(
     recipe: Recipe,
     inputs: Mapping[str, Any],
     handles: Iterable[str],
     known: Collection[str],
+    below: Below = tuple,
 ) -> list[str]:
     """A line for each ``--adr.NAME`` that is the name of no dependency of any recipe (``known``), with the reason where
-    the recipe's ``unused_inputs`` have one.
+    the recipe's ``unused_inputs`` have one, else with the names that ``below`` gives.
 
     Raises RequestError where it looks like a misspelt one; others come with commands that were written for recipes of
     somebody else.
@@ -251,16 +267,21 @@ def remarks_on_handles(
     reasons = {name: recipe.unused_inputs[name] for name in handles if name in recipe.unused_inputs}
     explained = [f"--adr.{name} has no effect: {reason}" for name, reason in reasons.items()]
     unknown = [handle for handle in handles if handle not in known and handle not in reasons]
-    texts = {name: f"{recipe.id.alias}: --adr.{name}: no recipe has a dependency called {name}" for name in unknown}
+    flags = {name: key for key in ("add_deps_recursive", "adr") for name in inputs.get(key) or ()}
+    texts = {
+        name: f"{recipe.id.alias}: --{flags.get(name, 'adr')}.{name}: no recipe has a dependency called {name}"
+        for name in unknown
+    }
     right = {name: near for name in unknown if (near := meant(name, known))}
     if not right:
-        return [*explained, *(f"{text}, so it has no effect" for text in texts.values())]
+        rows = below() if unknown else ()
+        return [*explained, *(f"{texts[name]}, so it has no effect{_names_text(name, rows)}" for name in unknown)]
     renamed = {
         key: {right.get(name, name): changes for name, changes in inputs[key].items()}
         for key in ("adr", "add_deps_recursive")
         if isinstance(inputs.get(key), Mapping)
     }
-    lines = [f"{texts[name]}; did you mean --adr.{right[name]}?" for name in right]
+    lines = [f"{texts[name]}; did you mean --{flags.get(name, 'adr')}.{near}?" for name, near in right.items()]
     raise RequestError(
         "\n".join(lines), hint=renamed_line({**inputs, **renamed}, {}, str(inputs.get("action") or "run"))
     )

@@ -63,20 +63,24 @@ def guard_in_progress() -> Guard | None:
     return _runs[-1].guard if _runs else None
 
 
-def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reported: set[str]) -> None:
+def check_inputs(recipe: Recipe, request: Request, engine: Engine) -> None:
     """Raises RequestError for inputs of a call that the recipe refuses (rules/inputs.py).
 
-    Of others that it does not read the console is warned, once for each line in ``reported``.
+    Of others that it does not read the console is warned, once for each line in ``engine.reported``.
     """
+    is_shown = bool(request.inputs.get("out"))
 
     def hooks() -> str:
         from ..disk.metadata import recipe_texts  # here, because few inputs are unknown
 
         return "\n".join(recipe_texts(recipe.path, (".py",)).values())
 
-    for line in warnings_of_inputs(recipe, request, lambda: source.dependency_names, hooks):
-        if request.inputs.get("out") and line not in reported:
-            reported.add(line)
+    def below() -> Sequence[tuple[str, str]]:
+        return engine.names_below(request) if is_shown else ()
+
+    for line in warnings_of_inputs(recipe, request, lambda: engine.source.dependency_names, hooks, below):
+        if is_shown and line not in engine.reported:
+            engine.reported.add(line)
             logger.warning("! %s", line)
 
 
@@ -84,8 +88,9 @@ class Engine:
     """What all steps of one call share.
 
     ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
-    ``reported`` which lines were printed already. ``run`` carries out a request: a step's dependencies and replacements
-    go through it. ``observers`` get every event; ``guard`` holds the run to a lockfile.
+    ``reported`` which lines were printed already; ``names_below`` plans the names that ``rules.inputs`` lists. ``run``
+    carries out a request: a step's dependencies and replacements go through it. ``observers`` get every event;
+    ``guard`` holds the run to a lockfile.
     """
 
     def __init__(self, source: RecipeSource, effects: Effects, top_folder: str, run: Runner) -> None:
@@ -96,6 +101,7 @@ class Engine:
         self.chosen: dict[frozenset[str], IndexEntry] = {}
         self.remembers_choices = True
         self.reported: set[str] = set()
+        self.names_below: Callable[[Request], Sequence[tuple[str, str]]] = lambda request: ()
         self.requirements = Requirements()
         self.guard: Guard | None = None
         self.observers: list[Callable[[StepEvent], None]] = []

@@ -36,7 +36,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(engine.choose(request).entry)
     if request.asked_by is None:
-        check_inputs(recipe, request, engine.source, engine.reported)
+        check_inputs(recipe, request, engine)
     with engine.tracing(recipe, request) as trace:
         started_s = time.perf_counter()
         configured = engine.configure(recipe, with_own_places(recipe, request, engine.top_folder))
