@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlperf_results.figures import batch_of
 from mlperf_results.names import Scenario
 
 HEADING = "Settings (chosen by the harness, except those marked as given)"
@@ -52,11 +53,9 @@ def settings_text(performance: Mapping[str, Any]) -> str:
     if value["threads"] and (run.get("device") or {}).get("value") == "cpu":
         text += f" of {_count(value['threads'], 'thread')}{_given_in_all(found['threads'], value['instances'])}"
     parts = [text]
-    is_inline = str(performance.get("issue_shape") or "").startswith("inline")
-    if value["batch_size"] and scenario in (Scenario.OFFLINE.value, *_SERVERS):
-        parts.append(
-            "one query at a time" if is_inline else f"batch of {value['batch_size']}{_given(found['batch_size'])}"
-        )
+    if value["batch_size"] and (batch := batch_of(str(scenario), performance)):
+        is_one = scenario in _SERVERS and batch == 1
+        parts.append("one query at a time" if is_one else f"batch of {batch}{_given(found['batch_size'])}")
     return ", ".join(filter(None, (*parts, _sent(scenario, found["target_qps"]))))
 
 

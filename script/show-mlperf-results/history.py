@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlperf_results.backends import BACKENDS
+from mlperf_results.figures import batch_of
 from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
@@ -159,15 +160,15 @@ def results_in(path: Path) -> list[Result]:
                 score_passed=score.get("passed"),
                 passed=bool(row.get("passed")),
                 label=str(performance.get("label", content.get("label")) or ""),
-                batch_size=_setting(performance, "batch_size"),
-                instances=_setting(performance, "instances"),
+                batch_size=batch_of(str(row["scenario"]), performance),
+                instances=_instances(performance),
             )
         )
     return found
 
 
-def _setting(performance: Mapping[str, Any], name: str) -> int | None:
-    found = (performance.get("run") or {}).get(name)
+def _instances(performance: Mapping[str, Any]) -> int | None:
+    found = (performance.get("run") or {}).get("instances")
     value = found.get("value") if isinstance(found, dict) else found
     return int(value) if isinstance(value, int | float) else None
 

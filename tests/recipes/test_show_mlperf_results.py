@@ -169,6 +169,18 @@ def test_settings_that_tell_results_apart_are_columns(show, tmp_path: Path) -> N
     assert "inst" not in title
 
 
+def test_a_batch_is_shown_only_where_samples_are_computed_together(show, tmp_path: Path) -> None:
+    """SingleStream and MultiStream have queries of 1 and 8 samples, and a Server of a fast network answers each query."""
+    run = {"batch_size": {"value": 32, "origin": "default"}, "instances": {"value": 2, "origin": "default"}}
+    shapes = {"SingleStream": "inline", "MultiStream": "inline batch", "Offline": "batches of 32", "Server": "inline"}
+    rows = [
+        {"scenario": scenario, "performance": {"metric": {}, "run": run, "issue_shape": shape}, "passed": True}
+        for scenario, shape in shapes.items()
+    ]
+    put(tmp_path / "results", "20261101T000000Z-x", "Offline", scenarios=rows)
+    assert [row["batch_size"] for row in show()["found"]] == [None, None, 32, 1]
+
+
 def test_a_run_without_figure_or_score_and_a_name_of_the_users_own(show, tmp_path: Path) -> None:
     rows = [{"scenario": "Offline", "performance": None, "accuracy": {"valid": True, "metrics": []}}]
     put(tmp_path / "results", "mine", "Offline", scenarios=rows, label="", model="a-model-with-a-very-long-name-" * 3)

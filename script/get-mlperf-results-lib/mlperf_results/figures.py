@@ -47,6 +47,21 @@ def _scenario(result: Mapping[str, Any]) -> str:
     return str(((result.get("run") or {}).get("scenario") or {}).get("value"))
 
 
+def batch_of(scenario: str, performance: Mapping[str, Any]) -> int | None:
+    """Return how many samples are computed together at most; 1 where each query is answered as it comes. None in the
+    scenarios whose queries say it themselves (SingleStream, MultiStream), and where nothing tells.
+
+    scenario: by its official name. performance: a result.json, or its part in results.json.
+    """
+    if scenario != Scenario.OFFLINE.value and scenario not in _SERVERS:
+        return None
+    if str(performance.get("issue_shape") or "").startswith("inline"):
+        return 1
+    setting = (performance.get("run") or {}).get("batch_size")
+    value = setting.get("value") if isinstance(setting, Mapping) else setting
+    return int(value) if isinstance(value, int | float) else None
+
+
 def _rate(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the setting `target_qps`; empty for a run without one."""
     return (result.get("run") or {}).get("target_qps") or {}
