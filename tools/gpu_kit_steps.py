@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import functools
 import importlib
 import importlib.util
 import json
@@ -34,6 +35,7 @@ from gpu_kit_runs import harness, quiet, refusals
 LARGEST_DIFFERENCE = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 2e-2}
 """Of outputs on the GPU against the processor's in fp32, as part of the largest: ten (bf16: seven) bits of mantissa."""
 LEAST_PINNED = 3.0
+IMAGE, BATCH = (3, 224, 224), 128
 
 
 def facts(kit: Kit) -> None:
@@ -147,8 +149,54 @@ def seconds_of(run: Callable[[], object], synchronize: Callable[[], object], rep
     return statistics.median(times)
 
 
+class Plain:
+    """Samples in the shape of ResNet-50's; each is its index, 150,528 times."""
+
+    count = 256
+
+    def load(self, indices: Sequence[int]) -> dict[str, np.ndarray]:
+        """The samples of `indices`."""
+        numbers = np.asarray(indices, dtype=np.float32)
+        return {"image": np.broadcast_to(numbers[:, None, None, None], (len(numbers), *IMAGE))}
+
+
+def host_work(kit: Kit) -> None:
+    """What a batch costs the thread that brings it to the GPU, in processor time: gathered into an array that is copied
+    into pinned memory, or copied row by row from where the samples lie. On a processor the GPU's memory keeps nothing,
+    so that only what the host does is left."""
+    from harness.qsl import DenseLibrary, PinnedLibrary
+    from harness.tensors import NetworkSpec, TensorSpec
+    from harness.torch_cuda import Cuda, DeviceIo, sample_memory
+
+    image = TensorSpec(name="image", dtype="float32", shape=IMAGE)
+    memory: Any = functools.partial(sample_memory, 0) if kit.is_gpu else np.empty
+    libraries = {
+        "gathered": DenseLibrary(Plain()),
+        "rows": PinnedLibrary(Plain(), memory, [NetworkSpec(name="model", inputs=(image,), outputs=())]),
+    }
+    device: Any = Cuda(0) if kit.is_gpu else Nowhere()
+    order, took_ms, wrong = np.random.default_rng(1).permutation(Plain.count), {}, 0
+    for name, library in libraries.items():
+        library.load(range(Plain.count))
+        gather, io, times = library.fixed_gather(BATCH), DeviceIo(device), []
+        for number in range(23):
+            indices = np.roll(order, 43 * number)[:BATCH]
+            started_s = time.thread_time()
+            with device.use():
+                given = io.to_device(image.name, (batch := gather(indices))[image.name])
+            times.append(1e3 * (time.thread_time() - started_s))
+            device.synchronize()
+        found = np.asarray(given.cpu() if kit.is_gpu else batch[image.name])
+        wrong += int((found.reshape(BATCH, -1) != indices[:, None]).any(axis=1).sum())
+        took_ms[name] = statistics.median(times[3:])
+        kit.tell(f"copies.host.{name}", PASS, f"{took_ms[name]:.2f} ms for {BATCH} images", ms=took_ms[name])
+    kit.check("copies.host", not wrong, f"gathered costs {took_ms['gathered'] / took_ms['rows']:.0f} x rows",
+              f"{wrong} of {2 * BATCH} images are others")  # fmt: skip
+
+
 def copies(kit: Kit) -> None:
     """Phase 1: how fast data comes to the GPU and back, and what a launch, a replay and a wait cost."""
+    host_work(kit)
     if not kit.is_gpu:
         kit.tell("copies", SKIP, "", NEEDS_GPU)
         return
@@ -241,6 +289,16 @@ class Processor:
                 kept.copy_(answer)
 
         return Captured(replay, outputs)
+
+
+class Nowhere(Processor):
+    """The same, with device memory that takes copies and keeps nothing."""
+
+    def buffer(self, dtype: Any, shape: Sequence[int]) -> Any:
+        """A tensor without values."""
+        import torch
+
+        return torch.empty(tuple(shape), dtype=dtype, device="meta")
 
 
 def open_calls(request: Any, module: Any, count: int) -> list[Any]:

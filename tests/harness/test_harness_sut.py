@@ -14,20 +14,22 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
-from harness.qsl import DenseLibrary, RaggedLibrary  # noqa: E402
+from harness.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary  # noqa: E402
 from harness.responses import ResponseSink  # noqa: E402
 from harness.sut import Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
-from harness.tensors import TensorSpec  # noqa: E402
+from harness.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
 
 COUNT = 50
 SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))
+NETWORK = NetworkSpec(name="model", inputs=(TensorSpec(name="x", dtype="float32", shape=()),), outputs=(SPEC,))
 
 
 class Numbers:
     """Sample i is the number i."""
 
-    count = COUNT
+    def __init__(self, count: int = COUNT) -> None:
+        self.count = count
 
     def load(self, indices):
         return {"x": np.asarray(indices, dtype=np.float32)}
@@ -81,8 +83,15 @@ def respond(inputs):
     return np.stack([inputs["x"], inputs["x"] * 2], axis=1)
 
 
-def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT), instances: int = 1) -> Work:
-    library = DenseLibrary(Numbers())
+LIBRARIES = {
+    "arrays": DenseLibrary,
+    "pinned": lambda source: PinnedLibrary(source, np.empty, [NETWORK]),
+    "ragged": lambda source: RaggedLibrary(Pieces(), PiecesModel()),
+}
+
+
+def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT), instances: int = 1, kind: str = "arrays") -> Work:
+    library = LIBRARIES[kind](Numbers())
     library.load(loaded)
     return work_on(loadgen, library, answer, SPEC, instances)
 
@@ -134,12 +143,19 @@ def issue_all(shape, per_query: int, order: list[int]) -> None:
     shape.close()
 
 
+@pytest.mark.parametrize("kind", ["arrays", "pinned"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_sample_gets_its_own_bytes_once(name: str) -> None:
+def test_every_sample_gets_its_own_bytes_once(name: str, kind: str) -> None:
     make_shape, per_query, instances = SHAPES[name]
-    loadgen = FakeLoadGen()
+    loadgen, seen = FakeLoadGen(), set()
+
+    def answer(inputs):
+        seen.add(type(inputs["x"]))
+        return respond(inputs)
+
     order = list(np.random.default_rng(3).permutation(COUNT).tolist())
-    issue_all(make_shape(make(loadgen, instances=instances)), per_query, order)
+    issue_all(make_shape(make(loadgen, answer, instances=instances, kind=kind)), per_query, order)
+    assert seen == {Rows if kind == "pinned" else np.ndarray}
     assert sorted(loadgen.answers) == [1000 + index for index in range(COUNT)]
     for identifier, row in loadgen.answers.items():
         assert row.tolist() == [identifier - 1000, 2 * (identifier - 1000)]
@@ -273,16 +289,62 @@ def test_offline_completes_batch_by_batch() -> None:
     assert loadgen.completions == 3
 
 
-def test_gathering_a_sample_that_is_not_loaded_is_an_error() -> None:
-    library = DenseLibrary(Numbers())
-    library.load([4, 2])
-    with pytest.raises(IndexError):
-        library.gather([3])
-    with pytest.raises(LookupError, match="LoadGen had not loaded"):
-        library.single[3]["x"]
-    library.unload([4, 2])
-    assert library.gather([2]) == {}
-    assert library.loaded == library.single == library.neighbours == []
+@pytest.mark.parametrize(
+    ("loaded", "missing"),
+    [
+        ([4, 2], 3),
+        (list(range(6)), 7),  # rows need no translation
+        ([*range(9), *range(7)], 9),  # for MultiStream: more rows than the data set has samples
+    ],
+)
+@pytest.mark.parametrize("asked_for", ["one", "a few", "a batch of one size", "as an array", "at once"])
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_a_sample_that_is_not_loaded_is_named_and_no_other_is_given(kind, asked_for, loaded, missing) -> None:
+    library = LIBRARIES[kind](Numbers(10))
+    library.load(loaded)
+    fixed, indices = library.fixed_gather(3), [loaded[0], missing, loaded[0]]
+    ways = {
+        "one": lambda: library.single[missing]["x"],
+        "a few": lambda: library.gather(indices),
+        "a batch of one size": lambda: fixed(indices),
+        "as an array": lambda: fixed(np.asarray(indices)),
+        "at once": lambda: library.gather(np.asarray(indices * 40)),
+    }
+    there = f"in memory: {len(set(loaded))} samples from {min(loaded)} to {max(loaded)}"
+    with pytest.raises(HarnessError, match=f"sample {missing} was asked for, which is not in memory; {there}"):
+        ways[asked_for]()
+    library.unload(loaded)
+    with pytest.raises(HarnessError, match=f"sample {loaded[0]} was asked for, .* in memory: none"):
+        library.gather([loaded[0]])
+    assert library.loaded == [] and library.neighbours == []
+
+
+def test_pinned_samples_are_copied_once_and_only_the_networks_inputs_lie_there() -> None:
+    given: list[np.ndarray] = []
+
+    class Pictures(Numbers):
+        def load(self, indices):
+            return {**super().load(indices), "image_index": np.asarray(indices)}
+
+    def memory(shape, dtype):
+        given.append(np.empty(shape, dtype))
+        return given[-1]
+
+    library = PinnedLibrary(Pictures(), memory, [NETWORK])
+    library.load([7, 3, 9])
+    batch, one = library.gather([9, 9, 3]), library.single[7]
+    assert len(given) == 1 and given[0].tolist() == [3, 7, 9]
+    for inputs, wanted in ((batch, [9, 9, 3]), (one, [7])):
+        assert inputs["x"].array is given[0] and np.asarray(inputs["x"]).tolist() == wanted
+        assert isinstance(inputs["image_index"], np.ndarray) and inputs["image_index"].tolist() == wanted
+
+
+def test_numpy_computes_with_rows_as_with_the_array_of_them() -> None:
+    array = np.arange(10, dtype=np.float32)
+    rows = Rows(array, np.array([7, 0, 3]))
+    assert (rows != 0).tolist() == [True, False, True]
+    assert (2 * rows + 1).tolist() == [15, 1, 7] and np.sqrt(rows)[1] == 0
+    assert rows[1:3].array is array and np.asarray(rows[1:3]).tolist() == [0, 3]
 
 
 def test_a_query_of_multistream_is_a_view_of_the_samples_as_loadgen_loaded_them() -> None:

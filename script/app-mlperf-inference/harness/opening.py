@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mlperf_results.backends import BACKENDS, misfit
@@ -22,7 +23,7 @@ from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
-from harness.qsl import Library, Source
+from harness.qsl import Library, SampleMemory, Source
 from harness.served import ServedPlan, largest_request, resolve_serving, served_layouts
 from harness.store import open_store
 from harness.sut import Work
@@ -187,6 +188,14 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
             f"{available_bytes / 1e9:.1f} GB can be used",
             "use a machine with more memory, or the model's variation _tiny to try the pipeline",
         )
+
+
+def sample_memory_of(parts: Parts) -> SampleMemory | None:
+    """Return what gives memory for samples from which the run's GPUs copy directly; None where any memory will do."""
+    give = getattr(parts.backend, "sample_memory", None)
+    if parts.config.device != "cuda" or give is None:
+        return None
+    return partial(give, (parts.config.gpus or (0,))[0])
 
 
 def search_of(parts: Parts, target_latency_ms: float | None) -> Search:

@@ -2,14 +2,15 @@
 
 A dense library keeps one array for each tensor, rows in index order, so that a performance set 0..P-1 needs no
 translation from index to row. In MultiStream they are in LoadGen's order: a query is then a view of eight rows. A
-ragged library keeps the tensors of each sample, and its length.
+ragged library keeps the tensors of each sample, and its length. Where a device copies from pinned memory directly, the
+samples lie there, and a batch is no copy but the rows that are wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
 from harness.benchmarks.base import Model, RaggedModel
 from harness.errors import HarnessError
-from harness.tensors import Array, Samples, Tensors
+from harness.tensors import Array, NetworkSpec, Rows, Samples, Tensors
 
 _FEW = 64
 """Up to so many indices, `take` is quicker with the list itself than with an array made of it first (measured)."""
@@ -49,15 +50,40 @@ class Singles(Protocol):
         """Return the inputs of a sample."""
 
 
+def _not_loaded(index: int, loaded: Collection[int]) -> HarnessError:
+    there = f"{len(loaded)} samples from {min(loaded)} to {max(loaded)}" if loaded else "none"
+    return HarnessError(
+        f"sample {index} was asked for, which is not in memory; in memory: {there}",
+        "LoadGen asks for samples that it had loaded: report this with mlperf_log_detail.txt of the run",
+    )
+
+
 class _NotLoaded(dict[str, Array]):
     """Stands where the inputs of a sample would: quicker than a dict of the loaded ones, as no key is compared."""
 
+    __slots__ = ("_index", "_library")
+
+    def __init__(self, index: int, library: Library) -> None:
+        self._index, self._library = index, library
+
     def __missing__(self, name: str) -> Array:
-        raise LookupError("a sample was asked for that LoadGen had not loaded")
+        raise _not_loaded(self._index, self._library.loaded)
 
 
-_NOT_LOADED = _NotLoaded()
-_NO_NEIGHBOURS: Neighbours = ([], _NOT_LOADED)
+_Sample = TypeVar("_Sample")
+
+
+class LoadedSamples(dict[int, _Sample]):
+    """Samples by index; one that is not loaded is a HarnessError that names it."""
+
+    def __missing__(self, index: int) -> _Sample:
+        raise _not_loaded(index, self)
+
+
+_NO_NEIGHBOURS: Neighbours = ([], {})
+
+SampleMemory: TypeAlias = Callable[[Sequence[int], "np.dtype[Any]"], Array]
+"""Returns an array of a shape and a type, with any values, from which a device copies directly."""
 
 
 class Library(Protocol):
@@ -89,10 +115,11 @@ class Library(Protocol):
         """Drop everything; LoadGen unloads whole sets only."""
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return the inputs of a batch; raises LookupError for a sample that is not loaded."""
+        """Return the inputs of a batch; raises HarnessError for a sample that is not loaded."""
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
-        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites."""
+        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites;
+        raises as `gather`."""
 
     def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
         """Return an order (positions in `indices`) with samples of near lengths side by side, which ends with the
@@ -112,6 +139,8 @@ class DenseLibrary:
         self._source = source
         self._rows: npt.NDArray[np.intp] | None = None
         self._inputs: dict[str, Array] = {}
+        self._row_marks: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)  # `take` refuses rows that it has not
+        self._missing: list[Tensors] = []
         self.loaded: list[int] = []
         self.single: list[Tensors] = []
         self.neighbours: list[Neighbours] = []
@@ -130,8 +159,10 @@ class DenseLibrary:
         inputs = self._source.load(order)
         if not isinstance(inputs, Mapping):
             raise HarnessError("samples of differing shapes came for a model whose samples have one shape")
-        self._inputs.update({name: np.ascontiguousarray(array) for name, array in inputs.items()})
-        self.single += [_NOT_LOADED] * self.count
+        self._inputs.update({name: self._keep(name, array) for name, array in inputs.items()})
+        self._row_marks = np.zeros(len(order), dtype=np.bool_)
+        self._missing = self._missing or [_NotLoaded(index, self) for index in range(self.count)]
+        self.single += self._missing
         for row, index in enumerate(order):
             self.single[index] = self._view(row, 1)
         self.neighbours += [_NO_NEIGHBOURS] * self.count
@@ -141,7 +172,7 @@ class DenseLibrary:
                 self.neighbours[samples[0]] = samples, self._view(row, MULTI_STREAM_SAMPLES_PER_QUERY)
         self._rows = None
         if order != list(range(len(order))):
-            self._rows = np.full(self.count, self.count, dtype=np.intp)  # a row that `take` refuses
+            self._rows = np.full(self.count, len(order), dtype=np.intp)  # a row that there is not
             self._rows[order] = np.arange(len(order))
 
     def unload(self, indices: Sequence[int]) -> None:
@@ -150,22 +181,35 @@ class DenseLibrary:
         self.single.clear()
         self.neighbours.clear()
         self._inputs.clear()
+        self._rows = np.zeros(0, dtype=np.intp)  # which has no row for any sample
+
+    def _keep(self, name: str, array: Array) -> Array:
+        """Return the loaded samples of a tensor where they stay."""
+        return np.ascontiguousarray(array)
+
+    def _not_loaded(self, indices: Iterable[int]) -> HarnessError:
+        """Return the error for the first of `indices` that is not loaded."""
+        loaded = set(self.loaded)
+        return _not_loaded(int(next(index for index in indices if index not in loaded)), loaded)
 
     def _view(self, row: int, count: int) -> Tensors:
         return {name: array[row : row + count] for name, array in self._inputs.items()}
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return one contiguous copy for each input; raises IndexError for a sample that is not loaded."""
+        """Return one contiguous copy for each input; raises HarnessError for a sample that is not loaded."""
         rows = indices if len(indices) <= _FEW else np.asarray(indices, dtype=np.intp)
-        if self._rows is not None:
-            rows = self._rows.take(rows)
-        return {name: array.take(rows, axis=0) for name, array in self._inputs.items()}
+        try:
+            if self._rows is not None:
+                rows = self._rows.take(rows)
+            return {name: array.take(rows, axis=0) for name, array in self._inputs.items()}
+        except IndexError:
+            raise self._not_loaded(indices) from None
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
         """Return a function that gathers exactly `count` samples into arrays that the next call overwrites.
 
-        It takes half the time of `gather` for a few samples. It is made when samples are loaded, works for all that is
-        loaded later, and trusts the caller to ask for loaded samples only.
+        It takes half the time of `gather` for a few samples. It is made when samples are loaded, and works for all that
+        is loaded later.
         """
         inputs = self._inputs
         buffers = {name: np.empty((count, *array.shape[1:]), array.dtype) for name, array in inputs.items()}
@@ -178,10 +222,14 @@ class DenseLibrary:
             if isinstance(indices, list):
                 pack_into(packed, 0, *indices)  # numpy takes three times as long for an array of a list
                 rows = numbers
-            if self._rows is not None:
-                rows = self._rows.take(rows)
+            try:
+                if self._rows is not None:
+                    rows = self._rows.take(rows)
+                self._row_marks.take(rows)
+            except IndexError:
+                raise self._not_loaded(indices) from None
             for name, buffer in pairs:
-                inputs[name].take(rows, 0, buffer, "clip")  # numpy is slower with "raise" here
+                inputs[name].take(rows, 0, buffer, "clip")  # numpy takes twice as long with "raise" here
             return buffers
 
         return gather
@@ -189,6 +237,50 @@ class DenseLibrary:
     def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
         """Return None: every sample is as long as any other."""
         return None
+
+
+class PinnedLibrary(DenseLibrary):
+    """Samples in memory from which a device copies directly. Tensors in the form of one of the network's inputs go out
+    as `Rows`, which are not gathered on the host; others (an image's number or size) are arrays as in any library."""
+
+    def __init__(self, source: Source, memory: SampleMemory, networks: Iterable[NetworkSpec]) -> None:
+        super().__init__(source)
+        self._memory = memory
+        self._forms = {(spec.dtype, spec.shape) for network in networks for spec in network.inputs}
+        self._pinned: set[str] = set()
+
+    def _keep(self, name: str, array: Array) -> Array:
+        if (array.dtype.name, array.shape[1:]) not in self._forms:
+            return super()._keep(name, array)
+        kept = self._memory(array.shape, array.dtype)
+        np.copyto(kept, array)
+        self._pinned.add(name)
+        return kept
+
+    def _view(self, row: int, count: int) -> Tensors:
+        return self._chosen(np.arange(row, row + count))
+
+    def gather(self, indices: Indices) -> Tensors:
+        """Return the rows of each input; raises HarnessError for a sample that is not loaded."""
+        rows = np.asarray(indices, dtype=np.intp)
+        try:
+            if self._rows is not None:
+                rows = self._rows.take(rows)
+            self._row_marks.take(rows)
+        except IndexError:
+            raise self._not_loaded(indices) from None
+        return self._chosen(rows)
+
+    def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
+        """Return `gather`: it copies nothing."""
+        return self.gather
+
+    def _chosen(self, rows: npt.NDArray[np.intp]) -> Tensors:
+        chosen: dict[str, Any] = {
+            name: Rows(array, rows) if name in self._pinned else array.take(rows, axis=0)
+            for name, array in self._inputs.items()
+        }
+        return chosen
 
 
 class _Collated:
@@ -210,7 +302,7 @@ class RaggedLibrary:
     def __init__(self, source: Source, model: RaggedModel) -> None:
         self._source = source
         self._model = model
-        self._samples: dict[int, Tensors] = {}
+        self._samples: LoadedSamples[Tensors] = LoadedSamples()
         self._lengths: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.single: Singles = _Collated(self._samples, model)
         self.neighbours: list[Neighbours] = []
@@ -241,7 +333,7 @@ class RaggedLibrary:
         self._samples.clear()
 
     def gather(self, indices: Indices) -> Tensors:
-        """Return the model's batch; raises KeyError for a sample that is not loaded."""
+        """Return the model's batch; raises HarnessError for a sample that is not loaded."""
         samples = self._samples
         return self._model.collate([samples[index] for index in indices])  # a numpy integer finds its key, too
 
@@ -262,8 +354,9 @@ class RaggedLibrary:
         return order
 
 
-def make_library(source: Source, model: Model) -> Library:
-    """Return the library that suits the model."""
+def make_library(source: Source, model: Model, memory: SampleMemory | None = None) -> Library:
+    """Return the library that suits the model. memory: a device's, whose backend takes `Rows`; ragged samples do not
+    lie there, as a batch is made of them first."""
     if model.is_ragged:
         return RaggedLibrary(source, model)  # type: ignore[arg-type]  # `is_ragged` says that it is one
-    return DenseLibrary(source)
+    return DenseLibrary(source) if memory is None else PinnedLibrary(source, memory, model.networks)

@@ -28,6 +28,7 @@ from harness.opening import (
     open_parts,
     open_work,
     require_model_memory,
+    sample_memory_of,
     search_of,
 )
 from harness.qsl import Library, make_library
@@ -217,7 +218,7 @@ def prepare(config: RunConfig) -> Prepared:
     lines = user_lines(config, parts.rules)
     require_model_memory(parts, available_memory_bytes())
     search = search_of(parts, config.target_latency_ms or lines.get("target_latency"))
-    library = make_library(parts.source, parts.model)
+    library = make_library(parts.source, parts.model, sample_memory_of(parts))
     _load_some(parts, library)
     at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
     is_alone = config.scenario.is_stream and config.serving is None  # no batch but the query itself

@@ -25,9 +25,10 @@ Infer: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 specification calls a state: of these only the backend knows what they are."""
 
 
-class Rows:
+class Rows(np.lib.mixins.NDArrayOperatorsMixin):
     """Rows of a larger array that a device reads directly (pinned memory), not gathered: an input of a batch of samples
-    for backends that give such memory. numpy makes an array of them where one is asked for."""
+    for backends that give such memory. numpy gathers them where it computes with them; what else an array can, it can
+    after `np.asarray`."""
 
     __slots__ = ("array", "rows")
 
@@ -48,9 +49,17 @@ class Rows:
         """The shape that the gathered array would have."""
         return (len(self.rows), *self.array.shape[1:])
 
+    def __getitem__(self, part: slice) -> Rows:
+        """Return some of the rows, not gathered either."""
+        return Rows(self.array, self.rows[part])
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         gathered: Array = self.array.take(self.rows, axis=0)
         return gathered if dtype is None else gathered.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        gathered = (np.asarray(one) if isinstance(one, Rows) else one for one in inputs)
+        return getattr(function, method)(*gathered, **options)
 
     def runs(self) -> Iterator[tuple[int, int, int]]:
         """Yield place in the batch, first row and number of rows of each run of rows that lie one behind the other."""

@@ -1,10 +1,10 @@
 """Runs a torch module on NVIDIA GPUs for the pytorch backend.
 
 Each instance has a stream, and buffers by tensor name on the host (pinned) and on the GPU (`DeviceIo`), which the
-TensorRT backend uses too. Rows of pinned memory (`Rows`) are copied from there one by one: nothing is gathered on the
-host. Where every tensor has a fixed shape and none is a state, the
-forward pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any
-more); a batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
+TensorRT backend uses too. Samples of one shape lie in pinned memory (`sample_memory`); their `Rows` are copied from there
+one by one, and nothing is gathered on the host. Where every tensor has a fixed shape and none is a state, the forward
+pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any more); a batch
+is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
 
 Not run on hardware: no GPU was at hand when it was written.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -135,9 +136,20 @@ class Cuda:
         return Captured(graph.replay, tuple(outputs), graph.reset)
 
 
-def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return an array in pinned memory, from which GPUs copy without a copy on the host before; values are any."""
-    return torch.empty(tuple(shape), dtype=_type_of(dtype), pin_memory=True).numpy()
+def sample_memory(gpu: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return an array in pinned memory, from which GPUs copy without a copy on the host before; values are any. Where
+    none is to be had, the memory is an ordinary one: copies are slower then, and right.
+
+    gpu: one that the run uses; torch would begin to use GPU 0 otherwise. Raises HarnessError where it is not there.
+    """
+    require_gpus((gpu,))
+    try:
+        with torch.cuda.device(gpu):
+            return torch.empty(tuple(shape), dtype=_type_of(dtype), pin_memory=True).numpy()
+    except RuntimeError as error:
+        size_mb = math.prod(shape) * dtype.itemsize / 1e6
+        print(f"torch: {size_mb:,.0f} MB of samples could not be pinned, copies are slower: {error}", file=sys.stderr)
+        return np.empty(shape, dtype)
 
 
 def _type_of(dtype: np.dtype[Any]) -> torch.dtype:
@@ -412,18 +424,22 @@ def set_fp32(has_tf32: bool) -> None:
         part.fp32_precision = "tf32" if has_tf32 else "ieee"
 
 
-def open_on_gpus(request: BackendRequest, build: Callable[[torch.device], nn.Module]) -> GpuBackend:
-    """Return what `build` makes on each GPU of the request; raises HarnessError when there is none, or not that one."""
+def require_gpus(gpus: Sequence[int]) -> None:
+    """Raise HarnessError where torch does not see all of these GPUs."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    gpus = request.gpus or (0,)
-    missing = [gpu for gpu in gpus if gpu >= count]
-    if missing:
+    if any(gpu >= count for gpu in gpus):
         cuda = "a build without CUDA" if torch.version.cuda is None else f"CUDA {torch.version.cuda}"
         raise HarnessError(
             f"torch {torch.__version__} ({cuda}) sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
             "cm run script --tags=get,generic-python-lib,_torch_cuda --adr.python.name=mlperf-inference, "
-            "or use device cpu",
+            "or use device cpu with backend pytorch or onnxruntime",
         )
+
+
+def open_on_gpus(request: BackendRequest, build: Callable[[torch.device], nn.Module]) -> GpuBackend:
+    """Return what `build` makes on each GPU of the request; raises HarnessError when there is none, or not that one."""
+    gpus = request.gpus or (0,)
+    require_gpus(gpus)
     set_fp32(choose_tf32(request.precision))
     torch.backends.cudnn.benchmark = True  # shapes are few: the fastest convolution of each is looked for once
     return GpuBackend({gpu: build(torch.device("cuda", gpu)) for gpu in gpus}, request)

@@ -98,8 +98,8 @@ class ServedBackend(Backend, Protocol):
 
 
 class BackendModule(Protocol):
-    """The members of a `backend.py`. One for GPUs may have `sample_memory(shape, dtype)` too, which returns an array in
-    memory that they copy from directly; its calls then take `Rows` of it."""
+    """The members of a `backend.py`. One for GPUs may have `sample_memory(gpu, shape, dtype)` too, which returns an
+    array in memory that all GPUs copy from directly; `gpu` is one of the run's. Its calls then take `Rows` of it."""
 
     def open_backend(self, request: BackendRequest) -> Backend:
         """Return the opened backend; raises HarnessError when the file or the device cannot be used as asked for."""

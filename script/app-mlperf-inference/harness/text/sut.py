@@ -26,6 +26,7 @@ import numpy as np
 
 from harness.errors import HarnessError
 from harness.failures import Failures
+from harness.qsl import LoadedSamples
 from harness.responses import ResponseSink
 from harness.tensors import Array
 from harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
@@ -49,7 +50,7 @@ class PromptLibrary:
 
     def __init__(self, dataset: RawSamples, prompts_of: Callable[[Any], Sequence[Prompt]]) -> None:
         self._dataset, self._prompts_of = dataset, prompts_of
-        self.prompts: dict[int, Prompt] = {}
+        self.prompts: LoadedSamples[Prompt] = LoadedSamples()
 
     @property
     def count(self) -> int:

@@ -219,8 +219,8 @@ def open_backend(request: BackendRequest) -> Any:
     return ProcessorBackend(build_module(request), request)
 
 
-def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+def sample_memory(gpu: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return memory for samples from which GPUs copy directly."""
     from harness.torch_cuda import sample_memory as pinned
 
-    return pinned(shape, dtype)
+    return pinned(gpu, shape, dtype)

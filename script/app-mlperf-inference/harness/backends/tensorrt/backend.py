@@ -17,9 +17,9 @@ import torch
 from harness.backends.base import BackendRequest, choose_tf32
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
-from harness.tensors import Array, Infer, NetworkSpec, require_types
-from harness.torch_cuda import Captured, Cuda, Device, DeviceIo, Instances, graph_sizes, is_capturable
-from harness.torch_cuda import sample_memory as pinned_memory
+from harness.tensors import Infer, NetworkSpec, require_types
+from harness.torch_cuda import Captured, Cuda, Device, DeviceIo, Instances, graph_sizes, is_capturable, require_gpus
+from harness.torch_cuda import sample_memory as sample_memory
 
 
 class TensorRtBackend:
@@ -197,11 +197,6 @@ def _type_name(library: Any, engine: Any, name: str) -> str:
         return str(dtype)
 
 
-def sample_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return memory for samples from which GPUs copy directly."""
-    return pinned_memory(shape, dtype)
-
-
 def open_backend(request: BackendRequest) -> TensorRtBackend:
     """Return the open engines; raises HarnessError when file, library or GPU cannot be used as asked for."""
     if request.path is None:
@@ -212,13 +207,8 @@ def open_backend(request: BackendRequest) -> TensorRtBackend:
         content = request.path.read_bytes()
     except OSError as error:
         raise HarnessError(f"cannot read {request.path}: {error.strerror}", "build the engine again") from error
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     gpus = request.gpus or (0,)
-    if any(gpu >= count for gpu in gpus):
-        raise HarnessError(
-            f"torch {torch.__version__} sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
-            "backend tensorrt needs an NVIDIA GPU and torch for CUDA; on a processor take onnxruntime or pytorch",
-        )
+    require_gpus(gpus)
     choose_tf32(request.precision)
     engines = {}
     for gpu in gpus:
