@@ -306,6 +306,14 @@ def test_the_page_ends_with_what_the_machine_can_run(name: str, capsys: pytest.C
     assert capsys.readouterr().out.rstrip().endswith(can_run) and can_run.endswith(".")
 
 
+def test_neuron_devices_are_told_in_the_last_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    can_run = run("inf1-6xlarge")["state"]["doctor"]["can_run"]
+    lacks = "because it lacks a server with AWS's torch-neuron or torch-neuronx"
+    assert f"bert and resnet50 not on inferentia, {lacks}" in can_run
+    assert "because lacks" not in can_run
+    assert "inferentia" not in run("laptop")["state"]["doctor"]["can_run"]
+
+
 def test_the_page_calls_cm_as_the_user_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
