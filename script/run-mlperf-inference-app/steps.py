@@ -16,12 +16,13 @@ import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.rounds import ROUNDS
 from mlperf_results.seeds import SEEDS
 from mlperf_results.terminal import aligned
 from mlperf_results.wholefile import read_object, write_whole
 
 from . import calls, known, needs, pages
-from .request import Request
+from .request import Request, valid_scenarios
 
 SUT_FORMAT = 1
 RECORDED_STYLES = (ExecutionMode.FAST, ExecutionMode.VALID)
@@ -134,7 +135,21 @@ def found_lines(finds: Mapping[Scenario, Mapping[str, Any]], config_file: str, f
 
 
 def _accuracy_line(call: Call) -> str:
-    return pages.command("generate-run-cmds,inference,_accuracy-only", call.repeat)
+    return _line(call, "accuracy-only", call.request.scenarios, {})
+
+
+def _line(call: Call, variation: str, scenarios: Sequence[Scenario], inputs: Mapping[str, Any]) -> str:
+    """A call of this recipe for these scenarios, in the round of this call."""
+    request = call.request
+    tags = [pages.OWN_TAGS, f"_{variation}"]
+    repeat = {name: value for name, value in call.repeat.items() if name != "scenario"}
+    if len(scenarios) > 1 and tuple(scenarios) == valid_scenarios(request.model, request.round_name, request.category):
+        tags.append("_all-scenarios")
+    else:
+        repeat["scenario"] = ",".join(scenario.value for scenario in scenarios)
+    if request.round_name != ROUNDS[-1]:
+        tags.append(f"_r{request.round_name.removeprefix('v')}")
+    return pages.command(",".join(tags), {**repeat, **inputs})
 
 
 def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scenario, tuple[str, str]]:
@@ -145,7 +160,8 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
     request = call.request
     is_used = request.execution_mode in RECORDED_STYLES and Mode.PERFORMANCE in request.modes
     if is_used and _lacks_server_rate(call, config_file):
-        print(f"no target_qps is recorded for Server; it is searched now. By hand:\n{_find_line(call, 'Server')}")
+        by_hand = _find_line(call, [Scenario.SERVER])
+        print(f"no target_qps is recorded for Server; it is searched now. By hand:\n{by_hand}")
         finding = replace(
             request,
             is_finding=True,
@@ -159,10 +175,10 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
     unused_in = "" if is_used else "test runs" if is_short else "accuracy runs"
     answer = call.make(calls.conf_call(request, config_file, folder, unused_in))
     rows = answer["new_state"]["mlperf_user_conf"]["scenarios"]
-    unknown = ",".join(name for name, row in rows.items() if row["target"] is None and is_used)
+    unknown = [Scenario(name) for name, row in rows.items() if row["target"] is None and is_used]
     if unknown:
-        by_hand = _find_line(call, unknown)
-        print(f"no target is recorded for {unknown}; the harness estimates it. By hand:\n{by_hand}", flush=True)
+        by_hand, names = _find_line(call, unknown), ",".join(scenario.value for scenario in unknown)
+        print(f"no target is recorded for {names}; the harness estimates it. By hand:\n{by_hand}", flush=True)
     return {
         Scenario(name): (repr(row["target"]["value"]), row["origin"])
         for name, row in rows.items()
@@ -170,9 +186,8 @@ def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scen
     }
 
 
-def _find_line(call: Call, scenarios: str) -> str:
-    inputs = {**call.repeat, "scenario": scenarios, "execution_mode": ExecutionMode.TEST.value}
-    return pages.command("generate-run-cmds,inference,_find-performance", inputs)
+def _find_line(call: Call, scenarios: Sequence[Scenario]) -> str:
+    return _line(call, "find-performance", scenarios, {"execution_mode": ExecutionMode.TEST.value})
 
 
 def _lacks_server_rate(call: Call, config_file: str) -> bool:

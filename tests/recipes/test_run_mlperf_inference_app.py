@@ -318,7 +318,25 @@ def test_a_search_ends_with_a_table_of_what_was_measured_and_the_next_command(ca
     ]
     assert f"Kept in: {cm.config} (--execution-mode=fast and valid use it)" in lines
     following = " ".join(lines[lines.index("Next:") :])
-    assert "_accuracy-only" in following and "--model=bert-99" in following
+    assert "_accuracy-only,_all-scenarios " in following and "--model=bert-99" in following
+
+
+@pytest.mark.parametrize(
+    ("variations", "given", "tags", "scenario"),
+    [
+        (("all-scenarios",), {"scenario": "Offline"}, "_accuracy-only,_all-scenarios", ""),
+        ((), {}, "_accuracy-only", "--scenario=Offline"),
+        ((), {"scenario": "Offline,SingleStream"}, "_accuracy-only,_all-scenarios", ""),
+        (("r5.1",), {"scenario": "Offline"}, "_accuracy-only,_r5.1", "--scenario=Offline"),
+    ],
+)
+def test_the_next_command_is_for_the_scenarios_and_the_round_of_the_search(
+    call, capsys, variations: tuple[str, ...], given: dict[str, str], tags: str, scenario: str
+) -> None:
+    call("find-performance", *variations, model="bert-99", **given)
+    following = capsys.readouterr().out.split("Next:")[1].replace("\\\n", " ").split()
+    assert f"--tags=generate-run-cmds,inference,{tags}" in following
+    assert [word for word in following if word.startswith("--scenario")] == ([scenario] if scenario else [])
 
 
 def test_full_runs_take_over_what_was_found_but_not_instead_of_your_values(call, cm):

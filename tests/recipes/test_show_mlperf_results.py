@@ -170,7 +170,7 @@ def test_settings_that_tell_results_apart_are_columns(show, tmp_path: Path) -> N
 
 
 def test_a_batch_is_shown_only_where_samples_are_computed_together(show, tmp_path: Path) -> None:
-    """SingleStream and MultiStream have queries of 1 and 8 samples; a Server of a fast network answers them one by one."""
+    """Queries of SingleStream and MultiStream have 1 and 8 samples; a Server of a fast network answers one by one."""
     run = {"batch_size": {"value": 32, "origin": "default"}, "instances": {"value": 2, "origin": "default"}}
     shapes = {"SingleStream": "inline", "MultiStream": "inline batch", "Offline": "batches of 32", "Server": "inline"}
     rows = [
