@@ -13,7 +13,7 @@ from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.inputs import NO_ALIASES, Inputs
+from mlperf_results.inputs import NO_ALIASES, TARGETS, Inputs
 from mlperf_results.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
 from mlperf_results.numbers import positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
@@ -61,6 +61,10 @@ SERVING = {
 }
 """Settings of a server that answers, for backends that ask one (harness/serving.py)."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
+OWN_TARGETS = {
+    scenario.value: (name, f"CM_MLPERF_LOADGEN_{own.upper()}") for scenario, (name, own, _) in TARGETS.items()
+}
+"""Of each scenario: the target it has, and the env key that sets it for this scenario alone."""
 
 
 class RequestError(Exception):
@@ -128,6 +132,17 @@ class _Reader(Inputs):
         if test:
             self._in_performance_mode(COMPLIANCE_TEST_KEY)
         return test
+
+    def targets(self, scenario: object) -> dict[str, float | None]:
+        """The targets: of the scenario alone, where it is given, else of all; one of another scenario is a problem."""
+        found = {name: self.positive_number(key) for name, key in NUMBERS.items()}
+        for taker, (name, key) in OWN_TARGETS.items():
+            own = self.positive_number(key)
+            if own is not None and taker == scenario:
+                found[name] = own
+            elif own is not None and scenario is not None:
+                self.wrong(key, f"found {self.text(key)!r}; it is for {taker}, and this is a run of {scenario}")
+        return found
 
     def find(self) -> bool:
         """Whether the best target is to be looked for."""
@@ -239,7 +254,7 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         "user_conf": reader.place(USER_CONF_KEY),
     }
     asked |= {name: reader.whole_number(key) for name, key in WHOLE_NUMBERS.items()}
-    asked |= {name: reader.positive_number(key) for name, key in NUMBERS.items()}
+    asked |= reader.targets(asked["scenario"])
     if (serving := reader.serving()) is not None:
         asked["serving"] = serving
     if (text := reader.prompts()) is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, default_backend, default_precision, misfit
 from mlperf_results.benchmarks import record_of
+from mlperf_results.inputs import TARGETS
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
 from mlperf_results.querycounts import LONGEST_TEST_S, fewest_queries
 from mlperf_results.rounds import current_scenarios, scenarios_of
@@ -22,15 +23,6 @@ from .reading import ALL, ConfigError, Reader
 OWN_MODEL = "your own copy is for a benchmark such as resnet50; docs/howto/add-model.md adds any other model"
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
-
-TARGETS = {
-    Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
-    Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency", "target_latency"),
-    Scenario.OFFLINE: ("target_qps", "offline_target_qps", "target_qps"),
-    Scenario.SERVER: ("target_qps", "server_target_qps", "target_qps"),
-    Scenario.INTERACTIVE: ("target_qps", "interactive_target_qps", "target_qps"),
-}
-"""Of each scenario: the target it has, the input that sets it for this scenario alone, and the one for several."""
 
 TARGET_INPUTS = (
     "target_qps", "target_latency", "offline_target_qps", "server_target_qps", "interactive_target_qps",

@@ -67,8 +67,7 @@ class ScenarioOutcome:
         found = []
         for run in (self.performance, self.accuracy):
             if run is not None and not run.result["valid"]:
-                rate_input = f"--{self.scenario.value.lower()}_target_qps"
-                reasons = reasons_text(run.result, rate_input) or "LoadGen gave no reason"
+                reasons = reasons_text(run.result) or "LoadGen gave no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
         for metric in () if score is None else score["metrics"]:

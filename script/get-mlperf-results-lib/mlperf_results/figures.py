@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlperf_results.disturbance import disturbances
+from mlperf_results.inputs import TARGETS
 from mlperf_results.logs import LATE_REASON, SHORT_REASON
-from mlperf_results.names import Scenario
+from mlperf_results.names import Scenario, parse_scenario
 
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""
@@ -67,6 +68,11 @@ def _rate(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return (result.get("run") or {}).get("target_qps") or {}
 
 
+def _rate_input(result: Mapping[str, Any]) -> str:
+    """Return the input that gives the rate of the run's scenario, in every recipe that makes runs."""
+    return f"--{TARGETS[parse_scenario(_scenario(result))][1]}"
+
+
 def is_own_rate(result: Mapping[str, Any]) -> bool:
     """Return whether the rate of a run was chosen here because none was given.
 
@@ -89,7 +95,7 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
     result: the content of result.json.
     """
     if result.get("text"):  # engines have no search
-        return f"at a low rate chosen by the harness (--{_scenario(result).lower()}_target_qps gives another)"
+        return f"at a low rate chosen by the harness ({_rate_input(result)} gives another)"
     return "at a low rate chosen by the harness (--find looks for the highest)"
 
 
@@ -130,14 +136,14 @@ def rate_text(result: Mapping[str, Any]) -> str:
     return f"it was planned for {rate} samples/s"
 
 
-def reasons_text(result: Mapping[str, Any], rate_input: str = "--target_qps") -> str:
+def reasons_text(result: Mapping[str, Any]) -> str:
     """Return why a run is INVALID; where another rate helps, with the rate that it had and the one to give instead.
 
-    result: the content of result.json. rate_input: the input that gives the scenario's rate.
+    result: the content of result.json.
     """
     reasons = list(map(str, result["invalid_reasons"]))
     rate = better_rate(result)
     if rate is not None:
         reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
-        reasons.append(f"{rate_text(result)}, try {rate_input}={rate:.10g}")
+        reasons.append(f"{rate_text(result)}, try {_rate_input(result)}={rate:.10g}")
     return "; ".join(reasons)
