@@ -320,7 +320,7 @@ class Machine:
             config=config, facts=SimpleNamespace(files={}, config={}, engine={}), model=model, backend=self
         )
         library = SimpleNamespace(loaded=[0], single={0: {"x": rows(1)}})
-        self.opener = run.Opener(parts, library, 4)
+        self.opener = run.Opener(parts, library, 4, 60.0)
 
     def open_backend(self, request) -> torch_cuda.GpuBackend:
         self.opened.append(torch_cuda.GpuBackend({0: Doubled()}, self._request_of(largest_batch=4), self._device))

@@ -192,6 +192,15 @@ class DenseLibrary:
         loaded = set(self.loaded)
         return _not_loaded(int(next(index for index in indices if index not in loaded)), loaded)
 
+    def _rows_of(self, indices: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the rows of samples; raises HarnessError for one that is not loaded."""
+        try:
+            rows = indices if self._rows is None else self._rows.take(indices)
+            self._row_marks.take(rows)
+        except IndexError:
+            raise self._not_loaded(indices) from None
+        return rows
+
     def _view(self, row: int, count: int) -> Tensors:
         return {name: array[row : row + count] for name, array in self._inputs.items()}
 
@@ -218,16 +227,11 @@ class DenseLibrary:
         packed = numbers.data  # quicker to write to than the array
 
         def gather(indices: Indices) -> Tensors:
-            rows = indices
+            rows: Any = indices
             if isinstance(indices, list):
                 pack_into(packed, 0, *indices)  # numpy takes three times as long for an array of a list
                 rows = numbers
-            try:
-                if self._rows is not None:
-                    rows = self._rows.take(rows)
-                self._row_marks.take(rows)
-            except IndexError:
-                raise self._not_loaded(indices) from None
+            rows = self._rows_of(rows)
             for name, buffer in pairs:
                 inputs[name].take(rows, 0, buffer, "clip")  # numpy takes twice as long with "raise" here
             return buffers
@@ -262,14 +266,7 @@ class PinnedLibrary(DenseLibrary):
 
     def gather(self, indices: Indices) -> Tensors:
         """Return the rows of each input; raises HarnessError for a sample that is not loaded."""
-        rows = np.asarray(indices, dtype=np.intp)
-        try:
-            if self._rows is not None:
-                rows = self._rows.take(rows)
-            self._row_marks.take(rows)
-        except IndexError:
-            raise self._not_loaded(indices) from None
-        return self._chosen(rows)
+        return self._chosen(self._rows_of(np.asarray(indices, dtype=np.intp)))
 
     def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
         """Return `gather`: it copies nothing."""

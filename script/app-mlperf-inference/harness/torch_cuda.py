@@ -1,10 +1,10 @@
 """Runs a torch module on NVIDIA GPUs for the pytorch backend.
 
 Each instance has a stream, and buffers by tensor name on the host (pinned) and on the GPU (`DeviceIo`), which the
-TensorRT backend uses too. Samples of one shape lie in pinned memory (`sample_memory`); their `Rows` are copied from there
-one by one, and nothing is gathered on the host. Where every tensor has a fixed shape and none is a state, the forward
-pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any more); a batch
-is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
+TensorRT backend uses too. Samples of one shape lie in pinned memory (`sample_memory`); their `Rows` are copied from
+there one by one, and nothing is gathered on the host. Where every tensor has a fixed shape and none is a state, the
+forward pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any
+more); a batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
 
 Not run on hardware: no GPU was at hand when it was written.
 """
