@@ -51,6 +51,25 @@ def test_the_full_network_has_as_many_parameters_and_places_as_the_published_one
     assert model.network.inputs[0].fixed_shape == (3, 640, 640)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_boxes_are_float32_in_a_network_of_another_type(dtype, monkeypatch):
+    config = {**TINY, "image_size": 640}
+    module = network.build("model", config).to(dtype)
+    assert {parameter.dtype for parameter in module.parameters()} == {dtype}
+    places = 6400 + 1600 + 400
+    sides = torch.tensor([0.5, 1.0, 1.5, 2.0]).expand(1, places, 4)  # exact in every type
+    answers = lambda maps: (torch.zeros(1, places, 6, dtype=dtype), sides.to(dtype))  # noqa: E731
+    monkeypatch.setattr(network._Detect, "forward", lambda self, maps: answers(maps))
+    monkeypatch.setattr(network.Yolo, "maps", lambda self, images: [])
+    boxes, _, _ = module(torch.zeros(1, 3, 640, 640, dtype=dtype))
+    assert boxes.dtype is torch.float32
+    assert boxes[0, 6399].tolist() == [(79.5 - 0.5) * 8, (79.5 - 1.0) * 8, (79.5 + 1.5) * 8, (79.5 + 2.0) * 8]
+    sides = sides + 1 / 64  # a sixty-fourth of a stride: lost beside 79.5 in both types
+    sides = sides.to(dtype)
+    boxes, _, _ = module(torch.zeros(1, 3, 640, 640, dtype=dtype))
+    assert torch.equal(boxes[0, 6399, 2:], (79.5 + sides[0, 0, 2:].float()) * 8)
+
+
 def test_the_classes_have_cocos_category_ids():
     numbers = [int(line.split()[0]) for line in CLASSES.read_text().splitlines()[1:]]
     assert yolo.CATEGORIES.tolist() == numbers

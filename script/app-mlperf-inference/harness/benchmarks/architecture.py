@@ -7,13 +7,28 @@ so that real weights load with `load_state_dict`. It imports torch and nothing e
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 from harness.errors import HarnessError
+
+_Module = TypeVar("_Module", bound="WithTables")
+
+
+class WithTables(torch.nn.Module):
+    """A module whose own buffers are tables of numbers (times, positions): they keep their type in a module of another
+    one. float16 has 11 bits, and bfloat16 has 8, which is 4 pixels at the far side of a picture of 640."""
+
+    def _apply(self: _Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> _Module:
+        """Move the module, and its tables without a change of type: `.half()` and `.to()` come here."""
+        tables = dict(self.named_buffers(recurse=False))
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, table in tables.items():
+            setattr(self, name, table.to(getattr(self, name).device))
+        return self
 
 
 class ArchitectureModule(Protocol):

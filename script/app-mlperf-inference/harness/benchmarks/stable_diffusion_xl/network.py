@@ -8,12 +8,13 @@ StableDiffusionXLPipeline (diffusers 0.42.1, PyPI) within 5e-7 (2026-11-23); "fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from harness.benchmarks.architecture import WithTables
 from harness.benchmarks.stable_diffusion_xl.decoder import Decoder
 from harness.benchmarks.stable_diffusion_xl.schedule import euler_schedule
 from harness.benchmarks.stable_diffusion_xl.text import TextEncoder
@@ -88,7 +89,7 @@ class Texts(nn.Module):
         return context.reshape(rows, 2, *context.shape[1:]), pooled.reshape(rows, 2, -1)
 
 
-class Step(nn.Module):
+class Step(WithTables):
     """One step: `latent` [batch, 4, side, side] and the step's number int64[batch] to the next `latent`.
 
     The scheduler's tables lie on the module's device, so that a step copies nothing there and can be captured as a CUDA
@@ -108,14 +109,6 @@ class Step(nn.Module):
         sizes = (side, side, 0.0, 0.0, side, side)
         for name, row in (("times", times), ("sigmas", sigmas), ("sizes", sizes)):
             self.register_buffer(name, torch.tensor(row), persistent=False)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Step:
-        """Move the module, and its own tables without a change of type: `.half()` and `.to()` come here."""
-        tables = dict(self.named_buffers(recurse=False))
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        for name, table in tables.items():
-            setattr(self, name, table.to(getattr(self, name).device))
-        return self
 
     def forward(self, latent: Tensor, step: Tensor, context: Tensor, pooled: Tensor) -> Tensor:
         """Return the next `latent`."""

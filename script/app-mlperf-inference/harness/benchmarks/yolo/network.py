@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from harness.benchmarks.architecture import WithTables
 from harness.benchmarks.initialweights import draw_weights, init_identity, init_low_scores, random_pictures
 
 STRIDES = (8, 16, 32)
@@ -262,8 +263,13 @@ def _layers(config: Mapping[str, Any]) -> nn.ModuleList:
     return nn.ModuleList(layers)
 
 
-class Yolo(nn.Module):
-    """images float32[batch, 3, size, size] 0..1, RGB, to a box, a score and a class for every place."""
+class Yolo(WithTables):
+    """images float32[batch, 3, size, size] 0..1, RGB, to a box, a score and a class for every place.
+
+    Boxes are float32 whatever the network computes in, as in the reference, which runs in float32 (yolo_loadgen.py at
+    685a2901, read on 2026-11-28). The package would take the network's type for places, too (make_anchors of
+    utils/tal.py at 002217d4): that moves corners by up to 0.5 pixels in float16 and 4 in bfloat16.
+    """
 
     points: Tensor
     strides: Tensor
