@@ -20,7 +20,7 @@ from mlperf_configs import lookup
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU, BadSetting
 from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
-from mlperf_results.names import UnknownName, parse_scenario
+from mlperf_results.names import UnknownName, parse_scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.userpaths import users_folder
 
@@ -66,7 +66,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     if is_yes(_text(env, "CHECK")):
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom)} custom systems: no problem"]
     if not (benchmark and _text(env, "SCENARIO")):
-        return _list_lines(registry, benchmark)
+        return _list_lines(registry, benchmark, system)
     given = (i.get("input") or {}).get("set") or {}
     if not isinstance(given, dict):
         raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
@@ -93,14 +93,26 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     return [*banner, *config.lines(source, here.reasons if here else ())]
 
 
-def _list_lines(registry: Registry, benchmark: str) -> list[str]:
-    """What there is: benchmarks with their scenarios; of one benchmark the systems with their config versions."""
+def _list_lines(registry: Registry, benchmark: str, system: str) -> list[str]:
+    """What there is: benchmarks with their scenarios; of one benchmark the systems with their config versions. With a
+    system, what that one has. Raises UnknownConfig where it has nothing of it."""
+    names = [benchmark] if benchmark else registry.benchmarks()
+    sheets = {
+        (name, scenario): registry.sheet(name, scenario) for name in names for scenario in registry.scenarios(name)
+    }
+    there = {key: sheet for key, sheet in sheets.items() if not system or system in sheet}
+    if not there:
+        known = list(dict.fromkeys(one for sheet in sheets.values() for one in sheet))
+        raise UnknownConfig(unknown_text("system", system, known))
     if not benchmark:
-        return [f"{name}: {', '.join(one.value for one in registry.scenarios(name))}" for name in registry.benchmarks()]
+        return [
+            f"{one}: {', '.join(scenario.value for name, scenario in there if name == one)}"
+            for one in dict.fromkeys(name for name, _ in there)
+        ]
     lines = []
-    for scenario in registry.scenarios(benchmark):
+    for (_, scenario), sheet in there.items():
         lines.append(f"{benchmark} {scenario.value}")
-        lines += [f"  {name}: {', '.join(one.layers)}" for name, one in registry.sheet(benchmark, scenario).items()]
+        lines += [f"  {one}: {', '.join(entry.layers)}" for one, entry in sheet.items() if system in ("", one)]
     return lines
 
 

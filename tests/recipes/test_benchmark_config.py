@@ -637,8 +637,22 @@ def test_without_a_benchmark_all_are_listed_and_a_recipe_above_gets_nothing_prin
     assert "bert: SingleStream, Offline, Server\n" in capsys.readouterr().out
     call(tmp_path, BENCHMARK="bert")
     assert "  T4x20: default, high_accuracy, triton, high_accuracy_triton\n" in capsys.readouterr().out
+    call(tmp_path, BENCHMARK="bert", WANTED_SYSTEM="inf1.6xlarge")
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "bert Offline",
+        "  inf1.6xlarge: default, triton, high_accuracy, high_accuracy_triton",
+    ]
+    answer, _ = call(tmp_path, BENCHMARK="dlrm", WANTED_SYSTEM="inf1.6xlarge")
+    assert answer["return"] == 1 and "inf1.6xlarge" in answer["error"] and "A100-SXM4x8" in answer["error"]
     CONFIG.preprocess({"env": {}, "state": {}, "recursion_spaces": "  "})
     assert capsys.readouterr().out == ""
+
+
+def test_a_real_call_without_a_benchmark_lists_them(home: TemporaryHome) -> None:
+    done = home.cm("run", "script", "--tags=get,mlperf,benchmark,config", "--quiet")
+    assert done.code == 0 and "bert: SingleStream, Offline, Server\n" in done.stdout, done.stderr
+    done = home.cm("run", "script", "--tags=get,mlperf,benchmark,config", "--quiet", "--system=inf1.6xlarge")
+    assert done.stdout.splitlines() == ["bert: Offline, Server", "resnet50: Offline, Server"]
 
 
 def test_an_error_of_the_store_is_the_answer(tmp_path: Path) -> None:

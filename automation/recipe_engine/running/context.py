@@ -236,8 +236,8 @@ class StepContext:
 
     @property
     def indent(self) -> str:
-        """The spaces in front of a recipe's own log lines."""
-        return "  " * len(self.trace)
+        """The spaces in front of a recipe's own log lines: none for the one that was asked for, as in CM."""
+        return "  " * (len(self.trace) - 1)
 
     @property
     def script_name(self) -> str:
