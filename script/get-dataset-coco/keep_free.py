@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"keep_free.py: {given.source} does not hold COCO's validation images: {error!r}", file=sys.stderr)
         return 1
-    print(f"coco: {count} images of free licences in {given.output_dir}")
+    print(f"coco: {count:,} images of free licences in {given.output_dir}")
     return 0
 
 

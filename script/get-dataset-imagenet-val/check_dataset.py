@@ -31,7 +31,7 @@ def check(folder: Path) -> int:
     if broken:
         more = f"\n  and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
         raise HarnessError(
-            f"{len(broken)} of {dataset.count} images in {folder} are damaged:\n  "
+            f"{len(broken)} of {dataset.count:,} images in {folder} are damaged:\n  "
             + "\n  ".join(broken[:SHOWN])
             + more,
             "unpack the archive again, or copy these files again",
@@ -49,7 +49,7 @@ def main() -> int:
     except HarnessError as error:
         print(f"check_dataset.py: {error.with_hint}", file=sys.stderr)
         return 1
-    print(f"imagenet: {count} images in {folder}, all whole")
+    print(f"imagenet: {count:,} images in {folder}, all whole")
     return 0
 
 

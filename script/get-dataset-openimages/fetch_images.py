@@ -144,7 +144,7 @@ def main(words: Sequence[str] | None = None) -> int:
         hint = getattr(error, "hint", "")
         print(f"fetch_images.py: {error}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr)
         return 1
-    print(f"openimages: {count} images with annotations in {parser.parse_args(words).output_dir}")
+    print(f"openimages: {count:,} images with annotations in {parser.parse_args(words).output_dir}")
     return 0
 
 

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.backends import BACKENDS
+from mlperf_results.backends import weight_changes, weight_type
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import SYNTHETIC_LABEL
 from mlperf_results.wholefile import write_whole
@@ -47,8 +47,10 @@ def write(workspace: Path, place: str, run: Described) -> None:
         "input_data_types": record_of(run.benchmark).input_type,
         "retraining": "no (weights made by a program)" if run.label else "no",
         "starting_weights_filename": weights,
-        "weight_data_types": run.precision,
-        "weight_transformations": BACKENDS[run.backend].transformation or "none",
+        "weight_data_types": weight_type(run.precision),
+        "weight_transformations": weight_changes(
+            run.precision, run.backend, "int8 by crowdperf's quantize-ml-model" if run.precision == "int8" else ""
+        ),
         **({"crowdperf": {"label": run.label}} if run.label else {}),
     }
     write_whole(folder / f"{run.system}_{run.scenario}.json", json.dumps(content, indent=2) + "\n")
@@ -78,6 +80,6 @@ def _calibration(run: Described) -> str:
         "The weights are quantized to int8, with the benchmark's official calibration list; `make calibrate` makes\n"
         "build/calibration/<benchmark>/calibration.json with its digests and the scales."
         if is_quantized
-        else f"Nothing is quantized: the weights are {run.precision}."
+        else f"Nothing is quantized: the weights are {weight_type(run.precision)}."
     )
     return f"# Calibration of {run.benchmark}\n\n{text}\n"

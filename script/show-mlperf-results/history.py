@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.figures import batch_of
+from mlperf_results.names import counted
 from mlperf_results.numbers import whole_number
 
 RESULTS_FILE = "results.json"
@@ -216,7 +217,7 @@ def table_lines(results: Sequence[Result]) -> list[str]:
         line = " ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
         lines.append(line if len(line) <= most else line[: most - 1] + "…")
     n_folders = len({result.folder for result in results})
-    total = f"{_counted(len(results), 'result')} in {_counted(n_folders, 'folder')}, the newest: {results[0].folder}"
+    total = f"{counted(len(results), 'result')} in {counted(n_folders, 'folder')}, the newest: {results[0].folder}"
     return [*lines, "", *(f"[{number}] {label}" for number, label in enumerate(labels, 1)), total, MORE]
 
 
@@ -235,7 +236,3 @@ def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
         score,
         f"[{labels.index(result.label) + 1}]" if result.label else "",
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

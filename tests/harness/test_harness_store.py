@@ -185,7 +185,7 @@ def test_the_command_works_in_several_processes_and_tells_what_it_did(tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "3000 samples in 3 chunks (0 kept)" in done.stderr
+    assert "3,000 samples in 3 chunks (0 kept)" in done.stderr
     store = opened(tmp_path)
     images = np.load(tmp_path / "data" / "validation_images.npy") / np.float32(16)
     np.testing.assert_array_equal(store.load(range(3000))["image"][:, 0], images)

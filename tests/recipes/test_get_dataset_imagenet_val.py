@@ -74,7 +74,7 @@ def test_what_a_copy_lacks_or_has_too_much_is_listed_with_the_way_to_get_it(hook
     assert "1 file extra (not part of the data set): ILSVRC2012_val_00000005.JPEG" in error
     assert "1 file empty: ILSVRC2012_val_00000003.JPEG" in error
     assert "image-net.org" in error
-    assert "49995 files missing" in call(hook_input, write_copy(tmp_path / "few", 5))[0]["error"]
+    assert "49,995 files missing" in call(hook_input, write_copy(tmp_path / "few", 5))[0]["error"]
 
 
 NAMED = {"CM_MLPERF_DATA_REGISTERED_AS": "imagenet 50000"}

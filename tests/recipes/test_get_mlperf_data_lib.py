@@ -60,7 +60,7 @@ def test_everything_that_is_wrong_with_a_folder_is_told_at_once(tmp_path):
 
 def test_long_lists_are_cut_with_their_count(tmp_path):
     wrong = expected.check_folder(tmp_path, [ExpectedFile(f"{number:03}") for number in range(1000)])
-    assert wrong == "  1000 files missing: 000, 001, 002, 003, 004 and 995 more"
+    assert wrong == "  1,000 files missing: 000, 001, 002, 003, 004 and 995 more"
 
 
 def test_files_that_fit_no_pattern_do_not_matter(tmp_path):

@@ -562,6 +562,25 @@ def test_measurements_say_what_a_run_is_made_of_and_nothing_that_is_not_known(
     assert content["starting_weights_filename"] == "model.onnx"
 
 
+@pytest.mark.parametrize(
+    ("precision", "weights", "changes"),
+    [
+        ("fp32", "fp32", "none"),
+        ("tf32", "fp32", "fp32 weights, multiplied in TF32"),
+        ("bf16", "bf16", "cast to bf16"),
+        ("int8", "int8", "int8 by crowdperf's quantize-ml-model"),
+    ],
+)
+def test_measurements_name_the_type_of_the_weights_which_is_not_how_they_are_multiplied(
+    tmp_path: Path, precision: str, weights: str, changes: str
+) -> None:
+    run = views.conffiles.Described("box", "resnet50", "Offline", "pytorch", precision, "engine", "real", "")
+    views.conffiles.write(tmp_path, ".", run)
+    content = json.loads((tmp_path / "box_Offline.json").read_text(encoding="utf-8"))
+    assert (content["weight_data_types"], content["weight_transformations"]) == (weights, changes)
+    assert "tf32" not in (tmp_path / "calibration.md").read_text(encoding="utf-8")
+
+
 def test_each_pair_of_a_run_keeps_its_results_in_a_folder_of_its_own(tmp_path: Path) -> None:
     text = "--benchmarks=resnet50,bert --scenarios=Offline,SingleStream --config_ver=default,high_accuracy"
     calls = [

@@ -7,6 +7,7 @@ from mlperf_results.names import (
     Mode,
     Scenario,
     UnknownName,
+    counted,
     duration_text,
     parse_execution_mode,
     parse_mode,
@@ -16,6 +17,14 @@ from mlperf_results.names import (
     with_problems,
 )
 from recipe_engine.rules import errors
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 tokens"), (1, "1 token"), (999, "999 tokens"), (62_464, "62,464 tokens"), (1_000_000, "1,000,000 tokens")],
+)
+def test_numbers_that_people_read_have_separators(number: int, text: str) -> None:
+    assert counted(number, "token") == text
 
 
 @pytest.mark.parametrize(

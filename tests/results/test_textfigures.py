@@ -79,7 +79,7 @@ def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> 
     tally = {**TALLY, "issued": 1610, "failed": 10, "failure_kinds": {"status 500": 7, "timeout": 3},
              "tokens_behind_end": 112, "padded_answers": 1}  # fmt: skip
     assert remarks(text(engine={"counts": counts}, tally=tally)) == [
-        "10 of 1610 requests failed (status 500: 7, timeout: 3): latencies are left out, rates are of the answers",
+        "10 of 1,610 requests failed (status 500: 7, timeout: 3): latencies are left out, rates are of the answers",
         "in 20 of 30 answers the server counted other numbers of tokens than the benchmark's tokenizer, by 1.5 on "
         "average: the lower number counts",
         "the server did not say how many tokens 1 answer had",
@@ -122,6 +122,6 @@ def test_a_rate_that_the_harness_chose_is_said_with_what_gives_another() -> None
 
 def test_connections_that_took_long_are_said() -> None:
     slow = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 93}}
-    assert "93 of 1024 connections took about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
+    assert "93 of 1,024 connections took about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
     quick = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 0}}
     assert "connections" not in " ".join(remarks(text(engine=quick)))

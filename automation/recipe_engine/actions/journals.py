@@ -20,8 +20,8 @@ from ..disk.locks import is_locked
 from ..documents.console_text import plain, table
 from ..rules.amounts import counted, whole_number
 from ..rules.errors import NothingFound, RequestError
-from ..rules.query import nearest
 from ..rules.rerun import secret_flags
+from ..rules.spelling import meant
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
 from .adapter import Home, is_forced, is_verbose, listing_width, show
 from .run import run_action
@@ -189,8 +189,8 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
     if run is None:
         last = f"the last {SHOWN_IDS} are " if len(fitting) > SHOWN_IDS else ""
         several = f"{len(fitting)} runs have '{wanted}' in their id: {last}{', '.join(fitting[-SHOWN_IDS:])}"
-        near = nearest(wanted, names, 1)
-        none = f"no run has the id '{wanted}'" + (f"; the nearest is {near[0]}" if near else "")
+        near = meant(wanted, names)
+        none = f"no run has the id '{wanted}'" + (f"; did you mean {near}?" if near else "")
         raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
     return run
 

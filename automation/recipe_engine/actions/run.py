@@ -24,9 +24,10 @@ from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line, request_from_inputs
 from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
-from ..rules.query import BOUND_KEYS, TagQuery, candidates, further_words, nearest, parse_query, split_words
+from ..rules.query import BOUND_KEYS, TagQuery, candidates, further_words, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
+from ..rules.spelling import meant
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, guard_in_progress, running_trace
@@ -235,11 +236,11 @@ def _check_words(i: Mapping[str, Any], *, is_empty: bool) -> None:
     for name in BOUND_KEYS:
         if i.get(name) is True or (i.get(name) == "" and i.get("out")):
             raise RequestError(f"--{name} has no value", hint=f"give one, such as --{name}=1.2.3, or leave it out")
-    meant = nearest("tags", [str(name) for name in i if name not in FLAGS], 1, 0.7) if is_empty else []
-    if meant:
+    wrong = [str(name) for name in i if name not in FLAGS and meant(str(name), ("tags",))] if is_empty else []
+    if wrong:
         raise RequestError(
-            f"unknown flag --{meant[0]}; did you mean --tags?",
-            hint=renamed_line(i, {meant[0]: "tags"}, str(i.get("action") or "run")),
+            f"unknown flag --{wrong[0]}; did you mean --tags?",
+            hint=renamed_line(i, {wrong[0]: "tags"}, str(i.get("action") or "run")),
         )
 
 

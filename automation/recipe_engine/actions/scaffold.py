@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from ..disk.files import remove_tree, write_text
 from ..disk.repos import AUTOMATION, CHECKOUT, RepoInfo
 from ..rules.errors import NotFound, RequestError
-from ..rules.query import RecipeIndex, nearest, parse_query
+from ..rules.query import RecipeIndex, parse_query
+from ..rules.spelling import meant
 from .adapter import Home
 
 logger = logging.getLogger(__name__)
@@ -134,8 +135,9 @@ def _repo(name: str, home: Home) -> RepoInfo:
 def _template(name: str) -> str:
     known = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
     if name not in known:
-        meant = "".join(f"did you mean {close}? " for close in nearest(name, known, 1))
-        raise RequestError(f"--template={name} is not known", hint=f"{meant}templates are: {', '.join(known)}")
+        near = meant(name, known)
+        guess = f"did you mean --template={near}? " if near else ""
+        raise RequestError(f"--template={name} is not known", hint=f"{guess}templates are: {', '.join(known)}")
     return name
 
 

@@ -16,8 +16,9 @@ from ..rules.amounts import counted, whole_number
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
-from ..rules.query import candidates, nearest
+from ..rules.query import candidates
 from ..rules.schema import is_yes
+from ..rules.spelling import meant
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
 from ..running.toolversion import tool_version
@@ -143,9 +144,9 @@ def _check_test_inputs(i: Mapping[str, Any], tests: Sequence[Mapping[str, Any]])
     """Raises RequestError for an input that no test has: it would replace nothing."""
     known = {*FLAGS, "test_input_index", "test_input_id"}.union(*tests)
     for name in (name for name in i if name not in known):
-        close = nearest(name, known, 1)
-        meant = f"; did you mean --{close[0]}?" if close else ""
-        raise RequestError(f"unknown input --{name} for cm test script: none of these tests has it{meant}")
+        near = meant(name, known)
+        guess = f"; did you mean --{near}?" if near else ""
+        raise RequestError(f"unknown input --{name} for cm test script: none of these tests has it{guess}")
 
 
 def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:

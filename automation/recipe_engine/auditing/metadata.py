@@ -18,18 +18,16 @@ from ..rules.query import (
     RecipeIndex,
     TagQuery,
     dynamic_name,
-    nearest,
     nearest_hint,
     parse_query,
     split_words,
 )
 from ..rules.secrets import is_secret
+from ..rules.spelling import meant
 from .findings import Finding
 from .recipes import WIDE_GLOBS, AuditedRecipe, Block, Registered, finds
 
 UID = re.compile(r"[0-9a-f]{16}")
-LOOKS_ALIKE = 0.85
-"""How much a dependency's key must resemble a known one to count as misspelt: any other name may be an input."""
 
 
 @finds("no-parse", "wrong-type", is_of_recipe=False)
@@ -94,17 +92,17 @@ def unknown_keys(blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
     A dependency entry may hold any input of the recipe it names; there only look-alikes of known keys are reported.
     """
     for block in blocks:
-        yield from _unknown(block.where, block.source, block.place, 0.55)
+        yield from _unknown(block.where, block.source, block.place)
         for where, dependency in block.dependencies():
-            found = _unknown(f"{where}.", dependency.entry, "dependency", LOOKS_ALIKE)
+            found = _unknown(f"{where}.", dependency.entry, "dependency")
             yield from ((key, hint) for key, hint in found if hint)
 
 
-def _unknown(where: str, source: Mapping[str, Any], place: str, likeness: float) -> Iterator[tuple[str, str]]:
+def _unknown(where: str, source: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
     known = {*LIVE_KEYS[place], *FOR_PEOPLE.get(place, ())}
     for key in (str(key) for key in source if key not in known):
-        close = nearest(key, known, 1, likeness)
-        yield where + key, UNREAD.get(place, {}).get(key) or (f"did you mean {close[0]}?" if close else "")
+        near = meant(key, known)
+        yield where + key, UNREAD.get(place, {}).get(key) or (f"did you mean {near}?" if near else "")
 
 
 @finds("readme-missing", is_of_recipe=False)
@@ -261,8 +259,8 @@ def _why_dead(recipe: Recipe, variation: Variation) -> str:
         if part.endswith(".#"):
             return f"_{part} is never on without a value, and values do not match it"
         if not _is_declared(recipe, part):
-            close = nearest(part, recipe.variations, 1)
-            return f"there is no variation _{part}" + (f" (did you mean _{close[0]}?)" if close else "")
+            near = meant(part, recipe.variations)
+            return f"there is no variation _{part}" + (f" (did you mean _{near}?)" if near else "")
         group = recipe.variations[declared_name(recipe, part)].group
         if group and group in taken:
             return f"_{taken[group]} and _{part} are both in the group '{group}'"

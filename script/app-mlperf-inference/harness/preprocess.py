@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> str:
     if stamp_of(task.dataset, dataset) != made_from.stamp:
         raise HarnessError(f"the files in {task.dataset} changed while they were preprocessed", "call it again")
     _finish(task, dataset, chunks, made_from)
-    return f"{dataset.count} samples in {chunks} chunks ({kept} kept) in {output}"
+    return f"{dataset.count:,} samples in {chunks} chunks ({kept} kept) in {output}"
 
 
 def _finish(task: Task, dataset: Dataset, chunks: int, made_from: DatasetIdentity) -> None:

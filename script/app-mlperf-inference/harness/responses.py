@@ -32,7 +32,7 @@ class ResponseSink:
 def require_arrays(rows: Array | Sequence[Array], count: int) -> None:
     """Raise HarnessError unless there are `count` responses, each a contiguous array."""
     if len(rows) != count:
-        raise HarnessError(f"{count} samples got {len(rows)} responses")
+        raise HarnessError(f"{count:,} samples got {len(rows)} responses")
     for row in rows:
         if not isinstance(row, np.ndarray) or not row.flags.c_contiguous:
             raise HarnessError(f"a response is {type(row).__name__}; it must be a contiguous array")

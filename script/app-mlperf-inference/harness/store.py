@@ -182,19 +182,19 @@ def _require_made_from(index: _Index, store: Path, dataset_folder: Path, dataset
     Equal stamps settle it. Else the files were copied or changed, and their contents are read to tell which.
     """
     made_from = index.made_from
-    kind = "synthetic data" if made_from.is_synthetic else f"{index.count} samples"
+    kind = "synthetic data" if made_from.is_synthetic else f"{index.count:,} samples"
     made = f"{store} was made from {kind} in {index.dataset_folder} (sha256 {made_from.sha256[:12]})"
     hint = _command(index.model, dataset_folder, store)
     if made_from.is_synthetic and not dataset.facts.is_synthetic:
         raise HarnessError(f"{made}, but {dataset_folder} does not say that it is synthetic (dataset.json)", hint)
     if index.count != dataset.count:
-        raise HarnessError(f"{made}; the run has {dataset.count} samples in {dataset_folder}", hint)
+        raise HarnessError(f"{made}; the run has {dataset.count:,} samples in {dataset_folder}", hint)
     if stamp_of(dataset_folder, dataset) == made_from.stamp:
         return
     found = content_sha256(dataset_folder, dataset)
     if found != made_from.sha256:
         raise HarnessError(
-            f"{made}; the run has {dataset.count} samples in {dataset_folder} with other contents "
+            f"{made}; the run has {dataset.count:,} samples in {dataset_folder} with other contents "
             f"(sha256 {found[:12]})",
             hint,
         )

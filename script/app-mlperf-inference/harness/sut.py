@@ -122,7 +122,7 @@ def batch_answer(work: Work, number: int, largest: int) -> Answer:
             try:
                 rows = predict(networks, gather(indices))
                 if len(rows) != count:
-                    raise HarnessError(f"{count} samples got {len(rows)} responses")
+                    raise HarnessError(f"{count:,} samples got {len(rows)} responses")
                 fewer.buffer[:count] = rows
             except BaseException as error:  # whatever it is must not reach LoadGen
                 failures.record(error)

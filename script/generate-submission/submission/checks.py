@@ -314,16 +314,16 @@ def _too_small(run: FoundRun, log: LoadGenLog, row: RoundRules) -> Iterator[str]
     asked = log.effective
     if run.mode is Mode.ACCURACY:
         if asked.accuracy_sample_count != row.accuracy_sample_count:
-            yield f"took {asked.accuracy_sample_count} samples; the data set has {row.accuracy_sample_count}"
+            yield f"took {asked.accuracy_sample_count:,} samples; the data set has {row.accuracy_sample_count:,}"
         return
     if asked.min_duration_ms < row.min_duration_ms or log.duration_s * 1000 < row.min_duration_ms:
         told = f"asked for {asked.min_duration_ms / 1000:g} s and took {log.duration_s:.1f} s"
         yield f"{told}; the round requires {row.min_duration_ms / 1000:g} s"
     required = row.performance_sample_count or row.dataset_count
     if asked.performance_sample_count < required:
-        yield f"worked on {asked.performance_sample_count} samples; the round requires {required}"
+        yield f"worked on {asked.performance_sample_count:,} samples; the round requires {required:,}"
     if run.scenario is Scenario.OFFLINE and log.generated_samples_per_query < row.offline_min_sample_count:
-        yield f"had {log.generated_samples_per_query} samples; the round requires {row.offline_min_sample_count}"
+        yield f"had {log.generated_samples_per_query:,} samples; the round requires {row.offline_min_sample_count:,}"
     limit = row.server_target_latency_ms
     if run.scenario is Scenario.SERVER and limit and asked.target_latency_ns > limit * 1e6:
         yield f"allowed {asked.target_latency_ns / 1e6:g} ms; the round allows {limit:g} ms"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.backends import BACKENDS
+from mlperf_results.backends import weight_changes, weight_type
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.provenance import together
 from mlperf_results.wholefile import read_object
@@ -22,7 +22,6 @@ from mlperf_results.wholefile import read_object
 from .found import FoundRun, Sut
 
 FORMAT = 1
-_LOWERED = ("fp16", "bf16")
 
 
 class UnknownWeights(Exception):
@@ -68,7 +67,7 @@ def weights_of(run: FoundRun) -> Weights:
     return Weights(
         files=starting or ("none (the backend computes nothing)",),
         sha256={str(name): str(digest) for name, digest in (run.result.get("model_sha256") or {}).items()},
-        precision="fp32" if precision == "tf32" else precision,  # TF32 is how they are multiplied
+        precision=weight_type(precision),
         is_synthetic=bool((run.result.get("is_synthetic") or {}).get("model")),
         transformation=_transformation(run, precision, quantisation),
         calibration=quantisation.get("calibration") or {},
@@ -92,20 +91,13 @@ def _starting_name(name: str, precision: str) -> str:
 
 
 def _transformation(run: FoundRun, precision: str, quantisation: Mapping[str, Any]) -> str:
-    backend = str(run.setting("backend") or "")
     parts = []
     if quantisation:
         methods = sorted(set(map(str, (quantisation.get("methods") or {}).values())))
         parts.append(f"{precision} by crowdperf's quantize-ml-model ({', '.join(methods)})")
         if quantisation.get("reduce_range"):
             parts.append("weights to 7 bits, because the processor has no VNNI")
-    elif precision in _LOWERED:
-        parts.append(f"cast to {precision}")
-    elif precision == "tf32":
-        parts.append("fp32 weights, multiplied in TF32")
-    if backend in BACKENDS and BACKENDS[backend].transformation:
-        parts.append(BACKENDS[backend].transformation)
-    return "; ".join(parts) or "none"
+    return weight_changes(precision, str(run.setting("backend") or ""), "; ".join(parts))
 
 
 def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: str) -> dict[str, Any]:

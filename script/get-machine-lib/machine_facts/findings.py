@@ -27,8 +27,8 @@ YES_WORDS = ("yes", "true", "on", "1")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 fact", "2 facts"; `plural` where that is not the noun with an s."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+    """Return a number with its noun: "1 fact", "2,000 facts"; `plural` where that is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Command(NamedTuple):

@@ -114,7 +114,7 @@ class ImageSet:
             return {"return": 0}
         if count != self.full_count:
             return failure(
-                f"_size.{count} cannot be downloaded: the data set has {self.full_count} images",
+                f"_size.{count} cannot be downloaded: the data set has {self.full_count:,} images",
                 "leave _size out, add _synthetic or _tiny, or give a smaller copy of your own with --path",
             )
         folder = Path.cwd() / self.name if self.fetch_work == "fetch" else Path.cwd()

@@ -67,9 +67,9 @@ def _problems(path: Path, file: ExpectedFile) -> Iterator[tuple[str, str]]:
 
 
 def _line(kind: str, texts: list[str]) -> str:
-    more = f" and {len(texts) - _SHOWN_NAMES} more" if len(texts) > _SHOWN_NAMES else ""
+    more = f" and {len(texts) - _SHOWN_NAMES:,} more" if len(texts) > _SHOWN_NAMES else ""
     noun = "file" if len(texts) == 1 else "files"
-    return f"  {len(texts)} {noun} {kind}: {_SEPARATORS[kind].join(texts[:_SHOWN_NAMES])}{more}"
+    return f"  {len(texts):,} {noun} {kind}: {_SEPARATORS[kind].join(texts[:_SHOWN_NAMES])}{more}"
 
 
 def relative_names(folder: Path) -> Iterator[str]:

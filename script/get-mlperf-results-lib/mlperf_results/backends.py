@@ -69,6 +69,22 @@ def default_precision(backend: str) -> str:
     return "fp32" if record is None or "fp32" in record.precisions else record.precisions[0]
 
 
+def weight_type(precision: str) -> str:
+    """Return the type of the weights that a run in `precision` computes with, as MLPerf's descriptions name it: TF32 is
+    how fp32 weights are multiplied."""
+    return "fp32" if precision == "tf32" else precision
+
+
+def weight_changes(precision: str, backend: str, quantisation: str = "") -> str:
+    """Return what is done with a model's weights for a run, as `weight_transformations` names it: "none" for nothing.
+
+    quantisation: how quantized weights were made.
+    """
+    own = {"fp16": "cast to fp16", "bf16": "cast to bf16", "tf32": "fp32 weights, multiplied in TF32"}
+    of_backend = BACKENDS[backend].transformation if backend in BACKENDS else ""
+    return "; ".join(text for text in (quantisation or own.get(precision, ""), of_backend) if text) or "none"
+
+
 def misfit(backend: str, benchmark: str, device: str, precision: str = "") -> str:
     """Return why a backend cannot run a benchmark on a device, and in a precision where one is given, where its record
     says so; else an empty text."""

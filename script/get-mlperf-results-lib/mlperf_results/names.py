@@ -39,8 +39,8 @@ STAND_IN_LABEL = "stand-in for a backend, not an MLPerf result"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 fact", "2 facts"; `plural` where that is not the noun with an s."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+    """Return a number with its noun: "1 fact", "2,000 facts"; `plural` where that is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration_text(seconds: float) -> str:

@@ -183,7 +183,9 @@ def _read_trace(path: Path, row_count: int) -> npt.NDArray[np.int64]:
     starts, ends, lengths = lines.T
     is_whole = starts[0] == 0 and (starts[1:] == ends[:-1]).all() and (ends - starts == lengths).all()
     if not is_whole or (lengths < 1).any() or ends[-1] > row_count:
-        raise HarnessError(f"{path} does not cut {row_count} rows into samples one behind the other", "remove the file")
+        raise HarnessError(
+            f"{path} does not cut {row_count:,} rows into samples one behind the other", "remove the file"
+        )
     return np.append(starts, ends[-1])
 
 

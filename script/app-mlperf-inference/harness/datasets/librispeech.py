@@ -109,7 +109,7 @@ def _utterance(folder: Path, entry: Mapping[str, Any], longest_s: float) -> Utte
         raise ValueError(f"characters outside a-z, apostrophe and space: {''.join(strange)!r}")
     sample_count = int(entry["original_num_samples"])
     if sample_count < LEAST_SAMPLES:
-        raise ValueError(f"{sample_count} samples of sound, fewer than {LEAST_SAMPLES}")
+        raise ValueError(f"{sample_count:,} samples of sound, fewer than {LEAST_SAMPLES}")
     return Utterance(folder / names[0], sample_count, transcript)
 
 

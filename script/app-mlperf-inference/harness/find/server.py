@@ -74,7 +74,7 @@ def _require_budget(journal: Journal, plan: Plan) -> None:
     )
     message = (
         f"a search of Server's rate needs about {needed_s:.0f} s: the estimate is {plan.estimate:.4g} queries/s, a run "
-        f"has {plan.probe.queries} queries at least (LoadGen calls none with fewer than {FEWEST_QUERIES} VALID), and "
+        f"has {plan.probe.queries:,} queries at least (LoadGen calls none with fewer than {FEWEST_QUERIES} VALID), and "
         f"there is one probe and one confirmation at least; the budget of this execution mode is {plan.budget_s:g} s"
     )
     hint = (
@@ -125,7 +125,9 @@ def _server_content(journal: Journal, found: Found) -> tuple[dict[str, Json], Se
         "gap_to_lowest_failed": None if found.gap is None else round(found.gap, 4),
         "ended_because": found.why,
     }
-    words = f"{'confirmed by' if found.is_confirmed else 'not confirmed; from'} {last.folder} ({last.queries} queries)"
+    words = (
+        f"{'confirmed by' if found.is_confirmed else 'not confirmed; from'} {last.folder} ({last.queries:,} queries)"
+    )
     content = journal.content(
         {"target_qps": {"value": found.rate, "origin": words}}, confidence, None, is_finished=True
     )

@@ -66,7 +66,7 @@ def score(responses: Iterable[tuple[int, bytes]]) -> Score:
     total_count = (len(clicked) + len(others)) // 4
     if not clicked or not others:
         raise HarnessError(
-            f"all {total_count} rows have the same label, so there is no ROC curve",
+            f"all {total_count:,} rows have the same label, so there is no ROC curve",
             "score the log of an accuracy run over the whole validation set",
         )
     auc = 100.0 * _area(np.frombuffer(clicked, dtype=np.float32), np.frombuffer(others, dtype=np.float32))

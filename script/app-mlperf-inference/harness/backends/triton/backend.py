@@ -88,7 +88,7 @@ class TritonBackend:
         self._before = counted_statistics(self._statistics, warm_up)
         if (inferred := count_of(self._before, "inference_count")) < warm_up:
             raise HarnessError(
-                f"Triton counts {inferred} inferences; the harness sent {warm_up} samples to warm it up",
+                f"Triton counts {inferred:,} inferences; the harness sent {warm_up} samples to warm it up",
                 "another server answered, or answers were made up: run it again",
             )
         for sent in self._sent:
@@ -109,7 +109,7 @@ class TritonBackend:
         )
         if not inferred == sent == samples:
             raise HarnessError(
-                f"LoadGen got {samples} samples, the harness sent {sent}, and Triton counts {inferred} inferences",
+                f"LoadGen got {samples:,} samples, the harness sent {sent}, and Triton counts {inferred:,} inferences",
                 "something else asked this server, or answers were made up: run it again",
             )
 
