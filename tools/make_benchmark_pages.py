@@ -47,19 +47,34 @@ SERVERS = sorted({one.server for one in BACKENDS.values() if one.server})
 def _dependencies(folder: str, record: Record) -> str:
     """Return the `deps` of a benchmark. A fixed one has handles of its own, which source and framework do not touch."""
     recipes = record.recipes
-    rows = [(f"dataset-{folder}" if recipes.is_fixed else "dataset", recipes.dataset)]
+    dataset = f"dataset-{folder}" if recipes.is_fixed else "dataset"
+    rows = [(dataset, recipes.dataset)]
     if recipes.preprocessed:
         names = "dataset-preprocessed" + (", detection-preprocessed" if recipes.is_detector else "")
         rows.append((names, recipes.preprocessed))
     rows.append((_model_handles(folder, record), recipes.model))
-    return "    deps:\n" + "".join(f"    - names: [{names}]\n      tags: {tags}\n" for names, tags in rows)
+    shown = [f"    - names: [{names}]\n      tags: {tags}\n" for names, tags in rows]
+    if recipes.prompts:
+        shown[0] = f"    - names: [{dataset}]\n      skip_if_env: {_SPEED_OF_SERVER}\n      tags: {recipes.dataset}\n"
+        only = f"    - names: [{dataset}]\n      enable_if_env: {_SPEED_OF_SERVER}\n      tags: {recipes.prompts}\n"
+        shown.insert(1, only)
+    return "    deps:\n" + "".join(shown)
+
+
+_REMOTE = ", ".join(name for name, one in BACKENDS.items() if one.is_remote)
+_SPEED_OF_SERVER = f"{{CM_MLPERF_BACKEND: [{_REMOTE}], CM_MLPERF_LOADGEN_MODE: [performance]}}"
+"""A performance run where a server that is not this tool's answers: no answer is scored."""
+
+
+_NEEDS_TOKENIZER = "mlperf-text-model"
+"""The name of a model whose recipe has the variation `_tokenizer`: enough where a server has the weights."""
 
 
 def _model_handles(folder: str, record: Record) -> str:
     """Return the names of a benchmark's model: a backend for networks chooses other files than one for texts."""
     if record.recipes.is_fixed:
         return f"{folder}-model" + ("" if record.generation is None else ", text-model")
-    return "ml-model, text-model" if record.generation is not None else "benchmark-model, ml-model"
+    return f"ml-model, text-model, {_NEEDS_TOKENIZER}" if record.generation is not None else "benchmark-model, ml-model"
 
 
 def _key(name: str) -> str:
@@ -136,14 +151,15 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
         also = _packages((), BACKENDS[simulator].recipes, f"      enable_if_env: {{{_SIMULATED.format(name)}}}\n")
         recipes += also.removeprefix("    deps:\n")
     handles = ("text-model",) if record.is_text else ("benchmark-model", "detection-preprocessed")
-    files = [f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in handles]
+    files = [f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in handles if record.model_files]
+    files += [f"      {_NEEDS_TOKENIZER}: {{tags: _tokenizer}}\n"] if record.is_remote else []
     own_name = _own_variation(name)
     if own_name != name:
         yield name, f"    default_variations: {{backend: {own_name}}}\n"
     yield (
         own_name,
         (
-            ("    adr:\n" + "".join(files) if record.model_files else "")
+            ("    adr:\n" + "".join(files) if files else "")
             + _default(record.is_default and not record.is_text)
             + _usual(name, record)
             + _joined(recipes, _packages(tuple(one for one in record.packages if not one.device)))

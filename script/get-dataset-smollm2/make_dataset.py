@@ -1,9 +1,9 @@
 """Writes the data set smollm2: prompts in the model's chat template, tokenised, with greedy float32 answers.
 
-    python3 make_dataset.py --model_info MODEL_JSON --output_dir FOLDER
+    python3 make_dataset.py --model_info MODEL_JSON --output_dir FOLDER [--without_answers]
 
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs torch, safetensors, tokenizers
-and jinja2. Everything is checked before the first answer is made; dataset.json is written last.
+Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs tokenizers and jinja2, and
+for answers torch and safetensors. Everything is checked before the first answer is made; dataset.json is written last.
 """
 
 import argparse
@@ -15,11 +15,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from harness.backends.torch_llm.engine import open_engine
 from harness.benchmarks.smollm2.record import RECORD
 from harness.cores import available_cores, physical_cores
 from harness.errors import HarnessError
-from harness.modelfacts import file_sha256, read_model_facts
+from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
 from harness.text.engine import EngineRequest, Prompt, Request
 from harness.text.request import TextRequest
 from harness.text.tokenizer import open_tokenizer
@@ -80,6 +79,8 @@ class Answers:
 
 def reference_answers(request: EngineRequest, prompts: list[list[int]]) -> list[list[int]]:
     """The greedy float32 answers; raises HarnessError where one cannot be made."""
+    from harness.backends.torch_llm.engine import open_engine  # needs torch
+
     told = Answers(len(prompts))
     engine = open_engine(request)
     try:
@@ -98,7 +99,25 @@ def reference_answers(request: EngineRequest, prompts: list[list[int]]) -> list[
     return [told.tokens[number] for number in range(len(prompts))]
 
 
-def make_dataset(model_info: Path, output_dir: Path) -> dict:
+def answered(
+    rows: list[dict], facts: ModelFacts, longest: int, output_dir: Path
+) -> tuple[list[dict], dict[str, object]]:
+    """The rows with their answers, and what dataset.json says of these. longest: tokens of a prompt."""
+    request = EngineRequest(
+        facts=facts, sampling=RECORD.generation.sampling, text=TextRequest(max_in_flight=16), precision="fp32",
+        device="cpu", threads=len(physical_cores(available_cores())), cores=(), longest_prompt=longest,
+        folder=output_dir,
+    )  # fmt: skip
+    start_s = time.monotonic()
+    answers = reference_answers(request, [row["tokens"] for row in rows])
+    said = {
+        "answer_tokens": sum(map(len, answers)),
+        "seconds_for_answers": round(time.monotonic() - start_s, 1),
+    }
+    return [{**row, "answer": answer} for row, answer in zip(rows, answers, strict=True)], said
+
+
+def make_dataset(model_info: Path, output_dir: Path, has_answers: bool = True) -> dict:
     """Write samples.jsonl and, last, dataset.json into `output_dir`; gives what dataset.json holds."""
     facts, asked = read_model_facts(None, model_info), RECORD.generation
     tokenizer = open_tokenizer(facts.folder)
@@ -108,27 +127,24 @@ def make_dataset(model_info: Path, output_dir: Path) -> dict:
     longest = max(map(len, tokens))
     if longest > asked.longest_prompt:
         raise HarnessError(f"the longest prompt has {longest} tokens; allowed: {asked.longest_prompt}")
-    request = EngineRequest(
-        facts=facts, sampling=asked.sampling, text=TextRequest(max_in_flight=16), precision="fp32", device="cpu",
-        threads=len(physical_cores(available_cores())), cores=(), longest_prompt=longest, folder=output_dir,
-    )  # fmt: skip
-    start_s = time.monotonic()
-    answers = reference_answers(request, tokens)
     rows = [
-        {"messages": messages, "text": text, "tokens": ids, "answer": answer}
-        for messages, text, ids, answer in zip(chats, texts, tokens, answers, strict=True)
+        {"messages": messages, "text": text, "tokens": ids}
+        for messages, text, ids in zip(chats, texts, tokens, strict=True)
     ]
+    said: dict[str, object] = {}
+    if has_answers:
+        rows, said = answered(rows, facts, longest, output_dir)
     path = output_dir / SAMPLES_FILE
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     description = {
         "name": "smollm2",
-        "source": "prompts written for crowdperf; answers by torch_llm, float32, greedy",
+        "source": "prompts written for crowdperf" + ("; answers by torch_llm, float32, greedy" if has_answers else ""),
         "source_licence": "Apache-2.0",
         "count": len(rows),
         "is_synthetic": False,
         "longest_prompt_tokens": longest,
-        "answer_tokens": sum(map(len, answers)),
-        "seconds_for_answers": round(time.monotonic() - start_s, 1),
+        "has_answers": has_answers,
+        **said,
         "model_sha256": facts.files["model"].sha256,
         "prompts_sha256": hashlib.sha256(PROMPTS_FILE.read_bytes()).hexdigest(),
         "sha256": {SAMPLES_FILE: file_sha256(path)},
@@ -144,15 +160,17 @@ def main() -> int:
         "--model_info", type=Path, required=True, help="model.json of get,ml-model,smollm2,_huggingface"
     )
     parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
+    parser.add_argument("--without_answers", action="store_true", help="prompts only: enough for a performance run")
     given = parser.parse_args()
     try:
-        made = make_dataset(given.model_info, given.output_dir)
+        made = make_dataset(given.model_info, given.output_dir, not given.without_answers)
     except HarnessError as error:
         print(f"make_dataset.py: {error.with_hint}", file=sys.stderr)
         return 1
-    print(
-        f"smollm2: {made['count']} prompts, {made['answer_tokens']} tokens of answers, {made['seconds_for_answers']} s"
-    )
+    answers = "no answers"
+    if made["has_answers"]:
+        answers = f"{made['answer_tokens']} tokens of answers, {made['seconds_for_answers']} s"
+    print(f"smollm2: {made['count']} prompts, {answers}")
     return 0
 
 

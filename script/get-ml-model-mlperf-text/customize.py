@@ -16,6 +16,7 @@ TOKEN_VARIABLE = "HF_TOKEN"
 NEEDED = ("config.json", "tokenizer.json")
 BESIDE = ("generation_config.json", "tokenizer_config.json", "chat_template.jinja")
 WEIGHTS = "*.safetensors"
+CONTENT_KEY = "CM_ML_MODEL_TEXT_CONTENT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +125,11 @@ def precision_of(folder: Path) -> str:
     return {"bfloat16": "bf16", "float16": "fp16"}.get(said, "fp32")
 
 
-def bring_files(files: Path, entry: Path) -> list[Path]:
+def bring_files(files: Path, entry: Path, has_weights: bool) -> list[Path]:
     """The model's files in the entry: links to those of a given folder, so that whoever reads the entry finds all of
     them together."""
-    wanted = [*sorted(files.glob(WEIGHTS)), *files.glob("*.index.json"), *(files / one for one in (*NEEDED, *BESIDE))]
+    weights = [*sorted(files.glob(WEIGHTS)), *files.glob("*.index.json")] if has_weights else []
+    wanted = [*weights, *(files / one for one in (*NEEDED, *BESIDE))]
     found = [path for path in wanted if path.is_file()]
     if files != entry:
         for path in found:
@@ -137,10 +139,10 @@ def bring_files(files: Path, entry: Path) -> list[Path]:
     return [entry / path.name for path in found]
 
 
-def describe(name: str, files: Path, entry: Path, origin: str) -> None:
+def describe(name: str, files: Path, entry: Path, origin: str, has_weights: bool = True) -> None:
     """Write model.json of a folder that was given or fetched. Raises ValueError, DataError and OSError."""
     check_folder(files)
-    names = {path.stem: path for path in bring_files(files, entry)}
+    names = {path.stem: path for path in bring_files(files, entry, has_weights)}
     model = MODELS[name]
     modelinfo.write_model_info(
         entry,
@@ -163,7 +165,8 @@ def postprocess(i):
     if work in ("take", "fetch"):
         origin = "published" if work == "fetch" else "unchecked"
         try:
-            describe(env["CM_ML_MODEL_TEXT_NAME"], Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), entry, origin)
+            files, has_weights = Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), env.get(CONTENT_KEY) != "tokenizer"
+            describe(env["CM_ML_MODEL_TEXT_NAME"], files, entry, origin, has_weights)
         except (ValueError, OSError) as error:
             return answers.failure(error)
     return answers.model_answer(env, entry)

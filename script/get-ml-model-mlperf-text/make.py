@@ -1,6 +1,6 @@
 """Makes a Llama with random weights and a tokenizer of its own, in the layout of Hugging Face.
 
-    python3 make.py --name llama3.1-8b --size tiny --seed 1
+    python3 make.py --name llama3.1-8b --size tiny --seed 1 [--without_weights]
 
 All language models of MLPerf get the same architecture here: what is tried with it is the way of a run, not the model.
 """
@@ -26,9 +26,11 @@ def main() -> int:
     parser.add_argument("--name", required=True)
     parser.add_argument("--size", choices=sorted(SIZES), required=True)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--without_weights", action="store_true", help="config and tokenizer only")
     given = parser.parse_args()
     try:
-        path = tiny_llama.make(Path.cwd(), **SIZES[given.size], seed=given.seed)
+        seed = None if given.without_weights else given.seed
+        path = tiny_llama.make(Path.cwd(), **SIZES[given.size], seed=seed)
     except HarnessError as error:
         print(f"make.py: {error}", file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ from harness_support import need
 
 need("numpy")
 
+from harness.datasets.base import require_answers  # noqa: E402
 from harness.datasets.tokenised import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.text.parts import sample_folder  # noqa: E402
@@ -40,7 +41,6 @@ def test_samples_are_read_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"tokens": [1]}, "reference"),
         ({"reference": "a"}, "neither tokens nor a text"),
         ({"reference": "a", "tokens": []}, "at least one"),
         ({"reference": "a", "tokens": [1.5]}, "whole numbers"),
@@ -57,6 +57,17 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, row: object, said: st
     with pytest.raises(HarnessError, match=r"line 2 of .*samples.jsonl cannot be used") as raised:
         open_dataset(write(tmp_path, {"tokens": [1], "reference": ""}, row))
     assert said in str(raised.value)
+
+
+def test_samples_without_a_reference_are_for_performance_runs_only(tmp_path: Path) -> None:
+    dataset = open_dataset(write(tmp_path, {"tokens": [1], "reference": ""}, {"tokens": [2]}))
+    assert (dataset.count, dataset.without_answers, dataset.load([1])[0].reference) == (2, 1, None)
+    with pytest.raises(HarnessError, match=r"1 of 2 samples in .*samples.jsonl have no reference answer") as raised:
+        require_answers(dataset, "get,dataset,mlperf-text,_llama3.1-8b")
+    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b;" in str(raised.value.hint)
+    with pytest.raises(HarnessError, match="which an accuracy run needs"):
+        _ = dataset.references
+    require_answers(open_dataset(write(tmp_path, {"tokens": [1], "reference": ""})), "get,dataset")
 
 
 def test_a_folder_without_samples_is_named(tmp_path: Path) -> None:

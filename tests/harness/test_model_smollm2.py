@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import zipfile
 
 import harness_support
@@ -43,6 +44,22 @@ def test_the_recipe_writes_prompts_with_template_tokens_and_answers(made):
     assert facts["answer_tokens"] == sum(map(len, dataset.answers))
     path = made / "data" / "samples.jsonl"
     assert facts["sha256"]["samples.jsonl"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_prompts_alone_are_made_without_torch_and_no_accuracy_run_takes_them(made, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "harness.backends.torch_llm.engine", raising=False)
+    facts = program("get-dataset-smollm2", "make_dataset").make_dataset(
+        made / "model" / "model.json", tmp_path, has_answers=False
+    )
+    assert facts["has_answers"] is False and "answer_tokens" not in facts
+    dataset, whole = smollm2_data.open_dataset(tmp_path), smollm2_data.open_dataset(made / "data")
+    assert [one.tokens.tolist() for one in dataset.samples] == [one.tokens.tolist() for one in whole.samples]
+    model = open_text(read_model_facts(None, made / "model/model.json"))
+    assert model.prompts(dataset.load([3]))[0].expected is None
+    with pytest.raises(HarnessError, match=r"48 of 48 samples in .* have no reference answer") as caught:
+        _ = dataset.answers
+    assert "cm run script --tags=get,dataset,smollm2;" in caught.value.hint
 
 
 def test_the_score_is_of_equal_answers_common_beginnings_and_words(made):

@@ -113,6 +113,20 @@ def test_decoding_cleans_spaces_where_the_model_says_so(root: Path, tmp_path: Pa
         assert open_tokenizer(tmp_path).decode(tokens) == wanted
 
 
+def test_samples_without_references_are_measured_and_not_scored(root: Path, tmp_path: Path) -> None:
+    samples = sample_folder(root / "llama3.1-8b", Mode.ACCURACY) / "samples.jsonl"
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    lines = [json.dumps({name: row[name] for name in row if name != "reference"}) for row in rows]
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    (tmp_path / "dataset.json").write_text(json.dumps({"format": 1, "is_synthetic": True}))
+    given = {"dataset_path": str(tmp_path), "output_dir": str(tmp_path / "run")}
+    refused = run_harness(tmp_path / "a", text_request(root, "llama3.1-8b", mode="accuracy", **given))
+    assert refused.code != 0 and "have no reference answer, which an accuracy run needs" in refused.stderr
+    assert "cm run script --tags=get,dataset,mlperf-text,_llama3.1-8b;" in refused.stderr
+    measured = run_harness(tmp_path / "b", text_request(root, "llama3.1-8b", scenario="Offline", **SHORT, **given))
+    assert measured.code == 0, measured.stderr
+
+
 def test_an_accuracy_run_has_the_score_of_its_answers(root: Path) -> None:
     content, ended = run(root, "gpt-oss-120b", scenario="Server", mode="accuracy")
     result = ended.result

@@ -63,3 +63,12 @@ def test_a_seed_gives_the_same_weights_and_another_one_others(model_info, tmp_pa
 def test_sizes_that_do_not_go_together_are_refused(tmp_path, change):
     with pytest.raises(HarnessError, match="sizes of a tiny Llama"):
         tiny_llama.make(tmp_path, **{**SIZES, **change}, seed=1)
+
+
+def test_without_weights_it_has_the_same_tokenizer_and_nothing_to_compute_with(model_info, tmp_path):
+    path = tiny_llama.make(tmp_path, **SIZES, seed=None)
+    assert not list(tmp_path.glob("*.safetensors"))
+    assert (tmp_path / "tokenizer.json").read_bytes() == (model_info.parent / "tokenizer.json").read_bytes()
+    assert set(json.loads(path.read_text())["files"]) == {
+        "config", "generation_config", "tokenizer", "tokenizer_config",
+    }  # fmt: skip

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_programs import program
 
 sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
 recipe = load_recipe("get-ml-model-mlperf-text")
@@ -60,6 +62,28 @@ def test_a_given_folder_is_described_and_its_files_are_found_in_the_entry(tmp_pa
     assert all((entry / name).read_bytes() == (given / name).read_bytes() for name in names)
     recipe.describe("llama3.1-8b", given, entry, "unchecked")  # again, over what is there
     assert sorted(path.name for path in given.iterdir()) == sorted(names), "nothing in the given folder is changed"
+
+
+def test_a_tokenizer_alone_is_brought_without_the_weights_that_are_there(tmp_path: Path) -> None:
+    given, entry = model_folder(tmp_path / "given", dtype="bfloat16"), tmp_path / "entry"
+    entry.mkdir()
+    recipe.describe("llama3.1-8b", given, entry, "unchecked", has_weights=False)
+    files = json.loads((entry / "model.json").read_text())["files"]
+    assert {row["file"] for row in files.values()} == {"config.json", "tokenizer.json"}
+
+
+def test_what_is_fetched_follows_from_the_content_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    library = SimpleNamespace(snapshot_download=lambda repository, **words: asked.append(words))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", library)
+    fetch = program("get-ml-model-mlperf-text", "fetch")
+    for more in ((), ("--without_weights",)):
+        monkeypatch.setattr(sys, "argv", ["fetch.py", "--repository=a/b", *more])
+        assert fetch.main() == 0
+    whole, tokenizer = asked
+    assert "*.safetensors" in whole["allow_patterns"] and whole["ignore_patterns"] == ["*/*"]
+    assert "*.safetensors" not in tokenizer["allow_patterns"] and "*.json" in tokenizer["allow_patterns"]
+    assert "*.index.json" in tokenizer["ignore_patterns"]
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:

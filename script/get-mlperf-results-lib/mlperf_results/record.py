@@ -164,11 +164,13 @@ class Recipes:
     """The tags of the recipes that provide the files; `preprocessed`: where samples are kept preprocessed.
 
     is_detector: the preprocessed samples depend on the framework's network. is_fixed: one model and one data set, so
-    that `_tiny`, `_synthetic` and `_pytorch` do not exist.
+    that `_tiny`, `_synthetic` and `_pytorch` do not exist. prompts: the data set without the reference answers that
+    cost much to make: what a performance run needs where a server answers.
     """
 
     dataset: str
     model: str
+    prompts: str = ""
     preprocessed: str = ""
     is_detector: bool = False
     is_fixed: bool = False

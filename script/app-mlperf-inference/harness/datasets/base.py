@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from mlperf_results.names import counted
+
 from harness.errors import HarnessError
 
 FACTS_FILE = "dataset.json"
@@ -72,6 +74,11 @@ class SamplesOfFile(Generic[Sample]):
         """The file."""
         return (self.path,)
 
+    @property
+    def without_answers(self) -> int:
+        """How many samples have nothing that answers could be scored against."""
+        return 0
+
     def load(self, indices: Sequence[int]) -> list[Sample]:
         """Return the samples of `indices`, in that order."""
         return [self.samples[index] for index in indices]
@@ -129,3 +136,14 @@ class DatasetModule(Protocol):
 
     def open_dataset(self, folder: Path) -> Dataset:
         """Return the data set in `folder`; raises HarnessError naming every file that is missing or damaged."""
+
+
+def require_answers(dataset: Dataset, recipe: str) -> None:
+    """Raise HarnessError where samples have no reference answer, which accuracy runs alone need. recipe: the tags of
+    the one that gets the data set."""
+    if isinstance(dataset, SamplesOfFile) and dataset.without_answers:
+        raise HarnessError(
+            f"{dataset.without_answers:,} of {counted(dataset.count, 'sample')} in {dataset.path} have no reference "
+            "answer, which an accuracy run needs",
+            f"get the data set with its answers: cm run script --tags={recipe}; a performance run needs none",
+        )

@@ -4,8 +4,8 @@ the published files (JSON, pickled tables, parquet). One sample on each line, in
     {"tokens": [128000, 791, ...], "reference": "A summary .", "subset": "gpqa", "text": "What ..."}
 
 reference: the summary, letter, number or task that the answer is scored against. subset: the data set that a sample
-of several comes from. text: the prompt as text. answer: of made samples, what a stand-in for a model says. All but
-reference may be absent; a sample has tokens or text.
+of several comes from. text: the prompt as text. answer: of made samples, what a stand-in for a model says. All may be
+absent, also the reference, which accuracy runs alone need; a sample has tokens or text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import FACTS_FILE, SamplesOfFile, read_facts
+from harness.datasets.base import FACTS_FILE, SamplesOfFile, read_facts, require_answers
 from harness.errors import HarnessError
 from harness.text.parts import SAMPLES_FILE
 
@@ -29,10 +29,10 @@ _HINT = "make the data set again: cm run script --tags=get,dataset,mlperf-text,_
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
-    """One prompt. tokens: int32[n], n from 1; None where only its text is known."""
+    """One prompt. tokens: int32[n], n from 1; None where only its text is known. reference: None where it has none."""
 
     tokens: npt.NDArray[np.int32] | None
-    reference: str
+    reference: str | None
     subset: str = ""
     text: str | None = None
     answer: str | None = None
@@ -43,8 +43,14 @@ class TokenisedDataset(SamplesOfFile[Sample]):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """What answers are held against, by index."""
-        return tuple(sample.reference for sample in self.samples)
+        """What answers are held against, by index; raises HarnessError where samples have nothing such."""
+        require_answers(self, "get,dataset,mlperf-text,_BENCHMARK")
+        return tuple(sample.reference for sample in self.samples if sample.reference is not None)
+
+    @property
+    def without_answers(self) -> int:
+        """How many samples have no reference."""
+        return sum(sample.reference is None for sample in self.samples)
 
     @property
     def subsets(self) -> tuple[str, ...]:
@@ -54,8 +60,9 @@ class TokenisedDataset(SamplesOfFile[Sample]):
 
 def _sample(row: Any) -> Sample:
     """Return the sample of a parsed line; raises KeyError, TypeError, ValueError and OverflowError."""
-    reference, subset, text, answer = row["reference"], row.get("subset", ""), row.get("text"), row.get("answer")
-    if not all(isinstance(one, str) for one in (reference, subset, text or "", answer or "")):
+    reference, subset, text, answer = row.get("reference"), row.get("subset", ""), row.get("text"), row.get("answer")
+    is_named = reference is None or isinstance(reference, str)
+    if not is_named or not all(isinstance(one, str) for one in (subset, text or "", answer or "")):
         raise TypeError("reference, subset, text and answer must be texts")
     ids = row.get("tokens")
     if ids is None and not text:

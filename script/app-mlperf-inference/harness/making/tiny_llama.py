@@ -38,8 +38,9 @@ _SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 Weights = Mapping[str, npt.NDArray[np.float32]]
 
 
-def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_heads: int, seed: int) -> Path:
-    """Write the model into `folder`, which is made; return the path of its model.json.
+def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_heads: int, seed: int | None) -> Path:
+    """Write the model into `folder`, which is made; return the path of its model.json. seed: None leaves the weights
+    out: a server has its own.
 
     vocab: tokens of the tokenizer, special ones included, from 259. hidden: a multiple of `heads`; heads: a multiple of
     `kv_heads`. Raises HarnessError for sizes that do not go together.
@@ -56,9 +57,11 @@ def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_h
     _write_json(folder / "config.json", config)
     _write_json(folder / "generation_config.json", {key: config[key] for key in ("bos_token_id", "eos_token_id")})
     _write_json(folder / "tokenizer_config.json", _tokenizer_config())
-    safetensors = import_library("safetensors.numpy", "safetensors")
-    safetensors.save_file(dict(random_weights(config, seed)), str(folder / "model.safetensors"), {"format": "pt"})
-    names = ("model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+    names = ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
+    if seed is not None:
+        safetensors = import_library("safetensors.numpy", "safetensors")
+        safetensors.save_file(dict(random_weights(config, seed)), str(folder / "model.safetensors"), {"format": "pt"})
+        names.insert(0, "model.safetensors")
     info = {
         "name": "tiny-llama",
         "framework": "huggingface",
@@ -66,7 +69,7 @@ def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_h
         "is_synthetic": True,
         "files": describe_files({Path(name).stem: [folder / name] for name in names}),
         "seed": seed,
-        "versions": versions("numpy", "safetensors", "tokenizers"),
+        "versions": versions("numpy", *(("safetensors",) if seed is not None else ()), "tokenizers"),
     }
     return write_model_info(folder, info)
 

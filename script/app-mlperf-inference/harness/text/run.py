@@ -22,7 +22,7 @@ from mlperf_results.textfigures import with_problems
 from harness import registry
 from harness.config import RunConfig
 from harness.cores import available_cores, physical_cores
-from harness.datasets.base import Dataset
+from harness.datasets.base import Dataset, require_answers
 from harness.errors import ConfigError, Problem
 from harness.modelfacts import ModelFacts, read_model_facts
 from harness.opening import check_backend, checked_digests, require_fit
@@ -108,6 +108,11 @@ def open_text_parts(config: RunConfig) -> TextParts:
     check_backend(config, can, facts)
     if rules.generation is None:  # `require_fit` refuses it
         raise ConfigError("the run", [Problem("model", config.model, "a benchmark whose answers are texts")])
+    dataset = registry.load_dataset_of(config.model).open_dataset(
+        sample_folder(config.dataset_path, config.mode, config.compliance_test)
+    )
+    if config.mode is Mode.ACCURACY:
+        require_answers(dataset, rules.recipes.dataset)
     return TextParts(
         config=config,
         can=can,
@@ -115,9 +120,7 @@ def open_text_parts(config: RunConfig) -> TextParts:
         generation=rules.generation,
         facts=facts,
         model=registry.load_text(config.model).open_text(facts),
-        dataset=registry.load_dataset_of(config.model).open_dataset(
-            sample_folder(config.dataset_path, config.mode, config.compliance_test)
-        ),
+        dataset=dataset,
         digests=checked_digests(facts, list(facts.files)) if can.framework is not None else {},
     )
 

@@ -4,7 +4,7 @@
      "answer": [504, 3575, ...]}
 
 text: the messages in the model's chat template. tokens: the same, tokenised. answer: the tokens of the greedy float32
-answer, its end token included.
+answer, its end token included; absent with _prompts, which is enough for a performance run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.datasets.base import SamplesOfFile, read_facts
+from harness.datasets.base import SamplesOfFile, read_facts, require_answers
 from harness.datasets.tokenised import samples_of_lines, token_array
 from harness.text.engine import Tokens
 from harness.text.parts import SAMPLES_FILE
@@ -24,12 +24,12 @@ _HINT = "make the data set again: cm run script --tags=get,dataset,smollm2 --ren
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """One prompt in every form, and the answer that is expected."""
+    """One prompt in every form, and the answer that is expected; None where the data set has prompts only."""
 
     messages: tuple[Mapping[str, str], ...]
     text: str
     tokens: Tokens
-    answer: Tokens
+    answer: Tokens | None
 
 
 class SmolLm2Dataset(SamplesOfFile[Question]):
@@ -37,15 +37,23 @@ class SmolLm2Dataset(SamplesOfFile[Question]):
 
     @property
     def answers(self) -> tuple[Tokens, ...]:
-        """The expected answers, by index."""
-        return tuple(question.answer for question in self.samples)
+        """The expected answers, by index; raises HarnessError where the data set has prompts only."""
+        require_answers(self, "get,dataset,smollm2")
+        return tuple(question.answer for question in self.samples if question.answer is not None)
+
+    @property
+    def without_answers(self) -> int:
+        """How many prompts have no answer."""
+        return sum(question.answer is None for question in self.samples)
 
 
 def _question(row: Any) -> Question:
     messages = tuple({"role": str(one["role"]), "content": str(one["content"])} for one in row["messages"])
+    answer = row.get("answer")
     return Question(
-        messages=messages, text=str(row["text"]), tokens=token_array(row["tokens"]), answer=token_array(row["answer"])
-    )
+        messages=messages, text=str(row["text"]), tokens=token_array(row["tokens"]),
+        answer=None if answer is None else token_array(answer),
+    )  # fmt: skip
 
 
 def open_dataset(folder: Path) -> SmolLm2Dataset:

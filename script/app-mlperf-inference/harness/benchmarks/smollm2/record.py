@@ -21,7 +21,12 @@ RECORD = Record(
     largest_batch_size=1,
     references=(),
     response_type="int32",
-    recipes=Recipes(dataset="get,dataset,smollm2", model="get,ml-model,smollm2", is_fixed=True),
+    recipes=Recipes(
+        dataset="get,dataset,smollm2",
+        model="get,ml-model,smollm2",
+        prompts="get,dataset,smollm2,_prompts",
+        is_fixed=True,
+    ),
     generation=Generation(
         sampling=Sampling(max_tokens=16),
         longest_prompt=256,
