@@ -134,7 +134,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         wanted = request.read_request(i["env"], users_folder(i["env"]))
     except request.RequestError as error:
-        return failure(error)
+        return failure(error, hint=error.hint or HINT)
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
     if wanted.is_checked:
         runs.append({"tags": CHECK_TAGS, "submission_dir": str(wanted.submission_folder), "quiet": True})
@@ -166,7 +166,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             access.push()
             print(making.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
-        return failure(error)
+        return failure(error, hint=error.hint or HINT)
     except making.Refused as error:
         return failure(
             f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}"

@@ -40,6 +40,7 @@ NOT_FOUND = 16
 """CM's code for something that the machine lacks."""
 SHIPPED = Path(__file__).resolve().parent / "profiles"
 HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps, runs nothing"
+PLAN_HINT = "hint: cm help script run-virtual-client-profile   # its inputs; --machine plans for a recorded machine"
 DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
 
 
@@ -163,9 +164,10 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
     return found + [str(error) for error in running.failed_looks(made.of("dependency"), look)]
 
 
-def failure(error: Exception) -> dict[str, Any]:
-    """CM's answer for a call that cannot be carried out."""
-    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT}"}
+def failure(i: Mapping[str, Any], error: Exception) -> dict[str, Any]:
+    """CM's answer for a call that cannot be carried out; a plan is not told to plan."""
+    is_plan = i["env"].get(PREFIX + "IS_PLAN") == "yes"
+    return {"return": 1, "error": f"{printable_lines(str(error))}\n{PLAN_HINT if is_plan else HINT}"}
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         made = read_call(i)
     except ProfileError as error:
-        return failure(error)
+        return failure(i, error)
     if i["env"].get(PREFIX + "IS_PLAN") == "yes":
         return {"return": 0, "runs": []}
     passed_on = passed_on_inputs(i["input"])
@@ -203,13 +205,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         elif recorded:
             raise ProfileError([f"--machine={recorded} is a recorded machine: nothing can run on it; add _plan"])
         if missing := lacking(i, made):
-            return {**failure(ProfileError(missing)), "return": NOT_FOUND}
+            return {**failure(i, ProfileError(missing)), "return": NOT_FOUND}
         if is_plan:
             return {"return": 0}
         with statefile.locked(folder):
             return carry_out(i, made, folder)
     except (ProfileError, statefile.FolderInUse, OSError) as error:
-        return failure(error)
+        return failure(i, error)
 
 
 def carry_out(i: dict[str, Any], made: StepList, folder: Path) -> dict[str, Any]:

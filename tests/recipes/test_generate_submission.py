@@ -100,6 +100,12 @@ def test_a_plan_names_the_recipes_that_are_called(home, real_runs: Path) -> None
     assert not (home.work / "tree").exists()
 
 
+def test_a_rehearsal_without_results_is_told_how_to_make_some(home) -> None:
+    done = home.cm("run", "script", f"--tags={TAGS}", "--rehearsal", "--quiet")
+    assert done.code == 1
+    assert "hint: cm run script --tags=run,mlperf,inference\n" in done.stderr
+
+
 def test_a_rehearsal_goes_all_the_way_and_can_be_submitted_nowhere(home, tmp_path: Path) -> None:
     runs = unpack_runs(tmp_path / "runs")
     for result in runs.rglob("result.json"):  # of another machine, about which this one knows nothing

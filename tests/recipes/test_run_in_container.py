@@ -633,7 +633,7 @@ def test_a_shell_needs_a_terminal_and_detached_does_not(
 ) -> None:
     answer, _ = run(hook_input, ACTION=action)
     assert answer["return"] == 1
-    assert "--detach" in answer["error"]
+    assert "--detach (make: DOCKER_DETACH=1)" in answer["error"]
     assert fake.calls == []
     answer, call = run(hook_input, ACTION=action, DETACH="yes", NAME="c1")
     assert answer == {"return": 0}

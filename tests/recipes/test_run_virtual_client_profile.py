@@ -389,7 +389,9 @@ def test_what_is_wrong_is_refused_at_once_and_nothing_is_left(inside, call, cont
     answer = call(**{"profile": "p.json", **inputs})
     assert answer["return"] == 1
     assert words in answer["error"]
-    assert "hint:" in answer["error"]
+    assert "hint:" in answer["error"] and "profile,_plan" in answer["error"]
+    planned = call("plan", **{"profile": "p.json", **inputs})["error"]  # which needs no hint to plan
+    assert "hint:" in planned and "profile,_plan" not in planned
     assert answer["calls"] == []
     assert [path.name for path in inside.iterdir()] == ["p.json"]
 

@@ -41,11 +41,12 @@ _TRUE = ("yes", "true", "on", "1")
 
 
 class RequestError(Exception):
-    """A call that cannot be carried out; `problems` has one text for each reason."""
+    """A call that cannot be carried out; `problems` has one text for each reason, `hint` the line that helps, if the
+    usual one does not."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
+    def __init__(self, problems: tuple[str, ...], hint: str = "") -> None:
         super().__init__(with_problems("cannot make a submission tree", problems))
-        self.problems = problems
+        self.problems, self.hint = problems, hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
     folders: tuple[Path, ...] = ()
     results = text(RESULTS_DIR) or text(RESULTS_BASE) or (_newest_results(start) if is_rehearsal else "")
     if is_rehearsal and not results:
-        problems.append(f"{RESULTS_NAME}/ has no results to rehearse with: cm run script --tags=run,mlperf,inference")
+        problems.append(f"{RESULTS_NAME}/ has no results to rehearse with")
     else:
         folders = _results_folders(results, style, start, problems)
     division = text("CM_MLPERF_SUBMISSION_DIVISION").lower() or "open"
@@ -131,7 +132,8 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
     if hw_name and not SAFE_NAME.fullmatch(hw_name):
         problems.append(f"--hw_name={hw_name!r} cannot name a folder: letters, digits, . _ + - only")
     if problems or folder is None:
-        raise RequestError(tuple(problems))
+        lacks_runs = is_rehearsal and not results
+        raise RequestError(tuple(problems), "hint: cm run script --tags=run,mlperf,inference" if lacks_runs else "")
     return Request(
         results_folders=folders,
         submission_folder=folder,
