@@ -100,6 +100,20 @@ def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: 
     assert not (ended.folder / "result.json").exists()
 
 
+def test_a_network_that_hangs_in_a_search_ends_it(digits: Digits, tmp_path: Path) -> None:
+    hangs = "time.sleep(60 if time.monotonic() - STARTED_S > 4 else 0.001)"
+    text = SLOW_BACKEND.replace("time.sleep(0.001)", hangs).replace(
+        "class Slow", "STARTED_S = time.monotonic()\nclass Slow"
+    )
+    source = with_backend(tmp_path, "slow", text, "onnxruntime")
+    content = find_request(digits, tmp_path, target_latency_ms=40, **{**SLOW, "min_duration_ms": 2000})
+    ended = run_harness(tmp_path, {**content, "silence_s": 1.0}, source=source)
+    assert ended.code == 1
+    assert "inference failed during the run: nothing was answered for 1 s while" in ended.stderr
+    assert list((tmp_path / "out").glob("probes/*/mlperf_log_summary.txt"))  # the warm-up was over
+    assert not (ended.folder / "result.json").exists()
+
+
 @pytest.mark.full
 def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.001)
