@@ -262,6 +262,7 @@ RECIPE: dict[str, Case] = {
         tags="one,of,two",
     ),
     "cache": Case({"cache": True}, True, reuses),
+    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml names no 'python' folder"), around={"cache": True}),
     "can_force_cache": Case({"can_force_cache": True}, True, reuses, inputs={"force_cache": True}),
     "variations": Case({"variations": {"v": {"env": ONE}}}, ONE, tags="get,x,_v"),
     "versions": Case({"versions": {"1.0": {"env": ONE}}}, ONE, inputs={"version": "1.0"}),
@@ -409,6 +410,7 @@ VARIATION: dict[str, Case] = {
     ),
     "alias": Case({"alias": "w"}, ONE, around={"variations": {"w": {"env": ONE}}}),
     "cache": Case({"cache": False}, False, reuses, around={"cache": True}),
+    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml names no 'python' folder"), around={"cache": True}),
 }
 TESTED = {"variations": {"v": {"env": {"CM_X": "v"}}, "w": {"env": {"CM_X": "w"}}}}
 

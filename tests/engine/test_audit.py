@@ -85,6 +85,8 @@ CASES: list[Case] = [
     ("env-unset", {"deps": [{"tags": "get,sound", "enable_if_env": {"CM_NEVER_SET": ["yes"]}}]}, {}),
     ("env-unset", {"env": {"CM_X": "<<<CM_NEVER_SET>>>/bin"}}, {}),
     ("condition-empty", {"deps": [{"tags": "get,sound", "enable_if_env": {"CM_X": []}}]}, {}),
+    ("library-unknown", {"library": ["pkg.x"]}, {}),
+    ("library-unknown", {"variations": {"v": {"library": "pkg.x"}}}, {}),
     ("needs-unusable", {"needs": {"disk": 3}}, {}),
     ("needs-unusable", {"needs": {"disk_mb": "much"}}, {}),
     ("needs-unusable", {"needs": {"downloads": [{"what": "x", "sha": "1"}]}}, {}),

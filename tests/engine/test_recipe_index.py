@@ -17,18 +17,15 @@ from pathlib import Path
 import pytest
 from helpers import write_recipe
 from recipe_engine.disk import files, metadata, repos
+from recipe_engine.disk.digests import COARSE_TICK_NS, TICK_NS, UNTRUSTED_NS, is_fresh
 from recipe_engine.disk.metadata import RecipeRow
 from recipe_engine.disk.repos import (
-    COARSE_TICK_NS,
     ROOT,
-    TICK_NS,
-    UNTRUSTED_NS,
     RecipeSource,
     RepoInfo,
     StoredIndex,
     Times,
     index_name,
-    is_fresh,
     is_same,
     times_of,
 )

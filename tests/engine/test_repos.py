@@ -13,6 +13,7 @@ from recipe_engine.disk import metadata, repos
 from recipe_engine.disk.digests import recipe_digest, recipe_stamp
 from recipe_engine.disk.repos import RecipeSource, RepoInfo
 from recipe_engine.rules.errors import MetaError
+from recipe_engine.rules.model import EntryRecord
 
 
 @pytest.fixture
@@ -248,11 +249,12 @@ def test_a_recipe_is_unchanged_by_its_stamp_or_by_its_content(root: Path) -> Non
     recipes = source(root)
     recipe = recipes.recipe(recipes.index.by_name("get-a")[0])
     digest, stamp = recipe_digest(recipe.path), recipe_stamp(recipe.path)
+    record = EntryRecord("", digest, stamp, (), (), (), {}, "")
     os.utime(recipe.path / "_cm.json")
     assert recipe_stamp(recipe.path) != stamp
-    assert recipes.is_unchanged(recipe, digest, stamp)
+    assert recipes.is_unchanged(recipe, record)
     (recipe.path / "run.sh").write_text("true")
-    assert not source(root).is_unchanged(recipe, digest, stamp)
+    assert not source(root).is_unchanged(recipe, record)
 
 
 def test_a_file_that_does_not_parse_is_named(root: Path) -> None:

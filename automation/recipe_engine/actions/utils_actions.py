@@ -115,8 +115,8 @@ def _run_hook(alias: str, hook: str, env: Env) -> None:
             hint="register the whole repository, not a part of it",
         )
     python = read_mapping(CHECKOUT / "cmr.yaml").get("python")
-    library = RepoInfo(CHECKOUT, "", "", python=python).library
-    recipe = parse_recipe(read_meta(folder).values, folder, CHECKOUT)._replace(library=library)
+    packages = RepoInfo(CHECKOUT, "", "", python=python).packages
+    recipe = parse_recipe(read_meta(folder).values, folder, CHECKOUT)._replace(packages=packages)
     call_hook(recipe, hook, {"env": env})
 
 

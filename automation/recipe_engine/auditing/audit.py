@@ -17,6 +17,7 @@ from typing import Any
 
 from ..actions.adapter import Home, show
 from ..actions.run import parse_query_input
+from ..disk.digests import Library
 from ..disk.metadata import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
 from ..disk.repos import RepoInfo
 from ..rules.amounts import counted
@@ -24,7 +25,7 @@ from ..rules.env import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.inputs import FLAGS
 from ..rules.query import RecipeIndex, candidates, nearest_hint
-from ..rules.schema import parse_recipe
+from ..rules.schema import Reader, parse_recipe
 from ..running.process import run_process
 from . import code, metadata
 from .findings import LEVELS, Finding
@@ -137,12 +138,12 @@ def read_repo(repo: RepoInfo, roots: Sequence[Path]) -> Iterator[AuditedRecipe]:
     root = repo.path / "script"
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if meta_files(folder):
-            audited = read_audited(folder, repo.alias, roots)
+            audited = read_audited(folder, repo, roots)
             if str(audited.meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) == SCRIPT_AUTOMATION_UID:
                 yield audited
 
 
-def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecipe:
+def read_audited(folder: Path, repo: RepoInfo, roots: Sequence[Path]) -> AuditedRecipe:
     """One recipe folder, whatever state it is in."""
     files = meta_files(folder)
     file_name = files[0].name if files else CM_NAMES[0]
@@ -156,7 +157,7 @@ def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecip
     except (RecipeError, OSError, ValueError) as error:
         errors = [error if isinstance(error, RecipeError) else RecipeError(str(error))]
     return AuditedRecipe(
-        repo=repo,
+        repo=repo.alias,
         folder=folder,
         file_name=file_name,
         meta=meta,
@@ -166,7 +167,21 @@ def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecip
         places=places_of(file_text(files[0])) if files else Places({}),
         texts=recipe_texts(folder, is_deep=True),
         files=frozenset(os.listdir(folder)),
+        unknown_modules=list(_unknown_modules(blocks, repo)),
     )
+
+
+def _unknown_modules(blocks: Iterable[Block], repo: RepoInfo) -> Iterator[tuple[str, str, str]]:
+    """The modules that blocks declare and the repository's packages lack: key, what is wrong, hint."""
+    for block in blocks:
+        for name in Reader(block.source, block.where).texts("library"):
+            try:
+                if not repo.packages:
+                    raise RequestError("cmr.yaml names no 'python' folder", hint="python: src")
+                if "#" not in name:
+                    Library(repo.path, repo.packages).check(name)
+            except RecipeError as error:
+                yield f"{block.where}library", error.message.removeprefix("library: "), error.hint
 
 
 def with_shell_errors(recipes: Sequence[AuditedRecipe]) -> list[AuditedRecipe]:

@@ -30,6 +30,7 @@ ERRORS: Texts = {
     "dep-unanswered": ("no registered recipe has the tags of a dependency", "the run fails there"),
     "dep-variation-unknown": ("recipes with a dependency's tags lack its variation", "the run fails there"),
     "handle-unknown": ("`ad` names a dependency that the recipe does not have", "the engine refuses the query"),
+    "library-unknown": ("`library` names a module that the repository's packages lack", "the engine refuses the query"),
     "needs-unusable": ("`needs` has a key or value that nothing can use", "plans leave it out"),
     "hook-syntax": ("a Python file of the recipe does not compile", "its hooks cannot be called"),
     "hook-signature": ("a hook does not take the one argument that it gets", "calling it fails"),

@@ -105,6 +105,12 @@ def _unknown(where: str, source: Mapping[str, Any], place: str) -> Iterator[tupl
         yield where + key, UNREAD.get(place, {}).get(key) or (f"did you mean {near}?" if near else "")
 
 
+@finds("library-unknown")
+def library(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
+    """The modules that the recipe declares to load by name."""
+    yield from (audited.finding("library-unknown", text, key, hint) for key, text, hint in audited.unknown_modules)
+
+
 @finds("readme-missing", is_of_recipe=False)
 def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Whether the recipe is described."""

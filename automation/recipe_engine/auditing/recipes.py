@@ -129,7 +129,7 @@ class AuditedRecipe(NamedTuple):
     ``parsed`` is None when its metadata cannot be used; ``meta`` holds what could be read. ``blocks`` are its layers,
     ``errors`` say what is wrong with the metadata or with other layers. ``texts`` are its Python files and shell
     scripts by path in the folder, ``files`` the names in the folder itself, ``shell_errors`` what bash says of a script
-    that it cannot parse: name to (line, text).
+    that it cannot parse: name to (line, text), ``unknown_modules`` those that ``library`` names (key, text, hint).
     """
 
     repo: str
@@ -143,6 +143,7 @@ class AuditedRecipe(NamedTuple):
     texts: Mapping[str, str]
     files: frozenset[str]
     shell_errors: Mapping[str, tuple[int, str]] = {}
+    unknown_modules: Sequence[tuple[str, str, str]] = ()
 
     @property
     def recipe(self) -> Recipe:

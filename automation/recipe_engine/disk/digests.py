@@ -1,22 +1,50 @@
-"""The identity of a recipe: which files can change what it does, and one digest over them."""
+"""The identity of a recipe: the files that can change what it does, and one digest over them.
+
+These are the files of its folder, the metadata that it inherits, and those files of its repository's packages
+(``python: src`` in ``cmr.yaml``) that it uses: what its Python files and scripts import, followed from file to file,
+and what ``library`` in its metadata names, because code loads it by name. Data beside a used module counts too.
+
+What was found out is kept in one file for each repository, so that a call whose files have the times they had looks at
+these times only. It has a line for each recipe and set of declared modules, and behind these what each file imports.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import time
 from binascii import crc32  # loaded with yaml, unlike zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from ..rules.errors import MetaError
 from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE
+from .files import read_index, read_regular, sha256_of, write_index
 
 META_NAMES = ("_cm.yaml", "_cm.json", SUCCESSOR_FILE)
 _BASE = re.compile(rb"""(?:^|[{,])\s*"?_base"?\s*:\s*["']?(?:[\w-]+::)?([\w.-]+)""", re.MULTILINE)
+TICK_NS = 20_000_000
+"""Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
+COARSE_TICK_NS = 2_000_000_000
+"""File systems without fractions of a second keep times to the second, FAT to two."""
+UNTRUSTED_NS, GONE_NS = 0, -1
 
 
-def recipe_digest(folder: Path) -> str:
+def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
+    """Whether what was read between these times may change without getting another time than ``time_ns``."""
+    tick_ns = TICK_NS if time_ns % 1_000_000_000 else COARSE_TICK_NS
+    return began_ns - tick_ns < time_ns < ended_ns + tick_ns
+
+
+# --- a recipe's own files ---
+
+
+def recipe_digest(folder: Path, used: str = "") -> str:
     """The SHA-256 over names and contents of a recipe's files and of the metadata that it inherits; documentation and
-    compiled files are left out."""
+    compiled files are left out. ``used`` is the digest of the files that it uses of its repository's packages.
+    """
     import hashlib  # here, because an entry made by the recipe as it is now never needs it
 
     digest = hashlib.sha256()
@@ -24,23 +52,24 @@ def recipe_digest(folder: Path) -> str:
         digest.update(os.path.relpath(path, folder).encode() + b"\0")
         with open(path, "rb") as file:
             digest.update(hashlib.sha256(file.read()).digest())
+    digest.update(used.encode())
     return digest.hexdigest()
 
 
 def recipe_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file that ``recipe_digest`` covers, by its path in the recipe."""
-    from .files import sha256_of  # here, because only records of results ask
-
+    """The SHA-256 of each file of the recipe itself that ``recipe_digest`` covers, by its path in the recipe."""
     return {os.path.relpath(path, folder): sha256_of(Path(path)) for path in sorted(_digest_files(str(folder)))}
 
 
-def recipe_stamp(folder: Path) -> str:
-    """Times and sizes of a recipe's files in one text: equal means unchanged, different means look closer."""
+def recipe_stamp(folder: Path, used: str = "") -> str:
+    """Times and sizes of a recipe's files in one text, and the digest of what it uses: equal means unchanged, different
+    means look closer.
+    """
     rows = []
     for path in sorted(_digest_files(str(folder))):
         status = os.stat(path)
         rows.append((path, status.st_mtime_ns, status.st_size))
-    return f"{crc32(repr(rows).encode()):08x}"
+    return f"{crc32((repr(rows) + used).encode()):08x}"
 
 
 def _digest_files(folder: str) -> Iterator[str]:
@@ -72,3 +101,248 @@ def _inherited_files(meta_file: str, most: int = 10) -> Iterator[str]:
     for path in filter(os.path.isfile, (os.path.join(base, name) for name in META_NAMES)):
         yield path
         yield from _inherited_files(path, most - 1)
+
+
+# --- what a file imports ---
+
+
+def imports_of(text: str) -> list[str]:
+    """The names that Python code imports, anywhere in it: ``a.b`` for ``import a.b``, ``a.b.c`` for ``from a.b import
+    c``, with the dots of a relative import in front. A module that is run by name (``"-m", "a.b"``) counts too.
+    """
+    long, short = (
+        "|".join(pattern.replace("@", quote) for quote in "\"'")
+        for pattern in (r"@@@[^@\\]*(?:(?:\\.|@(?!@@))[^@\\]*)*@@@", r"@[^@\\\n]*(?:\\.[^@\\\n]*)*@")
+    )
+    code = re.sub(rf"(?s)#[^\n]*|{long}|{short}|\\\n", lambda found: " " if found[0] == "\\\n" else "", text)
+    names = set(re.findall(r"""["']-m["'],\s*["']([A-Za-z_][\w.]*)["']""", text))
+    names |= {f"{name}.__main__" for name in names}
+    statement = r"(?m)(?:^|[;:])[ \t]*(?:import\b([^\n;]+)|from\b([\w. \t]+?)\bimport\b[ \t]*(\([^)]*\)|[^\n;]*))"
+    for modules, place, wanted in re.findall(statement, code):
+        place = "".join(place.split())
+        start = place if place.endswith(".") else f"{place}."
+        for item in (modules or wanted.strip("() \t")).split(","):
+            name = "".join(re.split(r"\sas\s", item.strip())[0].split())
+            if name:
+                names.add(name if modules else place if name == "*" else start + name)
+    return sorted(names)
+
+
+def words_of(script: str) -> list[str]:
+    """The words of a shell script that may be names of modules: dotted ones, and what ``-m`` runs."""
+    ran = set(re.findall(r"""-m[ \t]+["']?([A-Za-z_][\w.]*)""", script))
+    dotted = re.findall(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", script)
+    return sorted({*ran, *dotted, *(f"{name}.__main__" for name in ran)})
+
+
+# --- the files of a repository's packages that recipes use ---
+
+
+class Used(NamedTuple):
+    """The files of its repository's packages that a recipe uses, by their paths in the repository, and one SHA-256
+    over their names and contents, empty for none.
+    """
+
+    digest: str
+    paths: tuple[str, ...]
+
+
+class Facts(NamedTuple):
+    """What is known of a file that had this time (``st_ctime_ns``, which no program can set)."""
+
+    time_ns: int
+    sha256: str
+    names: Sequence[str]
+
+
+class Library:
+    """The packages of one repository, in ``folder`` (absolute); lives for one call.
+
+    ``file`` keeps what was found out, when it was made by the same ``maker``, which changes with this code.
+    """
+
+    def __init__(self, repo_path: Path, folder: str, file: Path | None = None, maker: str = "") -> None:
+        self._repo = str(repo_path)
+        self._root = os.path.relpath(folder, repo_path)
+        self._file = file
+        self._maker = json.dumps([maker, self._repo, self._root]).encode()
+        self._lines = self._load()[0]
+        self._facts: dict[str, Facts] | None = None
+        self._times: dict[str, int] = {}
+        self._listed: dict[str, frozenset[str]] = {}
+        self._used: dict[str, Used] = {}
+
+    def used(self, folder: Path, modules: Sequence[str] = ()) -> Used:
+        """What the recipe in ``folder`` uses that declares these modules; raises MetaError when one is missing."""
+        key = json.dumps([os.path.relpath(folder, self._repo), *modules])
+        if key not in self._used:
+            stamp = recipe_stamp(folder)
+            self._used[key] = self._known(key, stamp) or self._look(key, stamp, folder, modules)
+        return self._used[key]
+
+    def check(self, module: str) -> None:
+        """Raises MetaError, with the nearest names as its hint, for a module that is not there."""
+        list(self._declared(module, {}))
+
+    def _load(self) -> tuple[bytes, int]:
+        """The lines of the file, each with a newline in front, and the offset of what is behind them."""
+        text, rest_at = read_index(self._file) if self._file else (b"", 0)
+        maker, newline, lines = text.partition(b"\n")
+        return (newline + lines, rest_at) if maker == self._maker else (b"", 0)
+
+    def _known(self, key: str, stamp: str) -> Used | None:
+        """What the file has for a key, if no path that decided it has another time now."""
+        start = self._lines.find(f"\n{key}\t".encode())
+        if start < 0:
+            return None
+        line = self._lines[start + 1 : self._lines.find(b"\n", start + 1)].partition(b"\t")[2]
+        digest, known_stamp, n_used, paths, times_ns = json.loads(line)
+        if known_stamp != stamp or not all(map(self._has_time, paths, times_ns)):
+            return None
+        return Used(digest, tuple(paths[:n_used]))
+
+    def _has_time(self, path: str, time_ns: int) -> bool:
+        found = self._times.get(path)
+        if found is None:
+            found = self._times[path] = self._time(path)
+        return found == time_ns
+
+    def _time(self, path: str) -> int:
+        try:
+            return os.stat(f"{self._repo}/{path}").st_ctime_ns
+        except OSError:
+            return GONE_NS
+
+    def _look(self, key: str, stamp: str, folder: Path, modules: Sequence[str]) -> Used:
+        """Follows the imports, and notes what was found."""
+        import hashlib
+
+        began_ns = time.time_ns()
+        facts = self._stored_facts() if self._facts is None else self._facts
+        own = [os.path.relpath(path, self._repo) for path in _own_files(str(folder)) if path.endswith((".py", ".sh"))]
+        watched: dict[str, int] = {path: self._time(path) for path in own}
+        waiting = [name for path in own for name in self._facts_of(path, facts).names if not name.startswith(".")]
+        used: dict[str, str] = {}
+        new = [path for name in modules for path in self._declared(name, watched)]
+        seen = set(waiting)
+        while waiting or new:
+            new += self._found(waiting.pop(), watched)[0] if waiting else ()
+            for path in (path for path in new if path not in used):
+                watched.setdefault(path, self._time(path))
+                used[path] = self._facts_of(path, facts).sha256
+                names = {_absolute(name, os.path.dirname(path)[len(self._root) + 1 :]) for name in facts[path].names}
+                waiting += names - seen
+                seen |= names
+            new = []
+        digest = hashlib.sha256(json.dumps(sorted(used.items())).encode()).hexdigest() if used else ""
+        found = Used(digest, tuple(sorted(used)))
+        ended_ns = time.time_ns()
+        self._facts = {path: row for path, row in facts.items() if not is_fresh(row.time_ns, began_ns, ended_ns)}
+        times_ns = {path: watched.pop(path) for path in found.paths} | watched
+        times_ns = {path: 0 if is_fresh(row, began_ns, ended_ns) else row for path, row in times_ns.items()}
+        line = json.dumps([digest, stamp, len(found.paths), list(times_ns), list(times_ns.values())])
+        self._write(key, line)
+        return found
+
+    def _facts_of(self, path: str, facts: dict[str, Facts]) -> Facts:
+        """What a file imports and its SHA-256; read when ``facts`` has it with another time, or not at all."""
+        time_ns = self._time(path)
+        if path not in facts or facts[path].time_ns != time_ns:
+            import hashlib
+
+            content = read_regular(f"{self._repo}/{path}")
+            reader = {".py": imports_of, ".sh": words_of}.get(os.path.splitext(path)[1])
+            names = reader(content.decode("utf-8", "replace").replace("\r\n", "\n")) if reader else []
+            facts[path] = Facts(time_ns, hashlib.sha256(content).hexdigest(), names)
+        return facts[path]
+
+    def _names_in(self, place: str, watched: dict[str, int]) -> frozenset[str]:
+        """The names in a folder, none where it is not one."""
+        watched.setdefault(place, self._time(place))
+        if place not in self._listed:
+            try:
+                self._listed[place] = frozenset(os.listdir(f"{self._repo}/{place}"))
+            except OSError:
+                self._listed[place] = frozenset()
+        return self._listed[place]
+
+    def _found(self, name: str, watched: dict[str, int]) -> tuple[list[str], str]:
+        """The files that importing a name reads, and the part of the name that is no module."""
+        place, parts = self._root, name.split(".")
+        paths: list[str] = []
+        while parts:
+            names, inner = self._names_in(place, watched), f"{place}/{parts[0]}"
+            is_package = parts[0] in names and "__init__.py" in self._names_in(inner, watched)
+            if f"{parts[0]}.py" in names and not is_package:
+                return [*paths, f"{inner}.py", *self._data(place, watched)], ".".join(parts[1:])
+            if parts[0] not in names or not self._names_in(inner, watched):
+                return paths, ".".join(parts)
+            place = inner
+            paths += [f"{inner}/__init__.py"] if is_package else []
+            del parts[0]
+        return [*paths, *self._data(place, watched)], ""
+
+    def _data(self, place: str, watched: dict[str, int]) -> Iterator[str]:
+        """The files beside a module that are no code, also in folders that hold no code."""
+        for name in sorted(self._names_in(place, watched)):
+            path = f"{place}/{name}"
+            if name.endswith((".py", ".pyc", ".md")) or name.startswith(".") or name in IGNORED_FOLDERS:
+                continue
+            if os.path.isfile(f"{self._repo}/{path}"):
+                yield path
+            elif not any(inner.endswith(".py") for inner in self._names_in(path, watched)):
+                yield from self._data(path, watched)
+
+    def _declared(self, name: str, watched: dict[str, int]) -> Iterator[str]:
+        """The files of a module that ``library`` names, of a package all; raises MetaError when there is none."""
+        paths, rest = self._found(name, watched)
+        if rest or not all(name.split(".")):
+            from ..rules.query import nearest_hint
+
+            known = name.removesuffix(rest).rstrip(".") if rest else ""
+            near = {item.removesuffix(".py") for item in self._names_in(self._place(known), watched)}
+            names = sorted(f"{known}.{item}".strip(".") for item in near if item.isidentifier() and item[0] != "_")
+            hint = nearest_hint(name, names, otherwise=f"known are: {', '.join(names) or 'none'}")
+            raise MetaError(f"library: {self._root} has no module {name!r}", hint=hint)
+        yield from paths
+        folder = f"{self._repo}/{self._place(name)}"
+        if os.path.isdir(folder):
+            for path in _own_files(folder):
+                self._names_in(os.path.relpath(os.path.dirname(path), self._repo), watched)
+                yield os.path.relpath(path, self._repo)
+
+    def _place(self, name: str) -> str:
+        return "/".join([self._root, *filter(None, name.split("."))])
+
+    def _stored_facts(self) -> dict[str, Facts]:
+        """What the file has behind its lines, which has a checksum of its own; empty when it is damaged."""
+        lines, rest_at = self._load()
+        try:
+            checksum, _, rest = read_regular(self._file or "")[rest_at:].partition(b"\n")
+            rows = json.loads(rest) if lines and int(checksum) == crc32(rest) else {}
+        except (OSError, ValueError):
+            return {}
+        return {path: Facts(*row) for path, row in rows.items()}
+
+    def _write(self, key: str, line: str) -> None:
+        """Puts a line into the file as it is now, without those of recipes that are gone."""
+        if not self._file:
+            return
+        lines = dict(row.split(b"\t") for row in self._load()[0].splitlines() if row)
+        lines[key.encode()] = line.encode()
+        kept = [
+            name + b"\t" + row for name, row in lines.items() if os.path.isdir(f"{self._repo}/{json.loads(name)[0]}")
+        ]
+        facts = json.dumps(self._facts).encode()
+        self._lines = b"\n" + b"\n".join(kept) + b"\n"
+        write_index(self._file, self._maker + self._lines, b"%d\n%b" % (crc32(facts), facts))
+
+
+def _absolute(name: str, place: str) -> str:
+    """What a name means in a module of the folder ``place`` of the packages; empty when it leads out of them."""
+    wanted = name.lstrip(".")
+    level = len(name) - len(wanted)
+    parts = place.split("/") if place else []
+    if not level or level > len(parts):
+        return "" if level else name
+    return ".".join([*parts[: len(parts) - level + 1], *([wanted] if wanted else [])])

@@ -23,15 +23,17 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..rules.conditions import has_symbol
+from ..rules.configure import variation_blocks
 from ..rules.env import ValueRule
-from ..rules.errors import MetaError
+from ..rules.errors import MetaError, VariationError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
-from ..rules.model import Recipe
+from ..rules.model import EntryRecord, Maker, Recipe
 from ..rules.query import IndexEntry, RecipeIndex
-from ..rules.schema import parse_recipe
-from .digests import recipe_digest, recipe_stamp
-from .files import not_waiting, read_index, write_index
+from ..rules.schema import Reader, parse_recipe
+from .digests import GONE_NS, TICK_NS, UNTRUSTED_NS, Library, Used, is_fresh, recipe_digest, recipe_stamp
+from .files import not_waiting, read_index, utc_seconds, write_index
 
 if TYPE_CHECKING:
     from .metadata import RecipeRow
@@ -45,13 +47,8 @@ CHECKOUT = AUTOMATION.parent
 FORMAT = 7
 ROOT = "."
 """The path of ``script/`` itself: its time tells whether folders came or went."""
-TICK_NS = 20_000_000
-"""Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
-COARSE_TICK_NS = 2_000_000_000
-"""File systems without fractions of a second keep times to the second, FAT to two."""
 MANY = 1000
 """From this many changed recipes on, a start that reads them says so."""
-UNTRUSTED_NS, GONE_NS = 0, -1
 AT_ONCE_BYTES = 1 << 20
 """Metadata up to this size is read as a whole at its first use: most calls need several recipes."""
 
@@ -76,7 +73,7 @@ class RepoInfo(Frozen):
     python: object = None
 
     @property
-    def library(self) -> str:
+    def packages(self) -> str:
         """The folder that ``python`` names, empty for none; raises MetaError for what is no folder inside ``path``."""
         if self.python is None:
             return ""
@@ -111,12 +108,6 @@ class MetaPlace(NamedTuple):
 
 
 # --- what changed ---
-
-
-def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
-    """Whether what was read between these times may change without getting another time than ``time_ns``."""
-    tick_ns = TICK_NS if time_ns % 1_000_000_000 else COARSE_TICK_NS
-    return began_ns - tick_ns < time_ns < ended_ns + tick_ns
 
 
 def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
@@ -376,9 +367,11 @@ class RecipeSource:
         self._roots = [repo.path for repo in repos]
         self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
-        self._libraries: dict[Path, str] = {}
-        self._digests: dict[str, str] = {}
-        self.index = StoredIndex(repos, index_folder / index_name(), self._read, _maker())
+        self._libraries: dict[str, Library] = {}
+        self._digests: dict[tuple[str, str], str] = {}
+        self._index_folder = index_folder
+        self._maker = _maker()
+        self.index = StoredIndex(repos, index_folder / index_name(), self._read, self._maker)
 
     def _read(self, folder: Path) -> RecipeRow:
         from .metadata import read_row
@@ -404,14 +397,9 @@ class RecipeSource:
             repo = self._repos.get(str(entry.repo_path))
             if repo:
                 rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs}
-                recipe = recipe._replace(library=self._library(repo), **rules)
+                recipe = recipe._replace(packages=repo.packages, **rules)
             self._recipes[key] = recipe
         return self._recipes[key]
-
-    def _library(self, repo: RepoInfo) -> str:
-        if repo.path not in self._libraries:
-            self._libraries[repo.path] = repo.library
-        return self._libraries[repo.path]
 
     @cached_property
     def dependency_names(self) -> frozenset[str]:
@@ -419,16 +407,69 @@ class RecipeSource:
         metas = [self.index.meta(entry)[0] for entry in self.index.entries]
         return frozenset(name for meta in metas if meta for name in dependency_names(json.loads(meta)))
 
-    def digest(self, recipe: Recipe) -> str:
-        """The SHA-256 over the files of a recipe that can change what it does."""
-        key = str(recipe.path)
+    def used(self, recipe: Recipe, variations: Sequence[str]) -> Used:
+        """What a recipe uses of its repository's packages with these variations.
+
+        Raises MetaError when a module that it declares is missing.
+        """
+        modules = _declared_modules(recipe, variations)
+        if not recipe.packages:
+            if modules:
+                raise MetaError(
+                    f"{recipe.meta_path}: library: {recipe.repo_path / 'cmr.yaml'} names no 'python' folder"
+                )
+            return Used("", ())
+        root = str(recipe.repo_path)
+        if root not in self._libraries:
+            name = index_name().replace("recipes", "library") + f"-{crc32(os.fsencode(root)):08x}.txt"
+            self._libraries[root] = Library(recipe.repo_path, recipe.packages, self._index_folder / name, self._maker)
+        try:
+            return self._libraries[root].used(recipe.path, modules)
+        except MetaError as error:
+            raise MetaError(f"{recipe.meta_path}: {error.message}", hint=error.hint) from None
+
+    def digest(self, recipe: Recipe, used: str = "") -> str:
+        """The SHA-256 over the files of a recipe that can change what it does, and over what it ``used``."""
+        key = str(recipe.path), used
         if key not in self._digests:
-            self._digests[key] = recipe_digest(recipe.path)
+            self._digests[key] = recipe_digest(recipe.path, used)
         return self._digests[key]
 
-    def is_unchanged(self, recipe: Recipe, digest: str, stamp: str) -> bool:
-        """Whether a recipe is still the one that had this digest; the stamp answers without reading its files."""
-        return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
+    def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker:
+        """What a cache entry records of a recipe that makes it with these variations."""
+        used = self.used(recipe, variations).digest
+        return Maker(self.digest(recipe, used), recipe_stamp(recipe.path, used))
+
+    def is_unchanged(self, recipe: Recipe, record: EntryRecord) -> bool:
+        """Whether a recipe is still the one that made an entry; the stamp answers without reading its files."""
+        try:
+            used = self.used(recipe, record.variations).digest
+        except VariationError:
+            return False
+        return (
+            recipe_stamp(recipe.path, used) == record.recipe_stamp or self.digest(recipe, used) == record.recipe_digest
+        )
+
+    def newer_files(self, recipe: Recipe, record: EntryRecord) -> list[str]:
+        """The files of the repository's packages that the recipe uses and whose time is after the entry was begun."""
+        try:
+            paths = self.used(recipe, record.variations).paths
+            after_s = utc_seconds(record.created_utc) + 1
+        except (VariationError, ValueError):  # the latter: an entry that this engine did not make
+            return []
+        return [path for path in paths if os.stat(recipe.repo_path / path).st_mtime >= after_s]
+
+
+def _declared_modules(recipe: Recipe, variations: Sequence[str]) -> tuple[str, ...]:
+    """The modules of its repository's packages that a recipe loads by name with these variations, sorted.
+
+    Those that a plan does not know yet are left out.
+    """
+    names = set(recipe.library)
+    if any(variation.library for variation in recipe.variations.values()):
+        blocks = (Reader(block, f"variations.{name}") for name, block in variation_blocks(recipe, variations))
+        names.update(*(block.texts("library") for block in blocks))
+    return tuple(sorted(name for name in names if not has_symbol(name)))
 
 
 MAKER_PACKAGES = ("rules", "disk")

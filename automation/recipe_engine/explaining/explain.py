@@ -331,10 +331,11 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
         return "not registered", []
     if record is None:
         return "not recorded", []
-    if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
+    if engine.source.is_unchanged(recipe, record):
         return "unchanged since", []
     after_s = utc_seconds(record.created_utc) + 1
     newer = [name for name in recipe_files(recipe.path) if (recipe.path / name).stat().st_mtime >= after_s]
+    newer += engine.source.newer_files(recipe, record)
     if newer:
         return "changed since", newer
     return "changed since: a file was removed, or replaced by one with an older time", []

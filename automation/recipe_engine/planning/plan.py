@@ -216,5 +216,5 @@ def maker_note(source: RecipeSource, recipe: Recipe, entry: CacheEntry) -> str:
         return "broken" if entry.retired else "made by CM"
     if not entry.record.recipe_digest:
         return MADE_EARLIER
-    is_same = source.is_unchanged(recipe, entry.record.recipe_digest, entry.record.recipe_stamp)
+    is_same = source.is_unchanged(recipe, entry.record)
     return "" if is_same else MADE_BY_ANOTHER

@@ -10,6 +10,7 @@ cannot know.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
@@ -164,7 +165,7 @@ class PlannedEffects:
 
     remove_outputs = write_env_file = _nothing
 
-    def maker(self, recipe: Recipe) -> Maker:
+    def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker:
         """Nothing is made."""
         return Maker("", "")
 

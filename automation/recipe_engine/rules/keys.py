@@ -71,6 +71,7 @@ _SHARED: Keys = {
     **_DEFAULTS,
     "alias": ("text", "the recipe's name, equal to its folder; for a variation: the one that it is another word for"),
     "cache": ("flag", "whether the result is kept in the cache and reused"),
+    "library": ("texts", "modules of the repository's packages that its code loads by name: its digest covers them"),
 }
 VARIATION_KEYS: Keys = {
     **_SHARED,

@@ -265,6 +265,7 @@ class Variation(Frozen):
     base: tuple[str, ...] = ()
     default_variations: Mapping[str, str] = {}
     alias: str = ""
+    library: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -289,8 +290,9 @@ class InputDescription(Frozen):
 class Recipe(Frozen):
     """One parsed ``_cm.yaml``/``_cm.json`` (or ``meta.yaml``) with the folder it came from.
 
-    ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``. ``library``
-    is the folder with the packages of its repository, empty for none.
+    ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``. ``packages``
+    is the folder with the Python packages of its repository, empty for none; ``library`` are the modules in it that its
+    code loads by name.
     """
 
     id: RecipeId
@@ -317,13 +319,14 @@ class Recipe(Frozen):
     clean_output_files: tuple[str, ...] = ()
     print_files_if_script_error: tuple[str, ...] = ()
     print_env_at_the_end: Mapping[str, str] = {}
+    library: tuple[str, ...] = ()
     meta: Mapping[str, Any] = {}
     file_name: str = "_cm.yaml"
     min_cm_version: str = ""
     has_predeps: bool = True
     values: ValueRule = "cm"
     has_strict_inputs: bool = False
-    library: str = ""
+    packages: str = ""
 
     @property
     def meta_path(self) -> Path:

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..disk.digests import recipe_stamp
 from ..disk.entries import SCRIPT_NAMES
 from ..disk.files import remove_below, remove_tree, working_folder
 from ..disk.locks import lock_folder
@@ -66,7 +65,7 @@ class Effects(Protocol):
     def workplace(self, step: StepContext, entry: CacheEntry | None) -> AbstractContextManager[None]: ...
     def remove_outputs(self, step: StepContext) -> None: ...
     def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None: ...
-    def maker(self, recipe: Recipe) -> Maker: ...
+    def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker: ...
     def remarks(self, step: StepContext) -> list[str]: ...
     def tell(self, configured: Configured, mark: str, text: str) -> None: ...
 
@@ -166,9 +165,9 @@ class RealEffects:
 
         write_env_file(Path.cwd() / name, env, step.recipe.values, lines_before)
 
-    def maker(self, recipe: Recipe) -> Maker:
-        """What a cache entry records of the recipe that makes it."""
-        return Maker(self._source.digest(recipe), recipe_stamp(recipe.path))
+    def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker:
+        """What a cache entry records of the recipe that makes it with these variations."""
+        return self._source.maker(recipe, variations)
 
     def remarks(self, step: StepContext) -> list[str]:
         """What the user should know of this machine before the step runs, a line each."""

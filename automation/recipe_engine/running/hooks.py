@@ -106,12 +106,12 @@ def _own_packages(recipe: Recipe) -> Iterator[None]:
     Raises HookFailed when Python finds another package of the same name first.
     """
     before = _libraries[:1]
-    if recipe.library and recipe.library not in _libraries:
-        rival = rival_package(recipe.library, [place for place in sys.path if place not in _libraries])
+    if recipe.packages and recipe.packages not in _libraries:
+        rival = rival_package(recipe.packages, [place for place in sys.path if place not in _libraries])
         if rival:
             hint = "remove it with pip uninstall, or take its folder out of PYTHONPATH"
             raise HookFailed(f"{recipe.id.alias}: {rival}", hint=hint)
-    _put_first(recipe.library)
+    _put_first(recipe.packages)
     try:
         yield
     finally:
@@ -345,7 +345,7 @@ def script_call(step: StepContext, script: Path, env: Env) -> ScriptCall:
         values=step.recipe.values,
         is_silent=step.configured.request.options.silent,
         scratch=step.scratch,
-        library=step.recipe.library,
+        packages=step.recipe.packages,
     )
 
 

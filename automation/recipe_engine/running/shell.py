@@ -51,7 +51,7 @@ class ScriptCall(Frozen):
     """One native script to run: where it is, where it runs, and with what.
 
     ``scratch`` is where tmp-run.sh and tmp-state.json lie; the folder itself without one. ``is_check``: nothing of what
-    it writes is shown, because who asked says why it failed. ``library`` is the folder with the Python packages of the
+    it writes is shown, because who asked says why it failed. ``packages`` is the folder with the Python packages of the
     script's repository, empty for none.
     """
 
@@ -67,7 +67,7 @@ class ScriptCall(Frozen):
     is_silent: bool = False
     is_check: bool = False
     scratch: Path | None = None
-    library: str = ""
+    packages: str = ""
 
     @property
     def run_file(self) -> Path:
@@ -248,28 +248,28 @@ def _library_lines(call: ScriptCall) -> list[str]:
 
     Raises ScriptFailed when Python would find another package of the same name.
     """
-    if not call.library:
+    if not call.packages:
         return []
     given = [call.env.get("PYTHONPATH", os.environ.get("PYTHONPATH", "")), *call.env.get("+PYTHONPATH", ())]
-    rival = rival_package(call.library, [place for text in given for place in str(text or "").split(os.pathsep)])
+    rival = rival_package(call.packages, [place for text in given for place in str(text or "").split(os.pathsep)])
     if rival:
         raise ScriptFailed(f"{call.label}: {rival}", hint="take that folder out of PYTHONPATH")
-    return [f'export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{shlex.quote(call.library)}']
+    return [f'export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{shlex.quote(call.packages)}']
 
 
-def rival_package(library: str, places: Iterable[str]) -> str:
-    """What is wrong when one of ``places``, where Python looks first, has a package of ``library`` too; else empty."""
-    names = sorted(package_names(library))
+def rival_package(packages: str, places: Iterable[str]) -> str:
+    """What is wrong when one of ``places``, where Python looks first, has a package of this folder too; else empty."""
+    names = sorted(package_names(packages))
     for place, name in ((place, name) for place in places if place for name in names):
         is_there = any(os.path.isfile(os.path.join(place, name + end)) for end in (".py", "/__init__.py"))
-        if is_there and not os.path.samefile(place, library):
-            return f"Python finds the package {name} in {place}, before that of the recipe's repository in {library}"
+        if is_there and not os.path.samefile(place, packages):
+            return f"Python finds the package {name} in {place}, before that of the recipe's repository in {packages}"
     return ""
 
 
-def package_names(library: str) -> set[str]:
+def package_names(packages: str) -> set[str]:
     """The names by which what lies in a folder of packages is imported."""
-    with os.scandir(library) as items:
+    with os.scandir(packages) as items:
         return {item.name.removesuffix(".py") for item in items if item.name.endswith(".py") or item.is_dir()}
 
 

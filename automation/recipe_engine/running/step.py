@@ -120,8 +120,10 @@ def _run_with_key(engine: Engine, step: StepContext, key: CacheKey) -> tuple[Cac
 def _reuse(engine: Engine, step: StepContext, entry: CacheEntry) -> StepResult:
     """What a finished entry gives; only dynamic dependencies run."""
     configured, record, note = step.configured, entry.record, ""
-    if record and not engine.source.is_unchanged(step.recipe, record.recipe_digest, record.recipe_stamp):
-        note = "; made by another version of this recipe, --renew makes it again"
+    if record and not engine.source.is_unchanged(step.recipe, record):
+        newer = engine.source.newer_files(step.recipe, record)
+        why = f" ({newer[0]} is newer{f', with {len(newer) - 1} more' if newer[1:] else ''})" if newer else ""
+        note = f"; made by another version of this recipe{why}, --renew makes it again"
     version = f" {entry.version}" if entry.version else ""
     text = f"{configured.label}{version}: reused from the cache ({entry.uid}){note}"
     engine.tell_once(configured, "=", text, entry.uid)
@@ -139,7 +141,7 @@ def _make_entry(
 ) -> tuple[CacheKey, StepResult]:
     """Runs the recipe inside a new entry and finishes the entry, which then answers in place of ``replaced``."""
     store, effects = engine.store, engine.effects
-    entry = store.start(key, effects.maker(configured.recipe), replaced)
+    entry = store.start(key, effects.maker(configured.recipe, key.variations), replaced)
     store.watch_child_uses()
     log_path = EntryPaths(entry.path).log
     effects.tell(configured, "*", f"{configured.label}: running in {entry.path}")
