@@ -72,7 +72,7 @@ def test_a_command_names_recipes_variations_and_inputs_that_there_are(engine: En
     i = cmind.cli.parse(words[1:])["cm_input"]
     asked = {key: value for key, value in i.items() if key != "env" or isinstance(value, dict)}
     request = parse_request({**asked, "quiet": True})
-    check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine.source, set())
+    check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine)
 
 
 def anchors_of(page: Path) -> set[str]:
