@@ -128,7 +128,12 @@ def cpu_layouts(
 
 
 def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
-    """Return the layouts to try on GPUs: one and two instances (streams) on each, so that copies overlap with work."""
+    """Return the layouts to try on GPUs: one and two instances (streams) on each.
+
+    The second instance shares the weights, and copies its batch while the first one computes. Two batches in one
+    instance would save its working memory alone, and split each model's `predict` into what comes before and after a
+    network. Not run on hardware.
+    """
     if instances is not None:
         return (Layout(instances, 1),)
     return (Layout(gpus, 1), Layout(2 * gpus, 1))
