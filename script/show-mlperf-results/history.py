@@ -16,6 +16,7 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.figures import batch_of
 from mlperf_results.names import counted
 from mlperf_results.numbers import whole_number
+from mlperf_results.textdocuments import given_text
 
 RESULTS_FILE = "results.json"
 PLACES = ("results", "build/runs", "valid_results", "fast_results", "test_results")
@@ -132,7 +133,7 @@ def read_all(folders: Iterable[Path]) -> tuple[list[Result], list[Path]]:
 
 def results_in(path: Path) -> list[Result]:
     """The results that a results.json describes. Raises OSError, ValueError, KeyError, TypeError or AttributeError."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(given_text(path))
     run_id = str(content["run_id"])
     stamp = STAMP.match(run_id)
     made = (

@@ -18,6 +18,7 @@ from typing import Any
 
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode, Scenario, UnknownName, parse_scenario
+from mlperf_results.textdocuments import given_bytes
 from mlperf_results.wholefile import object_of
 
 ACCURACY_LOG_LEAST_BYTES = 5
@@ -131,5 +132,5 @@ def files_of(run: FoundRun, names: Iterable[str]) -> RunFiles:
     contents = dict[str, bytes]()
     for name in names:
         with contextlib.suppress(OSError):
-            contents[name] = (run.paths.folder / name).read_bytes()
+            contents[name] = given_bytes(run.paths.folder / name)
     return RunFiles(contents)

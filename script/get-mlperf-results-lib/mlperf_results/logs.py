@@ -30,6 +30,7 @@ from mlperf_results.names import (
     parse_scenario,
 )
 from mlperf_results.summarylog import summary_lines
+from mlperf_results.textdocuments import given_bytes
 
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _TOKEN_ERROR = "token"
@@ -356,6 +357,7 @@ def checked_by_summary(paths: RunPaths, detail: LoadGenLog, summary_text: str) -
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return given_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
-        raise LogError(f"cannot read LoadGen's log {path}: {error.strerror}; did the run start at all?") from error
+        why = f"{error.strerror}; did the run start at all?" if isinstance(error, FileNotFoundError) else error.strerror
+        raise LogError(f"cannot read LoadGen's log {path}: {why}") from error

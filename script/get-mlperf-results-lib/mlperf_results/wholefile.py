@@ -12,6 +12,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.textdocuments import given_bytes
+
 _BLOCK_BYTES = 1 << 20
 
 
@@ -96,9 +98,10 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the object in a JSON file; None where there is no such file, or it holds something else."""
+    """Return the object in a JSON file; None where there is no such file, it holds something else, or it is one that
+    `given_bytes` refuses: folders of results come from other people, too."""
     try:
-        return object_of(path.read_bytes())
+        return object_of(given_bytes(path))
     except OSError:
         return None
 

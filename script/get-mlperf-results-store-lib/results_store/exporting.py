@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import json_object
+from mlperf_results.textdocuments import given_bytes, given_text, json_object
 from mlperf_results.wholefile import write_bytes_whole
 
 from results_store.keys import key_id_of
@@ -32,6 +32,8 @@ from results_store.store import Action, Store
 
 EXPORT, FILES = "results-export.json", "files"
 FORMAT = 1
+_LARGEST_EXPORT_BYTES = 1 << 30
+"""Of the list of results, without their files; 10,000 results have some 100 MB (this project's choice)."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -176,7 +178,7 @@ def _result(folder: Path, content: Mapping[str, Any]) -> NewResult:
         path = folder / FILES / sha256
         if not path.is_file():
             raise WrongObject(f"{FILES}/{sha256} is missing")
-        body = path.read_bytes()
+        body = given_bytes(path)
         if hashlib.sha256(body).hexdigest() != sha256:
             raise WrongObject(f"{FILES}/{sha256} has been changed: its SHA-256 is another one")
         bodies[str(file.get("name"))] = body
@@ -234,7 +236,7 @@ def _actions(content: Mapping[str, Any]) -> Iterator[Action]:
 def read_export(folder: Path) -> Export:
     """Return what was exported. Raises WrongObject, OSError."""
     try:
-        content = json_object((folder / EXPORT).read_text(encoding="utf-8"))
+        content = json_object(given_text(folder / EXPORT, _LARGEST_EXPORT_BYTES))
     except ValueError as error:
         raise WrongObject(f"{EXPORT}: {error}") from error
     if content.get("format") != FORMAT:
