@@ -143,12 +143,18 @@ def test_a_batch_is_padded_to_the_next_captured_size(largest, count, sizes, padd
     assert torch_cuda.padded_size(count, sizes) == padded
 
 
-def test_only_fixed_shapes_without_states_are_captured():
+def test_fixed_shapes_are_captured_but_for_networks_that_only_make_states():
     fixed = TensorSpec(name="x", dtype="float32", shape=(3,))
     free = TensorSpec(name="x", dtype="float32", shape=("tokens",))
     state = TensorSpec(name="x", dtype="float32", shape=(3,), is_state=True)
-    for tensor, can in ((fixed, True), (free, False), (state, False)):
-        assert torch_cuda.is_capturable(NetworkSpec(name="n", inputs=(tensor,), outputs=(fixed,))) is can
+    for given, made, can in (
+        (fixed, fixed, True),
+        (free, fixed, False),
+        (state, fixed, True),  # the last of a loop
+        (state, state, True),  # a step of a loop
+        (fixed, state, False),  # what comes before it
+    ):
+        assert torch_cuda.is_capturable(NetworkSpec(name="n", inputs=(given,), outputs=(made,))) is can
 
 
 def test_the_processors_features_are_read():

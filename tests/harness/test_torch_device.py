@@ -19,7 +19,10 @@ import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 from harness import torch_cuda  # noqa: E402
 from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
+from harness.benchmarks.architecture import architecture_of  # noqa: E402
 from harness.errors import HarnessError, OutOfDeviceMemory  # noqa: E402
+from harness.making import makemodel  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
 from harness.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
 
@@ -90,6 +93,15 @@ def request_of(tmp_path):
         yield lambda **changes: replace(backend_request("image", None), **{"network": SPEC, **changes})
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The networks are tiny: threads would wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def rows(count: int) -> np.ndarray:
     return np.arange(count * 3, dtype=np.float32).reshape(count, 3) + 1
 
@@ -120,6 +132,73 @@ def test_an_eager_call_copies_in_and_out(request_of) -> None:
     call = EagerCall(Doubled(), request_of(), FakeDevice())
     for count in (2, 5, 1):
         assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+
+
+class Steps(torch.nn.Module):
+    """A step of a loop: the state so far and a number to add to it."""
+
+    def forward(self, state: torch.Tensor, number: torch.Tensor) -> tuple[torch.Tensor]:
+        return (state + number[:, None],)
+
+
+LOOP = NetworkSpec(
+    name="model",
+    inputs=(
+        TensorSpec(name="state", dtype="float32", shape=(3,), is_state=True),
+        TensorSpec(name="number", dtype="int64", shape=()),
+    ),
+    outputs=(TensorSpec(name="next_state", dtype="float32", shape=(3,), is_state=True),),
+)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_of_a_loop_is_captured_and_its_states_stay_as_they_were(request_of, precision) -> None:
+    device = FakeDevice()
+    call = GraphCall(Steps(), request_of(network=LOOP, largest_batch=4, precision=precision), device)
+    for count in (3, 1, 4):  # padded; as large as one was captured
+        states = [rows(count)]
+        for number in (1, 2, 3):
+            states.append(call.infer({"state": states[-1], "number": np.full(count, number)})["next_state"])
+        for state, added in zip(states, (0, 1, 3, 6), strict=True):
+            assert np.array_equal(np.asarray(torch.as_tensor(state).float()), rows(count) + added)
+    assert (device.captures, device.replays) == (3, 9)
+
+
+def test_a_network_that_cannot_be_captured_runs_eagerly_and_says_so(request_of, capsys) -> None:
+    class Uncapturable(FakeDevice):
+        def capture(self, run: Callable[[], Sequence[torch.Tensor]]) -> Captured:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    opened = torch_cuda.GpuBackend({0: Doubled()}, request_of(), lambda gpu: Uncapturable())
+    assert (opened.instance(0)({"x": rows(3)})["y"] == 2 * rows(3)).all()
+    assert "torch: no CUDA graphs of network model: operation not permitted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kinds"),
+    [
+        ("stable_diffusion_xl", {"texts": EagerCall, "step": GraphCall, "image": GraphCall}),
+        ("rnnt", {"encoder": EagerCall, "prediction": GraphCall, "joint": EagerCall}),
+        ("whisper", {"encoder": EagerCall, "decoder": EagerCall}),
+    ],
+)
+def test_networks_of_loops_answer_as_their_modules_do(tmp_path, request_of, architecture, kinds) -> None:
+    made = ModelRequest(architecture=architecture, config="tiny", framework="pytorch", output_dir=tmp_path)
+    for spec in makemodel.network_specs(made):
+        module = architecture_of(architecture).build(spec.name, made.values)
+        inputs = makemodel.example_inputs(made, spec, 2)
+        asked = request_of(network=spec, largest_batch=2)
+        opened = torch_cuda.GpuBackend({0: module}, asked, lambda gpu: FakeDevice())
+        infer = opened.instance(0)
+        named = {tensor.name: value.numpy() for tensor, value in zip(spec.inputs, inputs, strict=True)}
+        with torch.inference_mode():
+            wanted = module(*inputs)
+        for _ in range(2):
+            found = infer(named)
+            answers = wanted if isinstance(wanted, tuple) else (wanted,)
+            for output, answer in zip(spec.outputs, answers, strict=True):
+                assert torch.allclose(torch.as_tensor(found[output.name]), answer, atol=1e-4), output.name
+        assert type(opened._instances._calls[0]) is kinds[spec.name]
 
 
 class FakeContext:
@@ -217,17 +296,20 @@ def test_tensorrt_answers_single_samples_with_the_profile_that_is_tuned_for_them
     assert [context.shape for context in engine.contexts] == [(4, 3), (1, 3)]
 
 
-def test_tensorrt_gives_each_state_memory_of_its_own(request_of) -> None:
+@pytest.mark.parametrize(("largest", "replays"), [(8, 2), (1, 0)])  # captured; layer by layer
+def test_tensorrt_gives_each_state_memory_of_its_own(request_of, largest: int, replays: int) -> None:
     state = NetworkSpec(
         name="model",
         inputs=(TensorSpec(name="x", dtype="float32", shape=(3,), is_state=True),),
         outputs=(TensorSpec(name="y", dtype="float32", shape=(3,), is_state=True),),
     )
-    call = tensorrt.Call(FakeEngine(), request_of(network=state), FakeDevice(), 77)
+    device = FakeDevice()
+    call = tensorrt.Call(FakeEngine(), request_of(network=state, largest_batch=largest), device, 77)
     first = call.infer({"x": torch.from_numpy(rows(2))})["y"]
     second = call.infer({"x": first})["y"]
     assert (first.numpy() == 2 * rows(2)).all()
     assert (second.numpy() == 4 * rows(2)).all()
+    assert device.replays == replays
 
 
 def test_a_shape_that_the_engine_was_not_built_for_is_named(request_of) -> None:

@@ -2,9 +2,9 @@
 
 Each instance has a stream, and buffers by tensor name on the host (pinned) and on the GPU (`DeviceIo`), which the
 TensorRT backend uses too. Samples of one shape lie in pinned memory (`sample_memory`); their `Rows` are copied from
-there one by one, and nothing is gathered on the host. Where every tensor has a fixed shape and none is a state, the
-forward pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any
-more); a batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
+there one by one, and nothing is gathered on the host. Where every tensor has a fixed shape, the forward pass is
+captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any more); a batch is
+padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
 
 Not run on hardware: no GPU was at hand when it was written.
 """
@@ -49,9 +49,11 @@ def padded_size(count: int, sizes: Sequence[int]) -> int:
 
 
 def is_capturable(network: NetworkSpec) -> bool:
-    """Whether every tensor has a fixed shape and none is a state."""
-    tensors = (*network.inputs, *network.outputs)
-    return all(tensor.is_fixed and not tensor.is_state for tensor in tensors)
+    """Whether every tensor has a fixed shape. A network that makes states and takes none runs once for each batch: its
+    states may be large (an encoder's), and would be in memory twice."""
+    is_fixed = all(tensor.is_fixed for tensor in (*network.inputs, *network.outputs))
+    takes, makes = (any(tensor.is_state for tensor in tensors) for tensors in (network.inputs, network.outputs))
+    return is_fixed and (takes or not makes)
 
 
 class Device(Protocol):
@@ -171,14 +173,20 @@ class DeviceIo:
 
     def to_device(self, name: str, value: Any) -> torch.Tensor:
         """Return an array, or rows of one, in the device's buffer of that name; a state, which is there, as it is."""
-        if isinstance(value, torch.Tensor):
-            return value
-        target = self.buffer(name, _type_of(value.dtype), value.shape)
+        return value if isinstance(value, torch.Tensor) else self.to_buffer(name, value)
+
+    def to_buffer(self, name: str, value: Any) -> torch.Tensor:
+        """Return an array, rows of one, or a state in the device's buffer of that name."""
+        dtype = value.dtype if isinstance(value, torch.Tensor) else _type_of(value.dtype)
+        target = self.buffer(name, dtype, value.shape)
         self.fill(target, name, value)
         return target
 
-    def fill(self, target: torch.Tensor, name: str, value: Array | Rows) -> None:
-        """Copy an array, or rows of one in pinned memory, into `target` on the device."""
+    def fill(self, target: torch.Tensor, name: str, value: Array | Rows | torch.Tensor) -> None:
+        """Copy an array, rows of one in pinned memory, or a state into `target` on the device."""
+        if isinstance(value, torch.Tensor):
+            target.copy_(value)
+            return
         if isinstance(value, Rows):
             source = torch.from_numpy(value.array)
             for place, row, count in value.runs():
@@ -301,7 +309,8 @@ def _too_large(network: NetworkSpec, inputs: Mapping[str, Any]) -> OutOfDeviceMe
 
 class GraphCall:
     """A captured forward pass for each of some batch sizes, all captured when the call is made: none is left for the
-    test. The sizes share their input buffers and their memory; a replay copies the rows of the batch only."""
+    test. The sizes share their input buffers and their memory; a replay copies the rows of the batch only. States are
+    copied in and out on the GPU, as the next replay writes where this one did."""
 
     def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
         """Raises OutOfDeviceMemory where not even the smallest size can be captured; larger ones are left out."""
@@ -326,7 +335,8 @@ class GraphCall:
             )
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs of at most `largest_batch` samples, padded to the next captured size."""
+        """Return the outputs of at most `largest_batch` samples, padded to the next captured size; states stay on the
+        GPU."""
         count = len(inputs[self._network.inputs[0].name])
         graph = self._graphs.get(padded_size(count, self._sizes))
         if graph is None:
@@ -340,7 +350,9 @@ class GraphCall:
                 io.fill(target[:count], name, inputs[name])
             graph.replay()
             found = {
-                spec.name: io.to_host(spec.name, answer[:count], getattr(torch, spec.dtype))
+                spec.name: answer[:count].clone()
+                if spec.is_state
+                else io.to_host(spec.name, answer[:count], getattr(torch, spec.dtype))
                 for spec, answer in zip(outputs, graph.outputs, strict=True)
             }
         self._device.synchronize()
@@ -378,8 +390,12 @@ class GpuBackend:
     def _call(self, number: int) -> Call:
         gpus, request = tuple(self._modules), self._request
         gpu = gpus[number % len(gpus)]
-        kind = GraphCall if is_capturable(request.network) else EagerCall
-        return kind(self._modules[gpu], request, self._device_of(gpu))
+        if is_capturable(request.network):
+            try:
+                return GraphCall(self._modules[gpu], request, self._device_of(gpu))
+            except RuntimeError as error:  # as torch tells of what a capture does not allow
+                print(f"torch: no CUDA graphs of network {request.network.name}: {error}", file=sys.stderr)
+        return EagerCall(self._modules[gpu], request, self._device_of(gpu))
 
     def instance(self, number: int) -> Infer:
         """Return the call of an instance with a stream of its own."""

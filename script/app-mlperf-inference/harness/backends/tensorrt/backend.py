@@ -104,9 +104,9 @@ class _Context:
 class Call:
     """One instance. Buffers on the GPU and their addresses in the contexts stay from call to call.
 
-    An engine with a second profile (batch 1) has a second context for it. Where every size is fixed and no tensor is a
-    state, batches of powers of two and the largest are captured as CUDA graphs before the test; others are queued layer
-    by layer, as all are where TensorRT lets none be captured.
+    An engine with a second profile (batch 1) has a second context for it. Where every size is fixed (`is_capturable`),
+    batches of powers of two and the largest are captured as CUDA graphs before the test; others are queued layer by
+    layer, as all are where TensorRT lets none be captured.
     """
 
     def __init__(self, engine: Any, request: BackendRequest, device: Device, handle: int) -> None:
@@ -122,16 +122,20 @@ class Call:
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs; states stay on the GPU."""
         with self._device.use():
-            tensors = {spec.name: self._io.to_device(spec.name, inputs[spec.name]) for spec in self._network.inputs}
-            count = len(next(iter(tensors.values())))
-            if (graph := self._graphs.get(count)) is not None:
+            graph = self._graphs.get(len(inputs[self._network.inputs[0].name]))
+            place = self._io.to_device if graph is None else self._io.to_buffer
+            tensors = {spec.name: place(spec.name, inputs[spec.name]) for spec in self._network.inputs}
+            if graph is not None:
                 graph.replay()
                 answers: Sequence[torch.Tensor] = graph.outputs
             else:
                 answers = self._run(tensors)
             found: dict[str, Any] = {}
             for spec, answer in zip(self._network.outputs, answers, strict=True):
-                found[spec.name] = answer if spec.is_state else self._io.to_host(spec.name, answer, answer.dtype)
+                if not spec.is_state:
+                    found[spec.name] = self._io.to_host(spec.name, answer, answer.dtype)
+                else:  # the next replay writes where this one did
+                    found[spec.name] = answer if graph is None else answer.clone()
         self._device.synchronize()
         return found
 
