@@ -56,7 +56,7 @@ def test_the_recipe_of_a_line_is_there_with_its_inputs(row: dict[str, Any], tmp_
     repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
     engine = new_engine(Home([repo], tmp_path, tmp_path / "repos" / "local"), None)
     request = parse_request({**cmind.cli.parse(shlex.split(row["here"])[1:])["cm_input"], "quiet": True})
-    check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine.source, set())
+    check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine)
 
 
 def test_the_doubled_quote_of_azures_readme_never_gets_to_make(tmp_path: Path) -> None:

@@ -18,29 +18,32 @@ PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.m
 README_OF_RECIPES = sorted(ROOT.glob("script/*/README.md"))
 WITH_RECIPES_OF_THEIR_OWN = {"add-recipe.md", "when-a-run-fails.md", "audit.md"}
 """Pages whose commands run recipes that the page shows; tests of their own run these."""
-PLACEHOLDER = "..."
-"""Stands for words that the reader knows; a command with it is not looked at."""
+PLACEHOLDERS = ("...", "onnx_reference")
+"""Words that the reader replaces, and the backend that add-backend.md shows: such a command is not looked at."""
 RUN_SH = "./run.sh"
 RUN_SH_WORDS = ["cm", "run", "script", "--tags=run,mlperf,inference", "--quiet"]
 """What run.sh runs; further words follow."""
 ACTIONS = ("run", "plan", "explain", "lock")
 COMMAND = re.compile(r"^(?:\$ |    (?=cm ))(.*)$", re.MULTILINE)
 """A line of a console, or of an indented block that begins with cm."""
+INLINE = re.compile(r"(?<!`)`((?:\./)?cm [^`\n]*--tags=[^`\n]+)`")
+"""A command in a sentence or in a table, where a bar has a backslash before it."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def commands_of(page: Path) -> list[list[str]]:
     """The commands of a page that run, plan, explain or lock a recipe, as words."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = COMMAND.findall(re.sub(r"<[^<>\n]+>", "VALUE", text))
+    text = re.sub(r"<[^<>\n]+>", "VALUE", text)
+    lines = [*COMMAND.findall(text), *(line.replace("\\|", "|") for line in INLINE.findall(text))]
     found = []
     for line in lines:
-        words = shlex.split(line, comments=True) if line.startswith(("cm ", RUN_SH)) else []
+        words = shlex.split(line, comments=True) if line.startswith(("cm ", "./cm ", RUN_SH)) else []
         if words and words[0] == RUN_SH:
             words = [*RUN_SH_WORDS, *words[1:]]
         elif words and words[0] == "./cm":
             words = ["cm", *words[1:]]
-        if words[:1] == ["cm"] and words[1:2] and words[1] in ACTIONS and words[2] == "script":
+        if len(words) > 3 and words[0] == "cm" and words[1] in ACTIONS and words[2] == "script":
             found.append(words[: words.index(">")] if ">" in words else words)
     return found
 
@@ -50,7 +53,7 @@ COMMANDS = [
     for page in [*PAGES, *README_OF_RECIPES]
     if page.name not in WITH_RECIPES_OF_THEIR_OWN
     for words in commands_of(page)
-    if PLACEHOLDER not in " ".join(words)
+    if not any(one in " ".join(words) for one in PLACEHOLDERS)
 ]
 
 
