@@ -20,7 +20,7 @@ from mlperf_results.backends import STAND_IN_BACKENDS, misfit
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 from mlperf_results.runrequests import portable_request, read_request
-from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL, WITH_MESSAGES, has_messages
+from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
 from mlperf_results.userpaths import users_folder
 
 from . import run_request, several
@@ -127,13 +127,8 @@ def look_at_server(env: dict) -> None:
     """Asks the server of an endpoint run for its models, so that a wrong URL is found before anything is installed.
     Raises modelserver.ServerProblem."""
     if url := str(env.get(TEXT_KEYS[URL]) or ""):
-        variable = str(env.get(TEXT_KEYS[KEY_VARIABLE]) or "")
-        if not variable and DEFAULT_KEY_VARIABLE in os.environ:
-            variable = DEFAULT_KEY_VARIABLE
-        name = str(env.get(TEXT_KEYS["endpoint_model"]) or "") or None
-        is_asked_as_chats = has_messages(str(env.get(run_request.MODEL_KEY) or ""))
-        chat_hint = "" if is_asked_as_chats else f"give the URL of a server with /completions; {WITH_MESSAGES}"
-        modelserver.look(url, name, variable or None, chat_hint)
+        keys = (TEXT_KEYS["endpoint_model"], TEXT_KEYS[KEY_VARIABLE], run_request.MODEL_KEY)
+        modelserver.look_for_run(url, *(str(env.get(key) or "") for key in keys))
 
 
 def preprocess(i):

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mlperf_results import modelserver
 from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.wholefile import write_whole
 from mlperf_sweeps import commands, sweep
@@ -59,6 +60,8 @@ def preprocess(i):
     """CM hook: shows the plan, or makes what is missing of the sweep. Code 2: a point failed; 3: one is under way."""
     try:
         call = read_call(i, commands.say)
+        if not call.is_plan and call.settings[KIND] == LOCAL:
+            plans.look_at_servers(call)
         found = plans.engine_plan(i["automation"].cmind.access, i["input"], i["meta"]["input_mapping"], call)
         made = plans.make_plan(call, command_of(call, i["input"]), found)
         if call.is_plan:
@@ -69,6 +72,8 @@ def preprocess(i):
             return failure("\n".join(problems))
         with sweep.locked(call.folder.path):
             return carry_out(i, call, made, found)
+    except modelserver.ServerProblem as error:
+        return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     except (SweepError, sweep.FolderInUse, ExecutorError, prestage.PrestageFailed, OSError) as error:
         return failure(error)
 

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlperf_results.canonicaljson import canonical_json
+from mlperf_results.modelserver import look_for_run
 from mlperf_results.numbers import positive_number
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.serveraddress import server_parts
+from mlperf_results.textinputs import KEY_VARIABLE, URL
 from mlperf_sweeps.expand import Point
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points
@@ -40,6 +43,16 @@ def missing_points(call: Call, key_of: Callable[[Mapping[str, str]], str] = kind
         if key not in found and status(folder.point(point.id)).state is not State.DONE:
             found[key] = point
     return list(found.values())
+
+
+def look_at_servers(call: Call) -> None:
+    """Ask each server that points without a result are to measure for its models, before anything is installed or
+    planned: for points on this machine. Raises modelserver.ServerProblem."""
+    names = (URL, "endpoint_model", KEY_VARIABLE, "model")
+    asked = {tuple(point.inputs.get(name, "") for name in names) for point in missing_points(call)}
+    for url, model, variable, benchmark in sorted(asked):
+        if server_parts(url) is not None:
+            look_for_run(url, model, variable, benchmark)
 
 
 def calls_of(call: Call, points: Sequence[Point]) -> list[dict[str, Any]]:

@@ -88,6 +88,14 @@ def test_no_server_is_said_with_the_address() -> None:
         probe("http://a..b", MODEL)
 
 
+def test_what_the_client_does_not_do_is_said(server: tuple[Stub, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProbeError, match="a server without TLS needs http://"):
+        probe(server[1].replace("http:", "https:"), MODEL)
+    monkeypatch.setattr("mlperf_curves.probe.proxy_of", lambda url: "http://proxy:3128")
+    (note,) = probe(server[1], MODEL).notes
+    assert note.startswith("the environment names a proxy for this URL: the client does not use it")
+
+
 def test_another_name_in_the_answer_is_a_note(server: tuple[Stub, str]) -> None:
     found = probe(f"{server[1]}/other", MODEL)
     assert len(found.notes) == 1 and repr(MODEL) in found.notes[0]

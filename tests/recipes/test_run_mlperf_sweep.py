@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,25 @@ def test_a_plan_refuses_what_the_sweep_would_refuse(toy: TemporaryHome, given: t
     assert (planned.code, words in planned.stdout + planned.stderr) == (1, True), planned
     shown = toy.run_cm(TAGS, "--file=s.yaml", "--plan", *given)
     assert (shown.code, words in shown.answer["error"]) == (1, True), shown.answer
+
+
+def test_a_server_that_is_not_there_is_found_before_anything_is_planned_or_made(home: TemporaryHome) -> None:
+    home.write_cmr(inputs="strict")
+    toy = {**TOY, "input_mapping": {**TOY["input_mapping"], "endpoint": "CM_MLPERF_ENDPOINT_URL"}}
+    home.recipe("run-toy", toy, run_sh=RUN_TOY)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    text = FILE.replace("base: {word: good}", f"base: {{word: good, endpoint: '{url}'}}")
+    (home.work / "s.yaml").write_text(text, encoding="utf-8")
+    refused = home.run_cm(TAGS, "--file=s.yaml")
+    assert refused.code == 1
+    assert "asked for the models (GET /models): no connection to 127.0.0.1:" in refused.answer["error"]
+    assert (
+        f"hint: start the server and wait until it is ready; check host and port: curl {url}/models"
+        in (refused.answer["error"])
+    )
+    assert not (home.work / "results").exists()
+    assert home.run_cm(TAGS, "--file=s.yaml", "--plan").code == 0, "a plan opens no connection"
 
 
 def test_a_sweep_is_locked_by_its_other_spelling_of_file(toy: TemporaryHome) -> None:

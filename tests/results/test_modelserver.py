@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import datetime
+import ipaddress
 import json
+import select
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from mlperf_results import modelserver
 from mlperf_results.modelserver import ServerProblem, choose_model, look
 
@@ -141,3 +151,170 @@ def test_a_server_with_chats_only_is_found_where_the_benchmark_needs_more(root):
     with pytest.raises(ServerProblem, match=r"asked for a token \(POST /completions\): .* \(404\)") as caught:
         look(f"{root}/chat/v1", None, None, hint)
     assert caught.value.hint == hint
+
+
+# --- proxies and certificates, with real ones on this machine ---
+
+HOST = "llm.example.test"
+"""A name that only the proxy of the test knows."""
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Takes HOST for this machine, in plain requests and in tunnels; notes what it was asked, and by whom."""
+
+    seen: list[tuple[str, str, str]]
+    needs_login = False
+
+    def note(self) -> bool:
+        login = self.headers.get("Proxy-Authorization", "")
+        self.seen.append((f"{self.command} {self.path}", login, self.headers.get("Authorization", "")))
+        if not self.needs_login or login:
+            return True
+        self.send_error(407)
+        return False
+
+    def do_GET(self) -> None:
+        if not self.note():
+            return
+        body = json.dumps({"data": [{"id": "behind-a-proxy"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_CONNECT(self) -> None:
+        if not self.note():
+            return
+        with socket.create_connection(("127.0.0.1", int(self.path.rpartition(":")[2])), timeout=5) as other:
+            self.send_response(200)
+            self.end_headers()
+            pair = [self.connection, other]
+            while ready := select.select(pair, [], [], 5)[0]:
+                for one in ready:
+                    if not (received := one.recv(65536)):
+                        return
+                    pair[pair.index(one) - 1].sendall(received)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on the screen."""
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Proxy]]:
+    """A proxy that the environment names."""
+    kind = type("OwnProxy", (Proxy,), {"seen": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name in ("http_proxy", "https_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    kind.address = f"127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setenv("HTTP_PROXY", f"http://{kind.address}")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{kind.address}")
+    yield kind
+    server.shutdown()
+    server.server_close()
+
+
+def authority(folder: Path) -> tuple[Path, Path]:
+    """A certificate authority of the test, as a CA bundle, and a certificate with its key for HOST and 127.0.0.1."""
+    today = datetime.datetime.now(datetime.timezone.utc)
+
+    def certificate(name: str, key: ec.EllipticCurvePrivateKey, issuer: str, signer: ec.EllipticCurvePrivateKey):
+        subject, by = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (name, issuer))
+        names = [x509.DNSName(HOST), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        made = x509.CertificateBuilder().subject_name(subject).issuer_name(by).public_key(key.public_key())
+        made = made.serial_number(x509.random_serial_number()).not_valid_before(today - datetime.timedelta(days=1))
+        made = made.not_valid_after(today + datetime.timedelta(days=1))
+        made = made.add_extension(x509.BasicConstraints(ca=name == issuer, path_length=None), critical=True)
+        if name != issuer:
+            made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return made.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    bundle, both = folder / "ca.pem", folder / "server.pem"
+    bundle.write_bytes(certificate("test CA", root, "test CA", root))
+    both.write_bytes(own.private_bytes(*form) + certificate(HOST, own, "test CA", root))
+    return bundle, both
+
+
+@pytest.fixture
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, Path]]:
+    """A server with TLS: its port, and the CA bundle that its certificate needs."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    bundle, both = authority(tmp_path)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1], bundle
+    server.shutdown()
+    server.server_close()
+
+
+def refusal(url: str, variable: str | None = None) -> ServerProblem:
+    """Why a server is refused."""
+    with pytest.raises(ServerProblem) as caught:
+        look(url, None, variable)
+    assert KEY[:8] not in f"{caught.value} {caught.value.hint}"
+    return caught.value
+
+
+def test_a_self_made_certificate_is_refused_with_the_way_to_trust_it(secure, monkeypatch, tmp_path):
+    port, bundle = secure
+    url = f"https://127.0.0.1:{port}/good/v1"
+    found = refusal(url)
+    assert f"the certificate of 127.0.0.1:{port} is not trusted" in str(found)
+    assert "export SSL_CERT_FILE=FILE.pem" in found.hint
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
+    assert "absent.pem is not a file" in str(refusal(url))
+    look.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    look(url, None, None)
+    other = refusal(f"https://localhost:{port}/good/v1")
+    assert "not trusted: Hostname mismatch" in str(other) and "a name that the certificate is for" in other.hint
+
+
+def test_a_server_behind_a_proxy_is_found_and_a_key_stays_out_of_plain_requests(proxy, monkeypatch):
+    look(f"http://{HOST}:8000/v1", "behind-a-proxy", None)
+    assert proxy.seen == [(f"GET http://{HOST}:8000/v1/models", "", "")]
+    found = refusal(f"http://{HOST}:8000/v1", "THE_KEY")
+    assert "would be readable by the proxy of HTTP_PROXY" in str(found) and f"NO_PROXY={HOST}" in found.hint
+    assert len(proxy.seen) == 1, "nothing was sent"
+    monkeypatch.setenv("NO_PROXY", f"{HOST}:8000")
+    assert "is not known (DNS)" in str(refusal(f"http://{HOST}:8000/v1"))
+    assert len(proxy.seen) == 1
+
+
+def test_a_server_with_tls_behind_a_proxy_is_found_through_a_tunnel(proxy, secure, monkeypatch):
+    port, bundle = secure
+    url = f"https://{HOST}:{port}/key/v1"
+    assert "is not trusted" in str(refusal(url, "THE_KEY"))
+    look.cache_clear()
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    look(url, None, "THE_KEY")
+    assert set(proxy.seen) == {(f"CONNECT {HOST}:{port}", "", "")}, "the key goes through the tunnel"
+
+
+def test_a_proxy_that_wants_a_login_gets_it_and_one_that_is_not_there_is_named(proxy, monkeypatch):
+    proxy.needs_login = True
+    url = f"https://{HOST}:1/v1"
+    found = refusal(url)
+    assert "the proxy 127.0.0.1:" in str(found) and "407" in str(found) and "HTTPS_PROXY" in found.hint
+    look.cache_clear()
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:p%20w@{proxy.address}")
+    look(f"http://{HOST}/v1", None, None)
+    assert proxy.seen[-1][1] == "Basic " + base64.b64encode(b"me:p w").decode()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = listener.getsockname()[1]
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{gone}")
+    look.cache_clear()
+    found = refusal(f"http://{HOST}/v1")
+    assert f"the proxy 127.0.0.1:{gone} cannot be used: Connection refused" in str(found)
+    assert "secret" not in str(found) and "NO_PROXY" in found.hint
+
+
+def test_this_machine_is_never_asked_through_a_proxy(proxy, root):
+    look(f"{root}/good/v1", None, None)
+    assert proxy.seen == []

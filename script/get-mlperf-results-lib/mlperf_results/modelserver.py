@@ -6,6 +6,7 @@ API key. Standard library only, so that a wrong URL is found before anything is 
 
 from __future__ import annotations
 
+import base64
 import difflib
 import functools
 import http.client
@@ -18,9 +19,11 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from mlperf_results.names import printable
+from mlperf_results.serveraddress import is_loopback
+from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, has_messages
 
 MODELS = "/models"
 NO_LIST = (404, 405, 501)
@@ -181,36 +184,95 @@ def model_word(name: str) -> str:
     return f"--endpoint_model={shlex.quote(one_line(name))}"
 
 
-def _tls_words(error: ssl.SSLError, host: str) -> tuple[str, str]:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        found = f"the certificate of {host} is not trusted: {error.verify_message}"
-        return found, "name the certificate of its authority: export SSL_CERT_FILE=FILE.pem"
-    return f"no TLS connection to {host}: {error.reason or error}; a server without TLS needs http://", KIND_HINT
+CERTIFICATE_HINT = "name a file with the certificate of its authority (CA bundle): export SSL_CERT_FILE=FILE.pem"
+_OTHER_NAME = (62, 64)
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (x509_vfy.h of 3.0)."""
 
 
-def _connection(url: str, path: str) -> tuple[http.client.HTTPConnection, str]:
-    """Return a connection for a URL, and the target of its request; through the proxy of the environment, if any."""
+def certificate_words(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
+    """Return why the certificate of a host is refused, and what to try."""
+    found = f"the certificate of {host} is not trusted: {error.verify_message}"
+    named = os.environ.get("SSL_CERT_FILE", "")
+    if error.verify_code in _OTHER_NAME:
+        return found, "give the URL with a name that the certificate is for"
+    if named and not os.path.isfile(named):
+        return f"{found}; SSL_CERT_FILE={printable(named)} is not a file", CERTIFICATE_HINT
+    return found, CERTIFICATE_HINT
+
+
+class _ProxyProblem(Exception):
+    """The text says why the proxy of the environment is of no use."""
+
+
+_PROXY_HINT = "correct the proxy in {0}_PROXY, or reach the server without it: export NO_PROXY={1}"
+
+
+def connection_words(
+    error: OSError | http.client.HTTPException, url: str, waited_s: float = _CONNECT_S
+) -> tuple[str, str]:
+    """Return why no answer came from the server at `url`, and what to try. waited_s: at most, for a connection."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    proxy = (
-        None if urllib.request.proxy_bypass(host) or _is_here(host) else urllib.request.getproxies().get(parts.scheme)
+    host, start = parts.netloc, START_HINT.format(url)
+    if isinstance(error, socket.gaierror):
+        return f"the name of the host in {host} is not known (DNS)", start
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return certificate_words(error, host)
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS connection to {host}: {error.reason or error}; a server without TLS needs http://", KIND_HINT
+    if isinstance(error, TimeoutError):
+        return f"no connection to {host} within {waited_s:g} s", start
+    if isinstance(error, http.client.HTTPException):
+        return f"the server does not speak HTTP: {error or type(error).__name__}", KIND_HINT
+    reason = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
+    return f"no connection to {host}: {reason}", start
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL (HTTP_PROXY, HTTPS_PROXY); None without one, for this
+    machine, and for what NO_PROXY lists."""
+    parts = urlsplit(url)
+    if is_loopback(parts.hostname or "") or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    return urllib.request.getproxies().get(parts.scheme) or None
+
+
+def key_on_proxy_words(url: str) -> tuple[str, str]:
+    """Return why a key is not sent to a URL with http:// through a proxy, and what to try."""
+    host = urlsplit(url).hostname
+    return (
+        f"the API key would be readable by the proxy of HTTP_PROXY on its way to {host}",
+        f"use an https URL, or reach the server without the proxy: export NO_PROXY={host}",
     )
-    if proxy is None:
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        return kind(host, parts.port, timeout=_CONNECT_S), parts.path + path
-    through = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    port = through.port or 80
-    if parts.scheme == "https":
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            through.hostname or "", port, timeout=_CONNECT_S
-        )
-        connection.set_tunnel(host, parts.port)
-        return connection, parts.path + path
-    return http.client.HTTPConnection(through.hostname or "", port, timeout=_CONNECT_S), url + path
 
 
-def _is_here(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+def _direct(url: str) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+
+
+def _through(proxy: str, url: str) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    """Return an open connection to a proxy, for a tunnel to a URL with https, and the headers for the proxy. Raises
+    _ProxyProblem."""
+    parts, through = urlsplit(url), urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    shown, is_tunnel = f"the proxy {through.hostname}:{through.port or 80}", parts.scheme == "https"
+    headers = {}
+    if through.username:
+        login = f"{unquote(through.username)}:{unquote(through.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    kind = http.client.HTTPSConnection if is_tunnel else http.client.HTTPConnection
+    connection = kind(through.hostname or "", through.port or 80, timeout=_CONNECT_S)
+    if is_tunnel:
+        connection.set_tunnel(parts.hostname or "", parts.port or http.client.HTTPS_PORT, headers)
+    try:
+        connection.connect()
+    except ssl.SSLError:
+        raise
+    except OSError as error:
+        connection.close()
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise _ProxyProblem(f"{shown} cannot be used: {reason}") from None
+    return connection, {} if is_tunnel else headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,23 +288,18 @@ class _Asked:
 
     def answer(self, call: str, path: str, body: bytes | None = None) -> Response | None:
         """Return status, headers and body of an answer; None where the server takes long. Raises ServerProblem."""
-        host = urlsplit(self.url).netloc
-        start, problem = START_HINT.format(self.url), self.problem
+        parts, proxy = urlsplit(self.url), proxy_of(self.url)
+        if proxy and self.key is not None and parts.scheme == "http":
+            raise self.problem(call, *key_on_proxy_words(self.url))
         try:
-            return _answer(self.url, path, self.key, body)
-        except socket.gaierror:
-            raise problem(call, f"the name of the host in {host} is not known (DNS)", start) from None
-        except ssl.SSLError as error:
-            raise problem(call, *_tls_words(error, host)) from None
-        except TimeoutError as error:
-            if str(error) == _SLOW:
+            return _answer(self.url + path, self.key, body, proxy)
+        except _ProxyProblem as error:
+            hint = _PROXY_HINT.format(parts.scheme.upper(), parts.hostname)
+            raise self.problem(call, str(error), hint) from None
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, TimeoutError) and str(error) == _SLOW:
                 return None
-            raise problem(call, f"no connection to {host} within {_CONNECT_S:g} s", start) from None
-        except http.client.HTTPException as error:
-            raise problem(call, f"the server does not speak HTTP: {error or type(error).__name__}", KIND_HINT) from None
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
-            raise problem(call, f"no connection to {host}: {reason}", start) from None
+            raise self.problem(call, *connection_words(error, self.url)) from None
 
     def refused(self, call: str, answer: Response) -> ServerProblem:
         """Return what an answer with another status than 200 means."""
@@ -282,17 +339,34 @@ def look(url: str, model: str | None, variable: str | None, chat_hint: str = "")
             raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), chat_hint)
 
 
+def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
+    """Look at the server that a run is to measure. model: its name at the server, "" for the only one. variable: of the
+    API key, "" for the usual one where it is set. benchmark: "" where it is not known yet. Raises ServerProblem."""
+    if not variable and DEFAULT_KEY_VARIABLE in os.environ:
+        variable = DEFAULT_KEY_VARIABLE
+    needs_more = benchmark and not has_messages(benchmark)
+    chat_hint = f"give the URL of a server with /completions; {WITH_MESSAGES}" if needs_more else ""
+    look(url, model or None, variable or None, chat_hint)
+
+
 _SLOW = "connected, but no answer yet"
 
 
-def _answer(url: str, path: str, key: str | None, body: bytes | None) -> Response:
-    """Return status, headers and body of a GET, or of a POST of JSON; raises OSError and http.client.HTTPException."""
-    connection, target = _connection(url, path)
+def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) -> Response:
+    """Return status, headers and body of a GET, or of a POST of JSON; raises OSError, http.client.HTTPException and
+    _ProxyProblem."""
+    parts, more = urlsplit(url), dict[str, str]()
+    if proxy is None:
+        connection = _direct(url)
+    else:
+        connection, more = _through(proxy, url)
+    target = url if proxy is not None and parts.scheme == "http" else parts.path
     try:
-        connection.connect()
+        if connection.sock is None:
+            connection.connect()
         if connection.sock is not None:
             connection.sock.settimeout(_ANSWER_S)
-        headers = {"Accept-Encoding": "identity", "User-Agent": "crowdperf"}
+        headers = {"Accept-Encoding": "identity", "User-Agent": "crowdperf", **more}
         if key is not None and key.isascii() and key.isprintable():
             headers["Authorization"] = f"Bearer {key}"
         if body is not None:

@@ -1,7 +1,9 @@
 """Asks the server for one short streamed answer before a curve, so that what would spoil it is found in seconds.
 
 What the client will ask for: POST /v1/chat/completions with `stream` (its api_type openai; src/inference_endpoint/
-core/types.py of mlcommons/endpoints ea332753).
+core/types.py of mlcommons/endpoints ea332753). Like it, this asks the server itself, whatever proxy the environment
+names: the client opens plain connections to the URL's host and port (endpoint_client/http.py of 0947ef18, read on
+2026-11-28).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mlperf_results.eventstream import DONE, EventStream, StreamError
+from mlperf_results.modelserver import START_HINT, connection_words, proxy_of
 from mlperf_results.names import printable
 from mlperf_results.serveraddress import server_parts, without_login
 
@@ -85,7 +88,8 @@ class _Answer:
 def probe(url: str, model: str, key_variable: str = "", environment: Mapping[str, str] = os.environ) -> Probed:
     """Return what the server at `url` (see `root_of`) answers; raises ProbeError."""
     parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    has_tls = parts.scheme == "https"
+    kind = http.client.HTTPSConnection if has_tls else http.client.HTTPConnection
     connection = kind(parts.netloc, timeout=_WAIT_S)
     body = {
         "model": model, "stream": True, "stream_options": {"include_usage": True}, "max_tokens": _TOKENS,
@@ -106,13 +110,26 @@ def probe(url: str, model: str, key_variable: str = "", environment: Mapping[str
         connection.request("POST", parts.path + CALL, json.dumps(body), headers)
         answer = _read(connection.getresponse(), began_s + _WAIT_S)
     except (OSError, http.client.HTTPException, StreamError, UnicodeError) as error:
-        raise ProbeError(
-            f"no answer from {url}{CALL}: {printable(str(error)) or type(error).__name__}; start the server, "
-            "wait until it has loaded its model, and check host and port"
-        ) from None
+        raise ProbeError(f"no answer from {url}{CALL}: {_words(error, url)}") from None
     finally:
         connection.close()
-    return _judged(answer, model, began_s)
+    notes = ("the client that was read (0947ef18) speaks no TLS: give it an http:// URL",) if has_tls else ()
+    return _judged(answer, model, began_s, (*notes, *_proxy_notes(url)))
+
+
+def _words(error: Exception, url: str) -> str:
+    """Return what went wrong, and what to try."""
+    if isinstance(error, OSError | http.client.HTTPException):
+        found, hint = connection_words(error, f"{url}/v1", _WAIT_S)
+    else:
+        found, hint = str(error) or type(error).__name__, START_HINT.format(f"{url}/v1")
+    return printable(f"{found}; {hint}")
+
+
+def _proxy_notes(url: str) -> tuple[str, ...]:
+    if proxy_of(url) is None:
+        return ()
+    return ("the environment names a proxy for this URL: the client does not use it, and neither did this question",)
 
 
 def _read(response: http.client.HTTPResponse, until_s: float) -> _Answer:
@@ -139,13 +156,13 @@ def _take_all(answer: _Answer, events: list[Any]) -> None:
             raise ProbeError(f"an event of the stream is not of OpenAI's form: {shown}") from None
 
 
-def _judged(answer: _Answer, model: str, began_s: float) -> Probed:
+def _judged(answer: _Answer, model: str, began_s: float, before: tuple[str, ...]) -> Probed:
     """Return what an answer shows; raises ProbeError where the client could not measure it."""
     if not answer.pieces:
         raise ProbeError("the answer has no streamed token; serve a chat model with streaming")
     if not answer.finish:
         raise ProbeError("the answer ends without a finish_reason: the server, or a proxy before it, cut it off")
-    notes = []
+    notes = list(before)
     if answer.pieces == 1:
         notes.append("the answer came in one piece: a proxy that buffers makes time to first token meaningless")
     if answer.tokens is None:

@@ -7,14 +7,12 @@ host, and is removed from every text that a server or a library gives, before th
 from __future__ import annotations
 
 import re
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from mlperf_results.modelserver import without_key
+from mlperf_results.modelserver import key_on_proxy_words, proxy_of, without_key
 from mlperf_results.names import printable
-from mlperf_results.serveraddress import is_loopback
 
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.text.request import Endpoint
@@ -125,14 +123,6 @@ def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
     return Key(value)
 
 
-def _proxy(parts: SplitResult) -> str | None:
-    """Return the proxy that the environment names for the URL; never one for this machine."""
-    host = parts.hostname or ""
-    if is_loopback(host) or urllib.request.proxy_bypass(host):
-        return None
-    return urllib.request.getproxies().get(parts.scheme) or None
-
-
 def parse_address(endpoint: Endpoint, environment: Mapping[str, str]) -> Address:
     """Return where to ask; raises ConfigError and HarnessError naming what is wrong with URL or key."""
     parts = _parts(endpoint.url)
@@ -141,11 +131,8 @@ def parse_address(endpoint: Endpoint, environment: Mapping[str, str]) -> Address
     if call is not None:
         base = urlunsplit((parts.scheme, parts.netloc, path.removesuffix(call), "", ""))
         raise _refusal(repr(endpoint.url), f"the URL without {call}: {base}")
-    key, proxy = _key(endpoint.key_variable, environment), _proxy(parts)
+    key, proxy = _key(endpoint.key_variable, environment), proxy_of(endpoint.url)
     if proxy and key.is_given and parts.scheme == "http":
-        raise HarnessError(
-            f"the API key would be readable by the proxy of HTTP_PROXY on its way to {parts.hostname}",
-            f"use an https URL, or reach the server without the proxy: export NO_PROXY={parts.hostname}",
-        )
+        raise HarnessError(*key_on_proxy_words(endpoint.url))
     url = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     return Address(url=url, shown_host=parts.netloc, key=key, proxy=proxy)

@@ -8,7 +8,7 @@ import ssl
 
 import aiohttp
 from mlperf_results.eventstream import StreamError
-from mlperf_results.modelserver import error_text, refusal_words
+from mlperf_results.modelserver import certificate_words, error_text, refusal_words
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError
@@ -44,9 +44,15 @@ def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
     return f"no connection to {host}: {reason}"
 
 
+def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """Return the reason of an error that says that a certificate is not trusted; None for any other."""
+    found = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
+    return found if isinstance(found, ssl.SSLCertVerificationError) else None
+
+
 def _tls(error: BaseException, host: str) -> str:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the certificate of {host} is not trusted: {error.certificate_error}"
+    if (untrusted := certificate_error(error)) is not None:
+        return certificate_words(untrusted, host)[0]
     reason = getattr(error, "reason", None) or error
     return f"no TLS connection to {host}: {reason}; a server without TLS needs http://"
 

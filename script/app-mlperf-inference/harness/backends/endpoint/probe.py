@@ -20,6 +20,7 @@ from mlperf_results.modelserver import (
     NO_LIST,
     START_HINT,
     ServerProblem,
+    certificate_words,
     choose_model,
     listed_models,
     refusal_hint,
@@ -40,7 +41,7 @@ from harness.backends.endpoint.checks import (
 )
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.exchange import Reading
-from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit, words
+from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit, certificate_error, words
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
 from harness.text.request import Endpoint
@@ -94,6 +95,8 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
         return refusal_hint(error.status, address.root, variable)
     if isinstance(error, LateAnswer):
         return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
+    if (untrusted := certificate_error(error)) is not None:
+        return certificate_words(untrusted, address.shown_host)[1]
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
         return START_HINT.format(address.url)
     if isinstance(error, NotStreamed):
