@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +348,31 @@ def calls(kit: Kit) -> None:
                 torch.cuda.empty_cache()
                 left_mb = (torch.cuda.memory_allocated() - before) / 1e6
                 kit.check(f"{stem}.freed", abs(left_mb) <= 10, f"{left_mb:.0f} MB left", "10 MB allowed")
+    loop_states(kit)
+
+
+def loop_states(kit: Kit) -> None:
+    """Steps of a loop whose states stay on the GPU (RNN-T's prediction network): each state is the processor's, also
+    after the steps that follow."""
+    import torch
+    from harness.benchmarks.architecture import architecture_of
+    from harness.making.makemodel import ModelRequest, network_specs
+
+    made = ModelRequest(architecture="rnnt", config=kit.config, framework="pytorch", output_dir=kit.out)
+    network = next(one for one in network_specs(made) if one.name == "prediction")
+    module = architecture_of("rnnt").build(network.name, made.values)
+    (infer,) = open_calls(replace(request_of(kit, "resnet50", "fp32", 8), network=network), module, 1)
+    here: list[Any] = [np.zeros((5, *spec.fixed_shape), np.float32) for spec in network.inputs[2:]]
+    there, pairs, is_new = list(here), [], np.ones(5, np.bool_)
+    for label in (1, 2, 3):
+        labels = np.full(5, label)
+        there = list(infer({"label": labels, "is_new": is_new, "hidden": there[0], "cell": there[1]}).values())
+        with torch.inference_mode():
+            here = list(module(*(torch.as_tensor(value) for value in (labels, is_new, *here))))
+        pairs += zip(there, here, strict=True)
+    worst = max(float((found.cpu() - wanted).abs().max()) for found, wanted in pairs)
+    most = LARGEST_DIFFERENCE["fp32"]
+    kit.check("calls.rnnt.states", worst <= most, f"largest difference {worst:.1e}", f"{most:.0e} allowed")
 
 
 def differing_repeats(infers: Sequence[Any], samples: Mapping[str, np.ndarray], repeats: int) -> int:

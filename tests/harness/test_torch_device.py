@@ -334,12 +334,18 @@ def test_an_engine_whose_tensors_are_not_the_benchmarks_is_refused(network, type
         tensorrt.require_tensors(LIBRARY, FakeEngine(types=types), network)
 
 
-def test_rows_of_a_larger_array_are_copied_as_they_lie() -> None:
+def test_rows_of_a_larger_array_are_copied_as_they_lie(request_of) -> None:
     device = FakeDevice()
     io, array = torch_cuda.DeviceIo(device), rows(10)
     chosen = Rows(array, np.array([7, 2, 3, 4, 0]))
     with device.use():
         assert (io.to_device("x", chosen).numpy() == array[[7, 2, 3, 4, 0]]).all()
+    for call in (
+        GraphCall(Doubled(), request_of(), FakeDevice()),
+        EagerCall(Doubled(), request_of(), FakeDevice()),
+        tensorrt.Call(FakeEngine(), request_of(), FakeDevice(), 77),
+    ):
+        assert (call.infer({"x": chosen})["y"] == 2 * array[[7, 2, 3, 4, 0]]).all()
     assert list(chosen.runs()) == [(0, 7, 1), (1, 2, 3), (4, 0, 1)]
     assert (np.asarray(chosen) == array[[7, 2, 3, 4, 0]]).all()
     assert (chosen.shape, chosen.dtype) == ((5, 3), np.float32)
