@@ -65,7 +65,7 @@ def _error(counts: Counts, limit_s: float) -> HarnessError:
     waiting, done = counted(counts.open, "sample"), counted(counts.done, "sample")
     return HarnessError(
         f"nothing was answered for {_text(limit_s)} while {waiting} waited; {done} had been answered before",
-        "it hangs where the log of the engine, server or device says so (dmesg, nvidia-smi); where it is only slow, "
+        "look for a hang in the log of the engine, server or device (dmesg, nvidia-smi); where it is only slow, "
         f"--request_timeout_s={2 * limit_s:g} waits longer",
     )
 
