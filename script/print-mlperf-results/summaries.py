@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, TOKEN_KEYS, TOKEN_METRIC, Scenario
 from mlperf_results.resultrows import Row, compare
 from mlperf_results.rounds import rounds_of, rules_in
@@ -40,9 +41,20 @@ Summary = Mapping[str, Mapping[str, str]]
 
 
 def config_name(row: Row) -> str:
-    """NVIDIA's name of a configuration; `high_accuracy` is the level 99.9."""
-    version = "high_accuracy" if row.model.endswith("-99.9") else "default"
-    return f"{row.system}-{version}-{row.scenario.value}"
+    """NVIDIA's name of a configuration: `high_accuracy` is the level 99.9, `triton` a backend behind Triton's server,
+    `openvino` that library."""
+    level = "high_accuracy" if row.model.endswith("-99.9") else ""
+    return f"{row.system}-{'_'.join(filter(None, (level, _harness(row)))) or 'default'}-{row.scenario.value}"
+
+
+def _harness(row: Row) -> str:
+    """The part of a configuration's name that says what answered; empty where that is nothing special or unknown."""
+    settings = [(facts.result or {}).get("run") for facts in row.runs]
+    names = {(run.get("backend") or {}).get("value") for run in settings if isinstance(run, Mapping)}
+    known = [BACKENDS[name] for name in names if isinstance(name, str) and name in BACKENDS]
+    if any(backend.is_served for backend in known):
+        return "triton"
+    return "openvino" if "openvino" in names else ""
 
 
 def verdict(facts: RunFacts) -> str:

@@ -83,6 +83,25 @@ def test_todays_runs_are_printed_with_every_scenarios_own_line(inside, call):
         assert line in text
 
 
+@pytest.mark.parametrize(
+    ("model", "backend", "version"),
+    [
+        ("resnet50", "onnxruntime", "default"),
+        ("resnet50", "triton", "triton"),
+        ("bert-99.9", "triton", "high_accuracy_triton"),
+        ("resnet50", "neuron_simulated", "triton"),
+        ("resnet50", "openvino", "openvino"),
+        ("resnet50", "a later one", "default"),
+    ],
+)
+def test_a_configuration_has_the_name_that_make_takes(inside, call, model: str, backend: str, version: str) -> None:
+    run = logs(inside, "s", model, "Offline", "performance", "run_1")
+    recorded_run(run, "valid-offline")
+    result = {"run": {"backend": {"value": backend, "origin": "request"}}}
+    (run / "result.json").write_text(json.dumps(result))
+    assert f"\ns-{version}-Offline:\n" in call(form="banners")["text"]
+
+
 def test_the_tree_says_why_a_run_is_invalid_and_how_server_stands(inside, call):
     recorded_run(logs(inside, "s", "resnet50", "Server", "performance", "run_1"), "valid-server")
     recorded_run(logs(inside, "s", "resnet50", "Offline", "performance", "run_1"), "valid-offline")
