@@ -225,15 +225,15 @@ def test_an_entry_is_checked_while_it_is_renewed_and_left_alone_once_it_was_repl
     filled.run("get,w")
     entry = filled.entry("get-w")
     (known,) = [one for one in filled.open_store().entries() if one.path == entry]
-    index = RecipeSource(filled.engine_home.repos, filled.engine_home.index_folder).index
+    source = RecipeSource(filled.engine_home.repos, filled.engine_home.index_folder)
     child = filled.start_run("get,w", "--renew", env={"HOLD": "yes"})
     started = entry / "started"
     (renewed,) = wait_until(lambda: set(filled.store.glob("*/started")) - {started}, "the script")
-    checked = check_entry(known, filled.open_store(), index)
+    checked = check_entry(known, filled.open_store(), source)
     assert (checked.problems, checked.note) == ((), "")
     (renewed.parent / "go").touch()
     assert finish(child).code == 0
-    assert "replaced or removed" in check_entry(known, filled.open_store(), index).note
+    assert "replaced or removed" in check_entry(known, filled.open_store(), source).note
 
 
 def test_the_command_ends_with_code_1_and_one_json_object(filled: TemporaryHome) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import multiprocessing
 import os
 import re
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, uid_of
+from recipe_engine.actions.cache_report import verify_action
 from recipe_engine.disk import digests
 from recipe_engine.disk.digests import TICK_NS, Library, imports_of, recipe_digest, words_of
+from recipe_engine.provenance.lock import lock_action
+from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.errors import MetaError, NotFound
 
 RUN_BY_NAME = r"""["']-m["'],\s*["']([A-Za-z_][\w.]*)["']"""
@@ -402,3 +406,70 @@ def test_a_library_that_is_no_list_of_texts_is_refused(packed: TemporaryHome, va
     packed.recipe("get-odd", {"cache": True, "library": value})
     with pytest.raises(NotFound, match=r"get-odd/_cm\.json: library(\[0\])?: expected a (list|text), found"):
         packed.run("get,odd")
+
+
+# --- locks, records, resumed runs, verified entries ---
+
+IN_LOCK = f"recipes:{NUMBERS}"
+
+
+@pytest.fixture
+def locked(packed: TemporaryHome) -> Path:
+    """The lockfile of get-model, which is in the cache."""
+    packed.run("get,model")
+    path = packed.work / "crowdperf.lock"
+    lock_action({"tags": "get,model", "quiet": True, "file": str(path)}, packed.engine_home)
+    return path
+
+
+def test_a_lockfile_holds_the_used_files_and_a_changed_one_is_named(packed: TemporaryHome, locked: Path) -> None:
+    library = json.loads(locked.read_text())["library"]
+    expected = [*WHOLE, *DATA, *(path for path in FILES if "/backends/" in path and not path.endswith("two.py"))]
+    assert sorted(library) == sorted({f"recipes:{path}" for path in expected})
+    packed.run("get,model", frozen=str(locked))
+    (packed.repo / "src/pkg/backends/two.py").write_text("# another backend\n")
+    packed.run("get,model", frozen=str(locked))
+    (packed.repo / NUMBERS).write_text("# changed\n")
+    with pytest.raises(LockMismatch, match=f"get-model uses {IN_LOCK}, not as .* locks it: the digest is") as caught:
+        packed.run("get,model", frozen=str(locked))
+    assert library[IN_LOCK] in caught.value.message
+
+
+def test_a_file_that_the_lockfile_lacks_is_refused_when_frozen(packed: TemporaryHome, locked: Path) -> None:
+    row = json.loads(locked.read_text())
+    del row["library"][IN_LOCK]
+    locked.write_text(json.dumps(row))
+    with pytest.raises(LockMismatch, match=f"does not list {IN_LOCK}, which get-model uses, so --frozen refuses it"):
+        packed.run("get,model", frozen=str(locked))
+    packed.run("get,model", locked=str(locked))
+
+
+def test_a_lockfile_from_before_says_once_what_it_cannot_compare(
+    packed: TemporaryHome, locked: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = json.loads(locked.read_text())
+    del row["library"]
+    locked.write_text(json.dumps(row))
+    (packed.repo / NUMBERS).write_text("# changed\n")
+    packed.run("get,model", frozen=str(locked))
+    assert caplog.text.count("has no digests of the packages that recipes use") == 1
+
+
+def test_verifying_an_entry_finds_a_changed_file_of_the_packages(packed: TemporaryHome) -> None:
+    packed.run("get,model")
+    assert verify_action({}, packed.engine_home)["return"] == 0
+    (packed.repo / NUMBERS).write_text("# changed\n")
+    (row,) = verify_action({}, packed.engine_home)["entries"]
+    assert "its recipe get-model has changed since" in json.dumps(row)
+
+
+def test_a_run_whose_packages_changed_is_not_resumed_unasked(packed: TemporaryHome) -> None:
+    packed.recipe("get-odd", customize=HOOK, run_sh='[ -e "$CM_TMP_CURRENT_PATH/go" ]')
+    assert packed.run_cm("get,odd").code == 2
+    (packed.work / "go").touch()
+    content = (packed.repo / NUMBERS).read_text()
+    (packed.repo / NUMBERS).write_text("whole = float\n")
+    refused = packed.cm("resume", "script", "--out=json")
+    assert "was made with other recipes: the packages that get-odd uses have changed" in refused.answer["error"]
+    (packed.repo / NUMBERS).write_text(content)
+    assert packed.cm("resume", "script", "--out=json").code == 0

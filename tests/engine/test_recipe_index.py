@@ -16,18 +16,15 @@ from pathlib import Path
 
 import pytest
 from helpers import write_recipe
-from recipe_engine.disk import files, metadata, repos
-from recipe_engine.disk.digests import COARSE_TICK_NS, TICK_NS, UNTRUSTED_NS, is_fresh
+from recipe_engine.disk import digests, files, metadata, repos
+from recipe_engine.disk.digests import COARSE_TICK_NS, TICK_NS, UNTRUSTED_NS, Times, is_fresh, is_same, times_of
 from recipe_engine.disk.metadata import RecipeRow
 from recipe_engine.disk.repos import (
     ROOT,
     RecipeSource,
     RepoInfo,
     StoredIndex,
-    Times,
     index_name,
-    is_same,
-    times_of,
 )
 from recipe_engine.rules.query import IndexEntry, RecipeIndex
 
@@ -217,7 +214,7 @@ def test_what_cannot_be_trusted_is_read_each_time_but_written_only_when_it_diffe
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a disk that keeps times to the second, for two seconds after an edit."""
-    monkeypatch.setattr(repos, "is_fresh", lambda *_: True)
+    monkeypatch.setattr(digests, "is_fresh", lambda *_: True)
     monkeypatch.setattr(repos, "TICK_NS", 1)
     source(root)
     before = state_of(file_of(root))

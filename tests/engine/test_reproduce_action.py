@@ -604,3 +604,59 @@ def test_a_pipe_in_place_of_a_record_is_not_read(maker: TemporaryHome) -> None:
     os.mkfifo(maker.work / "record.json")
     with pytest.raises(NothingFound, match=r"holds a record\.json"):
         reproduce(maker, maker.work)
+
+
+# --- the packages of the recipes' repository ---
+
+
+def uses_package(maker: TemporaryHome) -> Path:
+    """Lets make-result import a module of its repository; gives its file."""
+    module = maker.repo / "src" / "inhouse_record" / "words.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("WORD = 1\n")
+    maker.write_cmr(python="src")
+    hook = maker.repo / "script" / "make-result" / "customize.py"
+    hook.write_text("from inhouse_record import words\n" + hook.read_text())
+    return module
+
+
+def test_a_changed_file_of_the_packages_is_a_difference_and_a_restored_one_is_none(maker: TemporaryHome) -> None:
+    module = uses_package(maker)
+    folder = make(maker)
+    assert list(record_of(folder)["lock"]["library"]) == ["recipes:src/inhouse_record/words.py"]
+    assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
+    module.write_text("WORD = 2\n")
+    assert differing(reproduce(maker, folder, check_only=True)) == ["recipes:src/inhouse_record/words.py"]
+    module.unlink()
+    module.with_name("other.py").touch()
+    assert "recipes:src/inhouse_record/words.py" in differing(reproduce(maker, folder, check_only=True))
+
+
+def test_a_record_made_before_packages_were_noted_is_compared_without_them(
+    maker: TemporaryHome, caplog: pytest.LogCaptureFixture
+) -> None:
+    uses_package(maker)
+    folder = make(maker)
+    row = record_of(folder)
+    del row["lock"]["library"]
+    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
+    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed(content)))
+    assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
+    assert caplog.text.count("has no digests of the packages that recipes use") == 1
+
+
+def test_a_recipe_of_a_record_that_is_no_longer_registered_is_named(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    row = record_of(folder)
+    row["lock"]["recipes"]["get-old-lib,a000000000000001"] = "0" * 64
+    content = {name: value for name, value in row.items() if name not in ("format", SEALS)}
+    (folder / "run" / "one" / "record.json").write_text(json.dumps(sealed(content)))
+    answer = reproduce(maker, folder, check_only=True)
+    assert (answer["verdict"], differing(answer)) == ("inputs differ", ["get-old-lib"])
+    assert answer["results"][0]["differing"][0]["note"] == "no registered repository has this recipe"
+
+
+@pytest.mark.parametrize("name", ["recipes:../../etc/passwd", "recipes:/etc/passwd", "other:src/x.py", "nothing", ":"])
+def test_a_record_reads_no_file_outside_the_registered_repositories(maker: TemporaryHome, name: str) -> None:
+    source = maker.engine_home.source()
+    assert source.file_of(name) is None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import Finished, TemporaryHome, wait_until
 from recipe_engine.actions.journals import RecordedRun, RunStep, changed_recipes, resume_lines
+from recipe_engine.disk.repos import RecipeSource
 
 
 def story(home: TemporaryHome) -> list[str]:
@@ -171,7 +172,11 @@ def recorded(*steps: RunStep) -> RecordedRun:
 
 def test_recipes_are_compared_by_their_digest_once_each(tmp_path: Path) -> None:
     steps = [RunStep(("a",), "ran", "a,1", str(tmp_path), "other"), RunStep(("b",), "ran", "b,2", "/no/where", "x")]
-    assert changed_recipes(recorded(*steps, steps[0])) == ["b is gone from /no/where", f"a has changed ({tmp_path})"]
+    source = RecipeSource([], tmp_path)
+    assert changed_recipes(recorded(*steps, steps[0]), source) == [
+        "b is gone from /no/where",
+        f"a has changed ({tmp_path})",
+    ]
 
 
 def test_a_cache_entry_that_is_gone_is_not_promised(tmp_path: Path) -> None:

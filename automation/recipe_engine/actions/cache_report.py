@@ -14,16 +14,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.digests import recipe_digest, recipe_stamp
 from ..disk.entries import EntryPaths, Stamp, checked_state, details_of, file_problem, relocated, stamp_of
 from ..disk.files import tree_size
 from ..disk.locks import is_in_use, last_use_s
+from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..documents.console_text import cut, table
 from ..rules.amounts import age_text, counted, short_age, size_text
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, EntryDetails
-from ..rules.query import RecipeIndex, split_words
+from ..rules.query import split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
 from .adapter import Home, is_verbose, listing_width, print_lines
@@ -185,11 +185,11 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     found = find_entries(i, store)
     if not found and (i.get("tags") or i.get("artifact")):
         raise nothing_found(i, store)
-    index = home.source().index
+    source = home.source()
     unfinished = [entry for entry in found if not entry.is_complete]
     checked = []
     for entry in (entry for entry in found if entry.is_complete):
-        one = check_entry(entry, store, index, skipped)
+        one = check_entry(entry, store, source, skipped)
         checked.append(one)
         state = (
             f"! {counted(len(one.problems), 'problem')}"
@@ -227,12 +227,12 @@ def _skipped_kinds(i: Mapping[str, Any]) -> tuple[str, ...]:
     return words
 
 
-def check_entry(entry: CacheEntry, store: Store, index: RecipeIndex, skipped: Sequence[str] = ()) -> Checked:
+def check_entry(entry: CacheEntry, store: Store, source: RecipeSource, skipped: Sequence[str] = ()) -> Checked:
     """Everything that is wrong with a finished entry, apart from the ``skipped`` kinds."""
     before = _stamp(entry)
     details = details_of(entry)
     files = details.files if details else ()
-    problems = [*_own_problems(entry, details), *_missing(entry, details, store), *_recipe(entry, index)]
+    problems = [*_own_problems(entry, details), *_missing(entry, details, store), *_recipe(entry, source)]
     if before is None or _stamp(entry) != before:
         return Checked(entry, (), 0, 0, "not verified: it was replaced or removed just now")
     return Checked(
@@ -289,17 +289,14 @@ def _missing(entry: CacheEntry, details: EntryDetails | None, store: Store) -> I
             yield Problem("dependency", f"the entry {uid}, {how}, is gone")
 
 
-def _recipe(entry: CacheEntry, index: RecipeIndex) -> Iterator[Problem]:
+def _recipe(entry: CacheEntry, source: RecipeSource) -> Iterator[Problem]:
     record = entry.record
     if record is None:
         return
-    folders = [found.path for found in index.by_name(entry.recipe.uid)]
-    if not folders:
+    found = source.index.by_name(entry.recipe.uid)
+    if not found:
         yield Problem("recipe", f"its recipe {entry.recipe.text} is not registered")
-    elif not any(
-        recipe_stamp(folder) == record.recipe_stamp or recipe_digest(folder) == record.recipe_digest
-        for folder in folders
-    ):
+    elif not any(source.is_unchanged(source.recipe(one), record) for one in found):
         yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since; --renew remakes the entry")
 
 

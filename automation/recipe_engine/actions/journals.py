@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..disk.digests import recipe_digest
 from ..disk.files import read_json, working_folder
 from ..disk.locks import is_locked
+from ..disk.repos import RecipeSource
 from ..documents.console_text import plain, table
 from ..rules.amounts import counted, whole_number
 from ..rules.errors import NothingFound, RequestError
@@ -36,7 +37,8 @@ class RunStep(NamedTuple):
     """One step of a recorded run.
 
     ``status`` is how it ended: ran, reused, skipped, faked, failed, or ``unfinished``. ``digest`` is that of the recipe
-    in ``path`` when the step ran. ``entry_path`` is its cache entry, ``reason`` why it was skipped or failed.
+    in ``path`` when the step ran, ``used`` that of what it used of its repository's packages with these ``variations``.
+    ``entry_path`` is its cache entry, ``reason`` why it was skipped or failed.
     """
 
     trace: tuple[str, ...]
@@ -44,6 +46,8 @@ class RunStep(NamedTuple):
     recipe: str = ""
     path: str = ""
     digest: str = ""
+    used: str = ""
+    variations: tuple[str, ...] = ()
     entry_path: str = ""
     duration_s: float = 0.0
     reason: str = ""
@@ -173,7 +177,8 @@ def _news(row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a step that a row of its journal fills."""
     kind = row.get("event")
     if kind == "run":
-        return {"path": row.get("path", ""), "digest": row.get("digest", "")}
+        texts = {name: row.get(name, "") for name in ("path", "digest", "used")}
+        return {**texts, "variations": tuple(row.get("variations", ()))}
     if kind == "done":
         entry, duration_s = str(row.get("entry_path", "")), float(row.get("duration_s", 0.0))
         return {"status": str(row.get("status", "ran")), "entry_path": entry, "duration_s": duration_s}
@@ -280,7 +285,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
         raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
     run = runs[-1]
     _check_state(run)
-    changed = changed_recipes(run)
+    changed = changed_recipes(run, home.source())
     if changed and not is_forced(i):
         raise RequestError(
             f"run {run.run_id} was made with other recipes: {'; '.join(changed)}",
@@ -315,7 +320,7 @@ def _check_state(run: RecordedRun) -> None:
         )
 
 
-def changed_recipes(run: RecordedRun) -> list[str]:
+def changed_recipes(run: RecordedRun, source: RecipeSource) -> list[str]:
     """The recipes that ran and were changed since, each with what happened to it."""
     changed = []
     for path, step in sorted({step.path: step for step in run.steps if step.path}.items()):
@@ -323,6 +328,8 @@ def changed_recipes(run: RecordedRun) -> list[str]:
         try:
             if recipe_digest(Path(path)) != step.digest:
                 changed.append(f"{name} has changed ({path})")
+            elif step.used != source.used_by(step.recipe, Path(path), step.variations):
+                changed.append(f"the packages that {name} uses have changed")
         except OSError:
             changed.append(f"{name} is gone from {path}")
     return changed

@@ -15,12 +15,14 @@ import os
 import re
 import time
 from binascii import crc32  # loaded with yaml, unlike zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..rules.conditions import has_symbol
 from ..rules.errors import MetaError
-from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE
+from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE, Recipe
+from ..rules.schema import Reader
 from .files import read_index, read_regular, sha256_of, write_index
 
 META_NAMES = ("_cm.yaml", "_cm.json", SUCCESSOR_FILE)
@@ -32,10 +34,56 @@ COARSE_TICK_NS = 2_000_000_000
 UNTRUSTED_NS, GONE_NS = 0, -1
 
 
+Times = dict[str, int]
+"""Path below ``script/`` to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
+
+
+# --- what changed ---
+
+
 def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
     """Whether what was read between these times may change without getting another time than ``time_ns``."""
     tick_ns = TICK_NS if time_ns % 1_000_000_000 else COARSE_TICK_NS
     return began_ns - tick_ns < time_ns < ended_ns + tick_ns
+
+
+def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
+    """The times of ``files`` (absolute), which were read, or looked for, after ``began_ns`` (``time.time_ns()``).
+
+    Without files the folder ``name`` itself is watched.
+    """
+    times_ns: Times = {}
+    for path in [os.path.relpath(file, root) for file in files] or [name]:
+        try:
+            times_ns[path] = os.stat(f"{root}/{path}").st_ctime_ns
+        except OSError:
+            times_ns[path] = GONE_NS
+    ended_ns = time.time_ns()
+    is_any_fresh = any(is_fresh(time_ns, began_ns, ended_ns) for time_ns in times_ns.values())
+    return dict.fromkeys(times_ns, UNTRUSTED_NS) if is_any_fresh else times_ns
+
+
+def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
+    """Whether every path below ``root`` still has its time."""
+    try:
+        folder = os.open(root, os.O_RDONLY)
+    except FileNotFoundError:
+        return all(time_ns == GONE_NS for _, time_ns in times_ns)
+    except OSError:
+        return False
+    stat, is_there = os.stat, os.access
+    try:
+        for path, time_ns in times_ns:
+            if time_ns < 0:  # asking whether something is there takes half the time of a stat
+                if is_there(path, os.F_OK, dir_fd=folder):
+                    return False
+            elif stat(path, dir_fd=folder).st_ctime_ns != time_ns:
+                return False
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
 # --- a recipe's own files ---
@@ -136,6 +184,20 @@ def words_of(script: str) -> list[str]:
 
 
 # --- the files of a repository's packages that recipes use ---
+
+
+def declared_modules(recipe: Recipe, variations: Sequence[str]) -> tuple[str, ...]:
+    """The modules of its repository's packages that a recipe loads by name with these variations, sorted.
+
+    Those that a plan does not know yet are left out.
+    """
+    names = set(recipe.library)
+    if any(variation.library for variation in recipe.variations.values()):
+        from ..rules.configure import variation_blocks  # here, because actions that list entries configure nothing
+
+        blocks = (Reader(block, f"variations.{name}") for name, block in variation_blocks(recipe, variations))
+        names.update(*(block.texts("library") for block in blocks))
+    return tuple(sorted(name for name in names if not has_symbol(name)))
 
 
 class Used(NamedTuple):

@@ -23,17 +23,26 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..rules.conditions import has_symbol
-from ..rules.configure import variation_blocks
 from ..rules.env import ValueRule
 from ..rules.errors import MetaError, VariationError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
 from ..rules.model import EntryRecord, Maker, Recipe
 from ..rules.query import IndexEntry, RecipeIndex
-from ..rules.schema import Reader, parse_recipe
-from .digests import GONE_NS, TICK_NS, UNTRUSTED_NS, Library, Used, is_fresh, recipe_digest, recipe_stamp
-from .files import not_waiting, read_index, utc_seconds, write_index
+from ..rules.schema import parse_recipe
+from .digests import (
+    TICK_NS,
+    UNTRUSTED_NS,
+    Library,
+    Times,
+    Used,
+    declared_modules,
+    is_same,
+    recipe_digest,
+    recipe_stamp,
+    times_of,
+)
+from .files import not_waiting, read_index, sha256_of, utc_seconds, write_index
 
 if TYPE_CHECKING:
     from .metadata import RecipeRow
@@ -51,10 +60,6 @@ MANY = 1000
 """From this many changed recipes on, a start that reads them says so."""
 AT_ONCE_BYTES = 1 << 20
 """Metadata up to this size is read as a whole at its first use: most calls need several recipes."""
-
-
-Times = dict[str, int]
-"""Path below ``script/`` to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
 
 
 class RepoInfo(Frozen):
@@ -105,48 +110,6 @@ class MetaPlace(NamedTuple):
     size_bytes: int
     checksum: int
     file_name: str
-
-
-# --- what changed ---
-
-
-def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
-    """The times of ``files`` (absolute), which were read, or looked for, after ``began_ns`` (``time.time_ns()``).
-
-    Without files the folder ``name`` itself is watched.
-    """
-    times_ns: Times = {}
-    for path in [os.path.relpath(file, root) for file in files] or [name]:
-        try:
-            times_ns[path] = os.stat(f"{root}/{path}").st_ctime_ns
-        except OSError:
-            times_ns[path] = GONE_NS
-    ended_ns = time.time_ns()
-    is_any_fresh = any(is_fresh(time_ns, began_ns, ended_ns) for time_ns in times_ns.values())
-    return dict.fromkeys(times_ns, UNTRUSTED_NS) if is_any_fresh else times_ns
-
-
-def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
-    """Whether every path below ``root`` still has its time."""
-    try:
-        folder = os.open(root, os.O_RDONLY)
-    except FileNotFoundError:
-        return all(time_ns == GONE_NS for _, time_ns in times_ns)
-    except OSError:
-        return False
-    stat, is_there = os.stat, os.access
-    try:
-        for path, time_ns in times_ns:
-            if time_ns < 0:  # asking whether something is there takes half the time of a stat
-                if is_there(path, os.F_OK, dir_fd=folder):
-                    return False
-            elif stat(path, dir_fd=folder).st_ctime_ns != time_ns:
-                return False
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
-    return True
 
 
 # --- one repository ---
@@ -369,6 +332,7 @@ class RecipeSource:
         self._recipes: dict[str, Recipe] = {}
         self._libraries: dict[str, Library] = {}
         self._digests: dict[tuple[str, str], str] = {}
+        self._file_digests: dict[Path, str] = {}
         self._index_folder = index_folder
         self._maker = _maker()
         self.index = StoredIndex(repos, index_folder / index_name(), self._read, self._maker)
@@ -412,7 +376,7 @@ class RecipeSource:
 
         Raises MetaError when a module that it declares is missing.
         """
-        modules = _declared_modules(recipe, variations)
+        modules = declared_modules(recipe, variations)
         if not recipe.packages:
             if modules:
                 raise MetaError(
@@ -427,6 +391,30 @@ class RecipeSource:
             return self._libraries[root].used(recipe.path, modules)
         except MetaError as error:
             raise MetaError(f"{recipe.meta_path}: {error.message}", hint=error.hint) from None
+
+    def used_by(self, name: str, path: Path, variations: Sequence[str]) -> str:
+        """The digest of what the recipe in a folder, called ``alias,uid``, uses; empty when there is no such recipe."""
+        found = (entry for entry in self.index.by_name(name.partition(",")[2]) if entry.path == path)
+        try:
+            return next((self.used(self.recipe(entry), variations).digest for entry in found), "")
+        except VariationError:
+            return ""
+
+    def used_files(self, recipe: Recipe, variations: Sequence[str]) -> dict[str, str]:
+        """The SHA-256 of each file that a recipe uses of its repository's packages, by ``repository:path``."""
+        repo = self._repos.get(str(recipe.repo_path))
+        paths = {path: recipe.repo_path / path for path in self.used(recipe, variations).paths}
+        for file in paths.values():
+            if file not in self._file_digests:
+                self._file_digests[file] = sha256_of(file)
+        return {f"{repo.alias if repo else ''}:{path}": self._file_digests[file] for path, file in paths.items()}
+
+    def file_of(self, name: str) -> Path | None:
+        """The file that ``used_files`` calls so; None where no registered repository has it."""
+        alias, _, path = name.partition(":")
+        roots = (repo.path for repo in self._repos.values() if repo.alias == alias)
+        is_below = not os.path.isabs(path) and ".." not in Path(path).parts
+        return next((root / path for root in roots if is_below and (root / path).is_file()), None)
 
     def digest(self, recipe: Recipe, used: str = "") -> str:
         """The SHA-256 over the files of a recipe that can change what it does, and over what it ``used``."""
@@ -458,18 +446,6 @@ class RecipeSource:
         except (VariationError, ValueError):  # the latter: an entry that this engine did not make
             return []
         return [path for path in paths if os.stat(recipe.repo_path / path).st_mtime >= after_s]
-
-
-def _declared_modules(recipe: Recipe, variations: Sequence[str]) -> tuple[str, ...]:
-    """The modules of its repository's packages that a recipe loads by name with these variations, sorted.
-
-    Those that a plan does not know yet are left out.
-    """
-    names = set(recipe.library)
-    if any(variation.library for variation in recipe.variations.values()):
-        blocks = (Reader(block, f"variations.{name}") for name, block in variation_blocks(recipe, variations))
-        names.update(*(block.texts("library") for block in blocks))
-    return tuple(sorted(name for name in names if not has_symbol(name)))
 
 
 MAKER_PACKAGES = ("rules", "disk")

@@ -47,7 +47,8 @@ def parse_tolerance(given: Any) -> float:
 class Difference(NamedTuple):
     """One fact that is not the same: ``before`` in the first record, ``after`` in the second; None: not there.
 
-    ``group`` is ``recipe``, ``made``, a group of inputs that the recipe named, ``setting``, ``machine`` or ``result``.
+    ``group`` is ``recipe``, ``library``, ``made``, a group of inputs that the recipe named, ``setting``, ``machine`` or
+    ``result``.
     """
 
     group: str
@@ -168,6 +169,8 @@ def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Di
     yield from differing("request", dict(flat(before.request.inputs)), dict(flat(after.request.inputs)))
     yield from differing("attachment", before.attachments, after.attachments)
     yield from recipe_differences(before, after.lock.recipes, lambda name: after.recipe_files.get(name, {}))
+    if before.lock.library and after.lock.library:
+        yield from differing("library", before.lock.library, after.lock.library)
     yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
     for group, one, other in _both(before.inputs, after.inputs):
         yield from differing(group, one or {}, other or {})

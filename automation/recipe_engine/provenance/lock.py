@@ -55,6 +55,10 @@ MAX_LOCK_BYTES = 64 << 20
 """No lockfile is that large: one of 10,000 files takes about 2 MB."""
 
 
+OTHER_RECIPES = "check out the version of the repository that the lockfile was made with, or make a new lockfile"
+NO_LIBRARY = "has no digests of the packages that recipes use, since an older version made it: they are not compared"
+
+
 class Guard:
     """Compares every step of a run with a lockfile. ``is_frozen`` also refuses what the lockfile does not list,
     ``is_cache_only`` to make what is not in the cache."""
@@ -80,8 +84,26 @@ class Guard:
             raise LockMismatch(
                 f"the recipe {recipe.id.alias} is not the one that {self.name} locks: the files in {recipe.path} have "
                 f"the digest {now}, locked is {locked}",
-                hint="check out the version of the repository that the lockfile was made with, or make a new lockfile",
+                hint=OTHER_RECIPES,
             )
+        self._take_library(recipe.id.alias, self._source.used_files(recipe, event.configured.variations))
+
+    def _take_library(self, alias: str, files: Mapping[str, str]) -> None:
+        """Checks the files of packages that a recipe uses; a lockfile made before they were noted locks none."""
+        locked = self.lock.library
+        changed = [name for name, sha256 in files.items() if locked.get(name, sha256) != sha256]
+        missing = [name for name in files if name not in locked]
+        if changed:
+            raise LockMismatch(
+                f"{alias} uses {', '.join(changed)}, not as {self.name} locks it: the digest is {files[changed[0]]}, "
+                f"locked is {locked[changed[0]]}",
+                hint=OTHER_RECIPES,
+            )
+        if missing and locked:
+            self._miss(f"{missing[0]}, which {alias} uses")
+        elif missing and NO_LIBRARY not in self._reported:
+            self._reported.add(NO_LIBRARY)
+            logger.warning("! %s %s", self.name, NO_LIBRARY)
 
     def _miss(self, what: str) -> None:
         """Refuses what the lockfile does not list when frozen, else reports it once."""
@@ -218,6 +240,7 @@ class LockingEngine(PlannedEngine):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.recipes: dict[str, Recipe] = {}
+        self.library: dict[str, str] = {}
         self.chosen_entries: dict[Artifact, list[tuple[CacheKey, CacheEntry | None]]] = {}
         self._seen: set[str] = set()
 
@@ -226,11 +249,13 @@ class LockingEngine(PlannedEngine):
         super().emit(event)
         if event.kind == "again":
             self.recipes.clear()
+            self.library.clear()
             self.chosen_entries.clear()
             self._seen.clear()
         elif event.kind == "start" and event.configured:
             recipe = event.configured.recipe
             self.recipes[recipe.id.text] = recipe
+            self.library.update(self.source.used_files(recipe, event.configured.variations))
 
     def _look_below(self, step: StepContext, entry: CacheEntry) -> None:
         """Plans what would have to run without the entry: another machine does not have it."""
@@ -259,6 +284,7 @@ class LockingEngine(PlannedEngine):
             host={"system": str(os_info()["platform"]), "machine": machine_kind()},
             recipes={recipe.id.text: self.source.digest(recipe) for recipe in self.recipes.values()},
             artifacts=tuple(map(self._locked, self.chosen_entries)),
+            library=self.library,
         )
 
     def _locked(self, artifact: Artifact) -> LockedArtifact:

@@ -65,12 +65,15 @@ class LockedArtifact(NamedTuple):
 
 
 class Lockfile(NamedTuple):
-    """A whole lockfile. ``recipes`` maps ``alias,uid`` to the digest of the recipe's files."""
+    """A whole lockfile. ``recipes`` maps ``alias,uid`` to the digest of the recipe's files, ``library`` each file of
+    their repositories' packages that they use (``repository:path``) to its SHA-256; older lockfiles have none of these.
+    """
 
     command: str
     host: Mapping[str, str]
     recipes: Mapping[str, str]
     artifacts: tuple[LockedArtifact, ...]
+    library: Mapping[str, str] = {}
 
     def find(self, artifact: Artifact) -> list[LockedArtifact]:
         """All that was locked for a portable artifact; for one that a plan does not know whole, all that it may be."""
@@ -128,6 +131,7 @@ def lockfile_json(lock: Lockfile) -> dict[str, Any]:
         "command": lock.command,
         "host": dict(lock.host),
         "recipes": dict(sorted(lock.recipes.items())),
+        **({"library": dict(sorted(lock.library.items()))} if lock.library else {}),
         "things": [_row(locked) for locked in sorted(lock.artifacts, key=lambda one: (one.label, one.artifact))],
     }
 
@@ -167,6 +171,7 @@ def lockfile_of(row: Mapping[str, Any]) -> Lockfile:
         host={str(key): str(item) for key, item in row["host"].items()},
         recipes={str(key): str(item) for key, item in row["recipes"].items()},
         artifacts=tuple(map(_artifact, row["things"])),
+        library={str(key): str(item) for key, item in row.get("library", {}).items()},
     )
 
 

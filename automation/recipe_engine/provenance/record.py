@@ -298,7 +298,7 @@ RESULT_FOLDER_INPUT = "result_folder_input"
 KEPT_ROWS = 300
 """Of a longer journal the last rows: the steps that led to the result."""
 KEPT_EVENTS = ("run", "done", "fail", "again")
-DROPPED_KEYS = ("path", "entry_path", "log")
+DROPPED_KEYS = ("path", "entry_path", "log", "used", "variations")
 """What only says where something is on this machine."""
 
 
@@ -321,7 +321,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     recording_recipe(request, folder_input, engine.source)
     lock = engine.lockfile(parse_request({**request, folder_input: str(folder)}))
     rows = rows_until_now()
-    _refuse_changed_recipes(lock, rows)
+    _refuse_changed_recipes(lock, rows, engine.source)
     known = [(str(folder), "<result>"), *places(engine.store)]
     kept_rows = [row for row in rows if row.get("event") in KEPT_EVENTS][-KEPT_ROWS:]
     journal = [{key: value for key, value in row.items() if key not in DROPPED_KEYS} for row in kept_rows]
@@ -386,10 +386,14 @@ def folder_input_of(recipe: Recipe) -> str:
     return str(recipe.meta.get(RESULT_FOLDER_INPUT) or "")
 
 
-def _refuse_changed_recipes(lock: Lockfile, rows: Iterable[Mapping[str, Any]]) -> None:
+def _refuse_changed_recipes(lock: Lockfile, rows: Iterable[Mapping[str, Any]], source: RecipeSource) -> None:
     """Raises RequestError when a recipe was edited after it ran: the lock would not be of what ran."""
-    ran = {row["recipe"]: row["digest"] for row in rows if row.get("digest") and row.get("recipe")}
-    changed = sorted(key.partition(",")[0] for key, digest in ran.items() if lock.recipes.get(key, digest) != digest)
+    ran = [row for row in rows if row.get("digest") and row.get("recipe")]
+    changed = [row["recipe"] for row in ran if lock.recipes.get(row["recipe"], row["digest"]) != row["digest"]]
+    for row in ran:
+        if row.get("used", "") != source.used_by(row["recipe"], Path(row["path"]), row.get("variations", ())):
+            changed.append(row["recipe"])
+    changed = sorted({key.partition(",")[0] for key in changed})
     if changed:
         raise RequestError(
             f"recipes were edited during the run: {', '.join(changed)}",

@@ -407,12 +407,17 @@ def checked(task: Task, home: Home) -> Task:
 
 
 def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]:
-    """The recipes that are not the locked ones, file by file."""
+    """The recipes that are not the locked ones, and the packages that they use, file by file."""
     found = {key: source.index.by_name(key.partition(",")[2]) for key in record.lock.recipes}
     recipes = {key: source.recipe(entries[0]) for key, entries in found.items() if entries}
     now = {key: source.digest(recipe) for key, recipe in recipes.items()}
     missing = "no registered repository has this recipe"
-    return recipe_differences(record, now, lambda key: recipe_files(recipes[key].path), missing)
+    yield from recipe_differences(record, now, lambda key: recipe_files(recipes[key].path), missing)
+    for name, sha256 in record.lock.library.items():
+        path = source.file_of(name)
+        digest = path and digest_of(path)
+        if digest != sha256:
+            yield Difference("library", name, sha256, digest, "the file was changed" if digest else "the file is gone")
 
 
 def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _CheckingEngine) -> Iterator[Difference]:

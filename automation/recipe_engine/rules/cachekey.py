@@ -62,13 +62,12 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
     required = dict.fromkeys(
         (*query.all_of, *recipe.tags, *("_" + name for name in configured.explicit), *version, *kept, *derived)
     )
-    names = {variation.name for variation in configured.applied} | set(configured.explicit)
     key = CacheKey(
         recipe=recipe.id,
         required_tags=(*required, f"script-artifact-{recipe.id.uid}"),
         excluded_tags=(*query.none_of, *("_" + name for name in query.excluded_variations), *excluded),
         explicit=configured.explicit,
-        variations=tuple(sorted(names)),
+        variations=configured.variations,
         extra_tags=tuple(dict.fromkeys(kept)),
         inputs=entry_inputs(configured),
         version=configured.version,

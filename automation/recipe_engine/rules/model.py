@@ -478,6 +478,11 @@ class Configured(Frozen):
         return self.recipe.is_cached if self.layer.is_cached is None else self.layer.is_cached
 
     @property
+    def variations(self) -> tuple[str, ...]:
+        """The names of all variations, sorted."""
+        return tuple(sorted({*self.explicit, *(variation.name for variation in self.applied)}))
+
+    @property
     def label(self) -> str:
         """The recipe with its explicit variations, for messages: ``get-cuda,_dev``."""
         return ",".join([self.recipe.id.alias, *("_" + name for name in self.explicit)])

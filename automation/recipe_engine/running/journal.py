@@ -153,7 +153,9 @@ def event_row(event: StepEvent, engine: Engine) -> dict[str, Any]:
         recipe = event.configured.recipe
         row["recipe"] = recipe.id.text
         if event.kind == "run":
-            row.update(path=str(recipe.path), digest=engine.source.digest(recipe))
+            variations = event.configured.variations
+            row.update(path=str(recipe.path), digest=engine.source.digest(recipe), variations=list(variations))
+            row["used"] = engine.source.used(recipe, variations).digest
     if event.result:
         row.update(status=event.result.status, duration_s=round(event.result.duration_s, 3))
         if event.result.version:
