@@ -6,6 +6,7 @@ brought up to date, so that the shortened logs are not taken for somebody else's
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,17 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if not any((root / division).is_dir() for division in DIVISIONS):
         found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
         return {"return": 1, "error": f"{found}: it is not a submission tree\n{HINT}"}
+    submitter = str(env.get("CM_MLPERF_SUBMITTER") or "").strip()
+    there = sorted({path.name for division in DIVISIONS for path in (root / division).glob("*/")})
+    if submitter and submitter not in there:
+        found = f"--submitter={submitter} has no folder in {root}; there: {', '.join(there) or 'none'}"
+        again = f"--submission_dir={shlex.quote(str(root))} --submitter={shlex.quote((there or ['NAME'])[0])}"
+        return {"return": 1, "error": f"{found}\n{HINT.partition(' --submission_dir')[0]} {again}"}
     backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
     if backup == root or root in backup.parents:
         return {"return": 1, "error": f"--backup={backup} lies in the tree, which would be submitted with it\n{HINT}"}
     try:
-        done, skipped = truncate_tree(root, str(env.get("CM_MLPERF_SUBMITTER") or "").strip(), backup)
+        done, skipped = truncate_tree(root, submitter, backup)
     except OSError as error:
         return {"return": 1, "error": f"a log could not be shortened: {error}\nhint: call again; what is done is kept"}
     _note(root, {root / row.log: row.sha256 for row in done})
