@@ -39,7 +39,7 @@ RIGHT, REFUSED, INVALID = "right figure", "refused before the run", "INVALID"
 class Odd:
     """A server. flags: of the stub; `after=9`: it turns odd behind the probe. outcome: RIGHT with `tokens` for each
     answer, else REFUSED or INVALID with the words of the reason. says: words of a note that stands beside the figure.
-    api, sampling, model, timeout_s: of the request."""
+    api, sampling, model, timeout_s: of the request. is_offline: of a run that measures no first tokens."""
 
     name: str
     flags: str
@@ -51,6 +51,7 @@ class Odd:
     sampling: Sampling = field(default_factory=lambda: Sampling(max_tokens=MOST))
     model: str | None = None
     timeout_s: float = 10.0
+    is_offline: bool = False
 
 
 TEXT = "ids=0,"
@@ -78,6 +79,15 @@ STREAMS = (
     Odd("events behind data: [DONE]", "odd=behind"),
     Odd("no data: [DONE] at all", "odd=no_done", says="[DONE]"),
     Odd("connections that are closed after each answer", "once"),
+    Odd("whole answers instead of a stream, Offline", "whole", says="does not stream", is_offline=True),
+    Odd("whole answers, Offline, text alone", TEXT + "whole", says="does not stream", is_offline=True),
+    Odd("chat: whole answers, Offline", "whole", says="does not stream", api="chat", is_offline=True),
+    Odd("refuses to stream, Offline", "nostream", says="does not stream", is_offline=True),
+    Odd("whole answers without usage, Offline", "whole,nousage", REFUSED, "usage.completion_tokens", is_offline=True),
+    Odd("whole answers, usage is three too high, Offline", "whole,few=3", REFUSED, "made 11", is_offline=True),
+    Odd("whole answers from the test on, Offline", "whole,after=9", INVALID, "instead of a stream", is_offline=True),
+    Odd("whole answers, first tokens are measured", "whole", REFUSED, "instead of a stream of events"),
+    Odd("refuses to stream, first tokens are measured", "nostream", REFUSED, "streaming is not supported"),
 )
 COUNTS = (
     Odd("four tokens in one event", "odd=chunks"),
@@ -231,7 +241,7 @@ def measured(url: str, folder: Path, odd: Odd) -> Outcome:
     request = EngineRequest(
         facts=ModelFacts(folder=folder), sampling=odd.sampling, precision="fp32", device="cpu", threads=1, cores=(),
         text=TextRequest(endpoint=endpoint, timeout_s=odd.timeout_s), longest_prompt=100, folder=folder,
-        probes=tuple(_prompts([0])),
+        probes=tuple(_prompts([0])), needs_first=not odd.is_offline,
     )  # fmt: skip
     try:
         engine = open_engine(request)
@@ -241,7 +251,8 @@ def measured(url: str, folder: Path, odd: Odd) -> Outcome:
     library.load(range(COUNT))
     ends = () if odd.sampling.is_end_ignored else end_tokens(folder)
     work = TextWork(
-        engine=engine, library=library, response_of=lambda answer: answer.tokens, sink=loadgen.sink, has_first=True,
+        engine=engine, library=library, response_of=lambda answer: answer.tokens, sink=loadgen.sink,
+        has_first=not odd.is_offline,
         ends=ends, padding=padding_token(folder) if ends else None, failures=Failures(grace_s=60.0),
     )  # fmt: skip
     try:

@@ -10,6 +10,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     die, stall, empty, garbage, noise, error, endless, line, nodone, gzip, json, redirect, other     see `_Answer`
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
     start         adds a start token to texts, where it is not told not to
+    whole, nostream   answers whole whatever is asked for; refuses to stream; nousage: then without counts
     split         every byte of a stream apart  bos        counts one more token in the prompt
     max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
@@ -206,6 +207,10 @@ class Stub:
             return 404, f"The model `{ask.body.get('model')}` does not exist."
         if ask.is_set("textonly") and isinstance(ask.body.get("prompt"), list):
             return 400, "prompt must be a string"
+        if ask.is_set("nostream") and ask.body.get("stream"):
+            return 400, "streaming is not supported by this deployment"
+        if ask.body.get("stream_options") and not ask.body.get("stream"):
+            return 400, "stream_options needs stream to be true"
         unknown = sorted(set(ask.body) - _KNOWN)
         if unknown and ask.is_set("strict"):
             return 400, f"Extra inputs are not permitted: {unknown[0]}"
@@ -235,6 +240,9 @@ class _Answer:
         ask = self.ask
         if ask.is_set("json"):
             _respond(ask.writer, 200, json.dumps({"choices": [{"text": " w1"}]}).encode())
+            return True
+        if ask.is_set("whole") or ask.body.get("stream") is False:
+            self._whole()
             return True
         coding = "Content-Encoding: gzip\r\n" if ask.is_set("gzip") else ""
         ask.writer.write(
@@ -266,6 +274,25 @@ class _Answer:
         ask.writer.write(b"0\r\n\r\n")
         await ask.writer.drain()
         return not ask.is_set("once")
+
+    def _whole(self) -> None:
+        """Send the answer as one JSON object."""
+        said = self._said()
+        event = odd_answers.piece(said, said.tokens, finish="length" if len(said.tokens) == said.most else "stop")
+        choice = event["choices"][0]
+        if ask_chat := choice.pop("delta", None):
+            choice["message"] = ask_chat
+        counts = (
+            {}
+            if self.ask.is_set("nousage")
+            else {
+                "usage": {
+                    "prompt_tokens": said.prompt_tokens,
+                    "completion_tokens": len(said.tokens) + int(self.ask.number("few")),
+                }
+            }
+        )
+        _respond(self.ask.writer, 200, json.dumps({**event, **counts}).encode())
 
     def _said(self) -> odd_answers.Said:
         """What the answer is, for an odd stream of it."""

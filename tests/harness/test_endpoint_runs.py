@@ -13,6 +13,7 @@ from stub_openai import MODEL, answer_tokens, running_stub
 need("numpy", "mlperf_loadgen", "aiohttp", "tokenizers")
 
 from mlperf_results.names import Scenario  # noqa: E402
+from mlperf_results.textfigures import measured_text  # noqa: E402
 from odd_servers import write_model  # noqa: E402
 from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
 
@@ -68,6 +69,19 @@ def test_a_server_run_against_an_endpoint_is_a_result(root: Path, url: str) -> N
     assert (result["metric"]["name"], result["metric"]["unit"]) == ("tokens per second", "tokens/s")
     assert result["text"]["ttft_ms"]["p50"] >= 5 and result["text"]["tpot_ms"]["p50"] >= 1
     assert result["versions"]["server"] == "stub" and "aiohttp" in result["versions"]
+
+
+def test_offline_is_measured_without_streaming_and_server_is_not(root: Path, url: str) -> None:
+    _, ended = run(root, f"{url}/whole/v1", scenario="Offline", **SHORT)
+    assert ended.code == 0, ended.stderr
+    result = ended.result
+    check(result)
+    assert result["valid"], result["invalid_reasons"]
+    assert result["text"]["engine"]["streamed"] == {"value": False, "origin": "probe"}
+    assert (result["text"]["ttft_ms"], result["text"]["tpot_ms"]) == (None, None)
+    assert "without streaming" in measured_text(result["text"])
+    _, refused = run(root, f"{url}/whole/v1", scenario="Server", **SHORT, target_qps=10)
+    assert refused.code != 0 and "--scenario=Offline needs none" in refused.stderr
 
 
 LONG = {"min_duration_ms": 100, "min_query_count": 300, "target_qps": 400}

@@ -83,8 +83,9 @@ def measured_text(text: Mapping[str, Any]) -> str:
     counts = f"tokens counted by {way}" if way else ""
     if not url:
         return counts
+    whole = ", whole answers without streaming" if _value(engine, "streamed") is False else ""
     server = f"model {_value(engine, 'model')} at {urlsplit(str(url)).netloc}"
-    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}); {counts}"
+    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}){whole}; {counts}"
 
 
 def _has_counts(text: Mapping[str, Any]) -> bool:

@@ -98,7 +98,7 @@ class Listener(Protocol):
 class EngineRequest:
     """What to open. sampling: the benchmark's. text: what the user decides. threads, cores: of the CPU, for engines on
     this machine. gpus: device indices, empty for device cpu. longest_prompt: tokens. folder: that of the run, where an
-    engine may leave what it wrote."""
+    engine may leave what it wrote. needs_first: whether first tokens are measured, so that whole answers are no use."""
 
     facts: ModelFacts
     sampling: Sampling
@@ -112,6 +112,7 @@ class EngineRequest:
     probes: Sequence[Prompt] = field(default_factory=tuple)
     """A few prompts of the data set, for a probe before the run."""
     gpus: tuple[int, ...] = ()
+    needs_first: bool = True
 
 
 class TextEngine(Protocol):

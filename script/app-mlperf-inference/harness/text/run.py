@@ -95,6 +95,11 @@ class TextParts:
         return tuple(sorted({*end_tokens(self.facts.folder), *self.sampling.stop}))
 
     @property
+    def needs_first(self) -> bool:
+        """Whether LoadGen measures first tokens: not in Offline."""
+        return self.generation.has_token_latencies and self.config.scenario is not Scenario.OFFLINE
+
+    @property
     def request(self) -> TextRequest:
         """What the user decides of the engine."""
         return self.config.text or TextRequest()
@@ -142,6 +147,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
         folder=config.output_dir,
         probes=tuple(library.prompts.values())[:_PROBES],
         gpus=config.gpus,
+        needs_first=parts.needs_first,
     )
     return registry.load_engine(config.backend).open_engine(request), threads
 
@@ -199,9 +205,8 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
     library.load(from_everywhere(library.count, _WARM_UP_SAMPLES))
     engine, threads = _open_engine(parts, library)
     with contextlib.closing(engine):
-        has_first = parts.generation.has_token_latencies and config.scenario is not Scenario.OFFLINE
         work = TextWork(
-            engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=has_first,
+            engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=parts.needs_first,
             ends=parts.ends, padding=padding_token(parts.facts.folder) if parts.ends else None,
             is_paced=config.scenario is not Scenario.OFFLINE,
         )  # fmt: skip

@@ -151,10 +151,10 @@ class Collector:
 
     def _text(self, choice: dict[str, Any]) -> str:
         """Return the text of a choice: of a completion, or of a chat with what was said while thinking."""
-        if "delta" not in choice:
+        if "delta" not in choice and "message" not in choice:
             text = choice.get("text") or ""
         else:
-            delta = choice["delta"] or {}
+            delta = choice.get("delta") or choice.get("message") or {}
             thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
             self.has_reasoning = self.has_reasoning or bool(thought)
             text = thought + (delta.get("content") or "")

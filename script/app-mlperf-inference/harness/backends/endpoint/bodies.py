@@ -17,6 +17,7 @@ from mlperf_results.record import Sampling
 from harness.text.engine import Prompt
 
 TOKENS, TEXT, CHAT = "tokens", "text", "chat"
+STREAM_OPTIONS = "stream_options"
 PATHS = {TOKENS: "/completions", TEXT: "/completions", CHAT: "/chat/completions"}
 
 
@@ -40,7 +41,7 @@ def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
     found = [
         Field("temperature", sampling.temperature, is_needed=True),
         Field("top_p", sampling.top_p, is_needed=draws and sampling.top_p < 1),
-        Field("stream_options", {"include_usage": True}),
+        Field(STREAM_OPTIONS, {"include_usage": True}),
         Field("min_tokens", sampling.min_tokens, is_needed=sampling.min_tokens > 1),
         Field("return_token_ids", True),
         Field("return_tokens", True),
@@ -69,23 +70,30 @@ def named_in(refusal: str, fields: Sequence[Field]) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How requests are written. prompt: "tokens", "text" or "chat". limit: the name of the field for max_tokens."""
+    """How requests are written. prompt: "tokens", "text" or "chat". limit: the name of the field for max_tokens.
+    is_streamed: False asks for whole answers, which have no first token."""
 
     prompt: str
     model: str
     fields: tuple[Field, ...]
     max_tokens: int
     limit: str = "max_tokens"
+    is_streamed: bool = True
 
     @property
     def path(self) -> str:
         """The call, behind the URL."""
         return PATHS[self.prompt]
 
+    @property
+    def sent_fields(self) -> tuple[Field, ...]:
+        """The fields of a request: OpenAI's API refuses options of a stream where there is none."""
+        return tuple(one for one in self.fields if self.is_streamed or one.name != STREAM_OPTIONS)
+
     def without_prompt(self) -> dict[str, Json]:
         """Return the content of a request, but for the prompt."""
-        content: dict[str, Json] = {"model": self.model, "stream": True, self.limit: self.max_tokens}
-        for one in self.fields:
+        content: dict[str, Json] = {"model": self.model, "stream": self.is_streamed, self.limit: self.max_tokens}
+        for one in self.sent_fields:
             lowered = one.name == "min_tokens" and isinstance(one.value, int) and one.value > self.max_tokens
             content[one.name] = self.max_tokens if lowered else one.value
         return content

@@ -37,7 +37,7 @@ _KEPT_OPEN_S = 4.0
 """Idle connections are closed before the server does it: uvicorn, which most servers use, waits 5 s."""
 
 
-_POST = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+_STREAM, _WHOLE = "text/event-stream", "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,7 @@ class Call:
     """One request: what is sent, what reads the stream, and what is called at the first and after the last piece.
 
     last: called once, at the end of the answer; the request may then still wait for the end of the response.
+    is_streamed: False for a whole answer as one JSON object; `first` is not called then.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Call:
     first: Callable[[], None]
     last: Callable[[], None]
     timeout_s: float | None = None
+    is_streamed: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -193,11 +195,15 @@ class Client:
     async def _ask(self, call: Call) -> None:
         with self.flight(call.timeout_s) as flight:
             async with self._opened().post(
-                self._url(call.path), data=call.body, headers=_POST, allow_redirects=False, proxy=self._proxy
-            ) as response:
+                self._url(call.path), data=call.body, allow_redirects=False, proxy=self._proxy,
+                headers={"Content-Type": _WHOLE, "Accept": _STREAM if call.is_streamed else _WHOLE},
+            ) as response:  # fmt: skip
                 await self._require_status(response)
                 kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-                if kind != "text/event-stream":
+                if not call.is_streamed:
+                    await self._read_whole(response, call, flight)
+                    return
+                if kind != _STREAM:
                     text = error_text(_text(await _body(response, _LARGEST_ERROR_BYTES)))
                     raise NotStreamed(
                         f"the server answered with {one_line(kind) or 'no type'} instead of a stream of events: {text}"
@@ -227,6 +233,22 @@ class Client:
             )
         call.last()
         await self._read_out(response, flight)
+
+    async def _read_whole(self, response: aiohttp.ClientResponse, call: Call, flight: Flight) -> None:
+        """Read an answer that comes as one JSON object, and have it judged."""
+        collector = call.collector
+        body = await _body(response, _BYTES_BESIDE + _BYTES_PER_TOKEN * collector.most_tokens)
+        flight.answered_s = time.monotonic()
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise Unfit(f"the server's answer is not a JSON object: {error_text(_text(body))}")
+        collector.take(content)
+        collector.is_done = True
+        collector.reads = collector.pieces
+        call.last()
 
     async def _read_out(self, response: aiohttp.ClientResponse, flight: Flight) -> None:
         """Read what comes behind the answer up to the end of the response; what goes wrong there matters to nobody.

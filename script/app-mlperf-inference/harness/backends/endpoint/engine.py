@@ -112,7 +112,7 @@ class EndpointEngine:
         """Return the settings in effect, what the probe found, and what was counted since `start`."""
         probed, conversations = self._probed, self._opened()
         assert probed is not None
-        settings = [(one, True) for one in probed.form.fields] + [(one, False) for one in probed.refused]
+        settings = [(one, True) for one in probed.form.sent_fields] + [(one, False) for one in probed.refused]
         sampling: dict[str, Json] = {
             one.name: {"value": one.value, "origin": "benchmark", "accepted": accepted} for one, accepted in settings
         }
@@ -123,6 +123,7 @@ class EndpointEngine:
             "model": {"value": address.plain(probed.form.model), "origin": "probe"},
             "api": {"value": probed.form.path.lstrip("/"), "origin": "probe"},
             "prompt": {"value": probed.form.prompt, "origin": "probe"},
+            "streamed": {"value": probed.form.is_streamed, "origin": "probe"},
             "has_key": {"value": address.key.is_given, "origin": "user"},
             "has_proxy": {"value": address.proxy is not None, "origin": "environment"},
             **self._settings.record(),
@@ -192,6 +193,7 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
                 prompt=prompt,
                 vocabulary=vocabulary,
                 longest_prompt=request.longest_prompt,
+                needs_first=request.needs_first,
             )
         )
     except BaseException:

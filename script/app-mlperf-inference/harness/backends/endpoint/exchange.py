@@ -52,7 +52,7 @@ class Counts:
 class Reading:
     """How answers are read, as the probe found. has_ids: they come with token ids. has_usage: with the number of tokens
     that the server made. has_one_id: all pieces of an answer have its `id`. ends_with_done: streams end with [DONE].
-    model: the name in answers, None where they have none."""
+    model: the name in answers, None where they have none. is_streamed: answers come piece by piece."""
 
     vocabulary: Tokenizer | None
     has_ids: bool
@@ -60,6 +60,7 @@ class Reading:
     has_one_id: bool
     ends_with_done: bool
     model: str | None
+    is_streamed: bool = True
 
 
 def _nothing(_: object) -> None:
@@ -83,7 +84,7 @@ class Exchange:
         """Return what the client sends and who reads the stream. left_s: until the limit of the request."""
         return Call(
             path=path, body=body, collector=self._collector, first=self._begin, last=self._end,
-            timeout_s=max(left_s, 0.001),
+            timeout_s=max(left_s, 0.001), is_streamed=self._reading.is_streamed,
         )  # fmt: skip
 
     def explained(self, why: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
 
 import aiohttp
@@ -32,6 +33,14 @@ class Unfit(Exception):
 
 class NotStreamed(Unfit):
     """A whole answer in the place of a stream."""
+
+
+def is_about_streaming(error: BaseException) -> bool:
+    """Return whether a server answers whole, or refuses to stream."""
+    if isinstance(error, Refused):
+        is_named = re.search(r"\bstream(s|ed|ing)?\b", error.text, re.IGNORECASE) is not None
+        return is_named and error.status in (400, 422, 501)
+    return isinstance(error, NotStreamed)
 
 
 def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:

@@ -41,7 +41,7 @@ from harness.backends.endpoint.checks import (
 )
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.exchange import Reading
-from harness.backends.endpoint.faults import NotStreamed, Refused, Unfit, certificate_error, words
+from harness.backends.endpoint.faults import Refused, Unfit, certificate_error, is_about_streaming, words
 from harness.errors import HarnessError
 from harness.text.engine import Prompt
 from harness.text.request import Endpoint
@@ -50,18 +50,22 @@ from harness.text.tokenizer import Tokenizer
 TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
 _LIST_S = 30.0
+NOT_STREAMED = "the server does not stream: whole answers were measured, which have no first tokens"
 _FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is probed. vocabulary: None where the model's folder has no tokenizer. longest_prompt: in tokens."""
+    """What is probed. vocabulary: None where the model's folder has no tokenizer. longest_prompt: in tokens.
+    needs_first: whether first tokens are measured; whole answers are enough otherwise where the server cannot stream.
+    """
 
     endpoint: Endpoint
     sampling: Sampling
     prompt: Prompt
     vocabulary: Tokenizer | None
     longest_prompt: int
+    needs_first: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +90,17 @@ class Probed:
             has_one_id=self.has_one_id,
             ends_with_done=self.first.is_done,
             model=self.first.model,
+            is_streamed=self.form.is_streamed,
         )
 
 
 def hint_for(error: BaseException, address: Address, variable: str | None) -> str:
     """Return what to try next after an error."""
+    if is_about_streaming(error):
+        return (
+            "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it; "
+            "--scenario=Offline needs none"
+        )
     if isinstance(error, Refused):
         return refusal_hint(error.status, address.root, variable)
     if isinstance(error, LateAnswer):
@@ -99,8 +109,6 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
         return certificate_words(untrusted, address.shown_host)[1]
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
         return START_HINT.format(address.url)
-    if isinstance(error, NotStreamed):
-        return "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it"
     return KIND_HINT
 
 
@@ -147,12 +155,13 @@ class Prober:
             check_special(first, question.vocabulary)
         again = await self._again(form)
         notes += repeat_notes(first, again, question.sampling)
-        notes += answer_notes(first, self._most)
+        notes += answer_notes(first, self._most) if form.is_streamed else [NOT_STREAMED]
         card = next((one for one in entries or () if one["id"] == model), {})
         notes += length_notes(card.get("max_model_len"), question.longest_prompt + question.sampling.max_tokens)
         whole = replace(form, max_tokens=question.sampling.max_tokens)
-        taken = {one.name for one in form.fields}
-        refused = tuple(one for one in fields_of(question.sampling, form.prompt) if one.name not in taken)
+        taken = {one.name for one in form.sent_fields}
+        wanted = replace(form, fields=fields_of(question.sampling, form.prompt)).sent_fields
+        refused = tuple(one for one in wanted if one.name not in taken)
         return Probed(
             form=whole,
             refused=refused,
@@ -177,7 +186,7 @@ class Prober:
             fields = fields_of(self._question.sampling, kind)
             form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
             try:
-                return await self._with_start_token(*await self._accepted(form))
+                return await self._with_start_token(*await self._streamed_or_whole(form))
             except _FAULTS as caught:
                 error = caught
                 if not _is_fault_of_form(caught):
@@ -189,6 +198,22 @@ class Prober:
         if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
             hint = f"give the URL of a server with /completions; {WITH_MESSAGES}"
         raise failure(asked, words(error, address), hint) from None
+
+    async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:
+        """Return the form and the answer as a stream, else whole, where that is enough: where no first tokens are
+        measured. A whole answer has to say how many tokens the server made."""
+        try:
+            return await self._accepted(form)
+        except _FAULTS as error:
+            if self._question.needs_first or not is_about_streaming(error):
+                raise
+        form, answer = await self._accepted(replace(form, is_streamed=False))
+        if answer.usage.completion_tokens is None:
+            raise failure(
+                "for an answer without streaming", "it has no usage.completion_tokens, so its tokens cannot be checked",
+                "switch streaming on in the server, or use one that counts tokens",
+            )  # fmt: skip
+        return form, answer
 
     async def _accepted(self, form: Form) -> tuple[Form, Collector]:
         """Return the form with the fields that the server takes, and its answer; raises what the last request raised,
@@ -253,7 +278,7 @@ class Prober:
         await self._client.ask(
             Call(
                 path=form.path, body=body, collector=collector, first=lambda: None, last=lambda: None,
-                timeout_s=self._timeout_s,
+                timeout_s=self._timeout_s, is_streamed=form.is_streamed,
             )
         )  # fmt: skip
         collector.ending(needs_done=False)
