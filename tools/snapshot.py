@@ -31,8 +31,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import house_counts
 import snapshot_engine
-from snapshot_engine import Engine, mask
+import snapshot_trees
+from snapshot_engine import LIBRARY, Engine, mask
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES = ROOT / "tests" / "recipes" / "fixtures" / "machines"
@@ -42,11 +44,15 @@ ENGINE_PARTS: Mapping[str, Callable[[Engine], snapshot_engine.Items]] = {
     "refusals": snapshot_engine.refusal_items,
     "runs": snapshot_engine.run_items,
 }
-SLICES = {"help": 1, "plans": 4, "refusals": 4, "runs": 2}
+OTHER_PARTS: Mapping[str, Callable[[Path, Path], snapshot_trees.Items]] = {
+    "gate": snapshot_trees.gate_items,
+    "wheel": snapshot_trees.wheel_items,
+    "counts": house_counts.counts_items,
+}
+SLICES = {"plans": 4, "refusals": 4, "runs": 2, "gate": 2}
 """In how many processes a part is taken; always the same, because what a process has loaded may be seen."""
-LIBRARY = (
-    r"get[-,](?:mlperf[-,])?(?:results|results-store|data|machine|nvidia[-,]library|harness|sweep|crowdperf)-lib\b"
-)
+LONG_S = 20
+"""A name that takes longer is told."""
 MOST_LINES = 40
 """Of the differences of one name, the rest is counted."""
 
@@ -62,27 +68,36 @@ def is_wanted(only: Iterable[str], part: str, name: str = "*") -> bool:
     )
 
 
+def masked(value: Any, places: Mapping[str, str]) -> Any:
+    """A value of JSON whose texts are masked."""
+    if isinstance(value, str):
+        return mask(value, places)
+    if isinstance(value, dict):
+        return {key: masked(one, places) for key, one in value.items()}
+    return [masked(one, places) for one in value] if isinstance(value, list | tuple) else value
+
+
 def take_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict[str, Any]:
-    """One slice of a part that the engine is asked for, in this process."""
+    """One slice of a part, in this process, and the processor time that it took."""
     with tempfile.TemporaryDirectory(prefix="snapshot-") as folder:
         scratch = Path(folder).resolve()
-        engine = Engine(checkout, MACHINES, scratch)
-        places = {str(scratch / "home"): "<home>", str(engine.work): "<work>", str(scratch): "<scratch>"}
-        places |= {
-            str(MACHINES): "<machines>",
-            str(checkout): "<checkout>",
-            sys.prefix: "<python>",
-            sys.base_prefix: "<python>",
-        }
-        names = [(name, make) for name, make in ENGINE_PARTS[part](engine) if is_wanted(only, part, name)]
+        places = {str(scratch / "home"): "<home>", str(scratch / "work"): "<work>", str(scratch): "<scratch>"}
+        places |= {str(MACHINES): "<machines>", str(checkout): "<checkout>"}
+        places |= {sys.prefix: "<python>", sys.base_prefix: "<python>"}
+        if part in ENGINE_PARTS:
+            items = ENGINE_PARTS[part](Engine(checkout, MACHINES, scratch))
+        else:
+            items = OTHER_PARTS[part](checkout, scratch)
+        names = [(name, make) for name, make in items if is_wanted(only, part, name)]
         found = {}
-        for name, make in names[number :: SLICES[part]]:
-            began_s = time.monotonic()
-            found[name] = json.loads(mask(json.dumps(make()), places))
-            if (took_s := time.monotonic() - began_s) > 5:
+        for name, make in names[number :: SLICES.get(part, 1)]:
+            began_s = time.process_time()
+            found[name] = masked(make(), places)
+            if (took_s := time.process_time() - began_s) > LONG_S:
                 sys.stderr.write(f"{part}: {name} took {took_s:.0f} s\n")
         os.chdir("/")
-        return found
+    times = os.times()
+    return {"found": found, "took_s": times.user + times.system + times.children_user + times.children_system}
 
 
 def start_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict[str, Any]:
@@ -92,7 +107,7 @@ def start_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict
     env |= {"CM_REPOS": os.devnull + "/none", "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.NamedTemporaryFile(prefix="snapshot-", suffix=".json") as file:
         words += [f"--only={','.join(only)}", f"--out={file.name}"]
-        done = subprocess.run(words, env=env, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise SystemExit(f"the part {part} could not be taken: exit status {done.returncode}")
         found: dict[str, Any] = json.loads(Path(file.name).read_text(encoding="utf-8"))
@@ -102,26 +117,19 @@ def start_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict
 def take(checkout: Path, out: Path, only: list[str], jobs: int) -> None:
     """Writes the picture, a file a part."""
     out.mkdir(parents=True, exist_ok=True)
-    tasks: list[tuple[str, Callable[[], dict[str, Any]]]] = []
-    for part in ENGINE_PARTS:
-        for number in range(SLICES[part]) if is_wanted(only, part) else ():
-            tasks.append((part, lambda part=part, number=number: start_slice(checkout, part, number, only)))
-    took_s: dict[str, float] = {}
-
-    def run(part: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        began_s = time.monotonic()
-        found = make()
-        took_s[part] = took_s.get(part, 0) + time.monotonic() - began_s
-        return found
-
-    parts: dict[str, dict[str, Any]] = {}
+    parts = [part for part in (*ENGINE_PARTS, *OTHER_PARTS) if is_wanted(only, part)]
+    tasks = [(part, number) for part in parts for number in range(SLICES.get(part, 1))]
+    values: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    took_s = dict.fromkeys(parts, 0.0)
     with ThreadPoolExecutor(jobs) as pool:
-        for (part, _), found in zip(tasks, pool.map(lambda task: run(*task), tasks), strict=True):
-            parts.setdefault(part, {}).update(found)
-    for part, found in parts.items():
+        answers = pool.map(lambda task: start_slice(checkout, *task, only), tasks)
+        for (part, _), answer in zip(tasks, answers, strict=True):
+            values[part] |= answer["found"]
+            took_s[part] += answer["took_s"]
+    for part, found in values.items():
         text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False)
         (out / f"{part}.json").write_text(text + "\n", encoding="utf-8")
-        print(f"{part}: {len(found)} names, {took_s[part]:.0f} s of one process")
+        print(f"{part}: {len(found)} names, {took_s[part]:.0f} s of a processor")
 
 
 # --- comparing ---
@@ -184,7 +192,7 @@ def _difference(
             text = text.replace(word, other)
         texts.append(text.splitlines())
     if texts[0] != texts[1]:
-        lines = list(difflib.unified_diff(*texts, n=1, lineterm=""))[2:]
+        lines = list(difflib.unified_diff(texts[0], texts[1], n=1, lineterm=""))[2:]
         rest = [f"  ... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
         yield [f"{part}: {name}:", *("  " + line for line in lines[:MOST_LINES]), *rest]
 
@@ -200,7 +208,7 @@ def compare(before: Path, after: Path, ignored: list[str], renamed: Mapping[str,
     counts = [folder / "counts.json" for folder in (before, after)]
     if all(path.is_file() for path in counts):
         old, new = (json.loads(path.read_text(encoding="utf-8")) for path in counts)
-        for name in {**old, **new}:
+        for name in [name for name in {**old, **new} if name != "where"]:
             print(f"count: {name}: {old.get(name)} -> {new.get(name)}")
     print(f"{len(found)} differences" if found else "no difference")
     return int(bool(found))
@@ -221,7 +229,7 @@ def main(words: list[str]) -> int:
         one.add_argument("--only", type=words_of, default=[])
         one.add_argument("--out", type=lambda text: Path(text).resolve(), required=True)
     taking.add_argument("--jobs", type=int, default=2)
-    slicing.add_argument("--part", choices=list(ENGINE_PARTS), required=True)
+    slicing.add_argument("--part", choices=[*ENGINE_PARTS, *OTHER_PARTS], required=True)
     slicing.add_argument("--number", type=int, required=True)
     comparing = actions.add_parser("compare")
     comparing.add_argument("before", type=Path)

@@ -27,6 +27,10 @@ APP, PIPELINE, TUTORIAL, MAKE = (
     "run-mlperf-inference-app",
     "run-mlperf-make",
 )
+LIBRARY = (
+    r"get[-,](?:mlperf[-,])?(?:results|results-store|data|machine|nvidia[-,]library|harness|sweep|crowdperf)-lib\b"
+)
+"""Recipes that only put a folder on a path, by name or tags."""
 MACHINE = "a100-sxm4x8"
 OTHER_MACHINES = ("t4x1", "laptop", "azure-a100-sxm4-40gbx8")
 ON_MACHINES = (

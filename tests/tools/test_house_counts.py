@@ -1,0 +1,80 @@
+"""tools/house_counts.py: what it counts in a made house, with packages in recipes and with one below src/."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT
+
+META = """input_description:
+  size: {type: whole, desc: a}
+  kind: {choices: [a, b], desc: b}
+  name: {desc: c}
+input_mapping: {name: CM_NAME}
+deps:
+- tags: get,mlperf,results-lib
+- tags: get,generic-python-lib,_package.numpy
+variations:
+  fast: {post_deps: [{tags: "get,machine-lib"}]}
+"""
+FILES = {
+    "pyproject.toml": 'mypy_path = "a:b"\n',
+    "script/get-mlperf-results-lib/_cm.yaml": "alias: get-mlperf-results-lib\n",
+    "script/run-it/_cm.yaml": META,
+    "script/run-it/customize.py": 'if __name__ == "customize":\n    raise ImportError\nTRUE = ("yes", "on", "1")\n',
+    "tests/test_it.py": 'import sys\nsys.path.append("x")\nsys.path[:0] = ["y"]\nprint(sys.path)\n',
+    "automation/engine.py": "a = 1\n",
+}
+PACKAGE = {
+    "__init__.py": "",
+    "config.py": "from .text import parts\n\ndef parse_detail_log(): ...\n",
+    "text/__init__.py": "",
+    "text/parts.py": "from ..errors import A\nfrom .. import config\nimport json\njson.loads('name')\n",
+    "errors.py": "class A:\n    def text(self): ...\n    def number(self): ...\n",
+    "watch/__init__.py": "from ..errors import A\n",
+}
+
+
+@pytest.mark.parametrize("package", ["script/app-mlperf-inference/harness", "src/crowdperf/harness"])
+def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
+    for name, text in {**FILES, **{f"{package}/{name}": text for name, text in PACKAGE.items()}}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, str(CHECKOUT / "tools" / "house_counts.py"), f"--checkout={tmp_path}"]
+    command += ["--json", "--input=name"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    where = found.pop("where")
+    assert found == {
+        "roots on a path (folders that hold a package)": 1,
+        "roots of mypy_path": 2,
+        "*-lib recipes": 1,
+        "dependency entries of *-lib recipes": 2,
+        "sys.path edits in tests": 2,
+        "guards against CM's engine in customize.py": 1,
+        "tables of words for yes and no": 1,
+        "public functions of one name in several modules": 0,
+        "functions parse_detail_log": 1,
+        **dict.fromkeys([f"functions {name}" for name in ("text_of", "_text", "failure", "write_json")], 0),
+        "classes that read single values (of JSON, YAML, inputs)": 1,
+        "modules that parse JSON or YAML": 1,
+        "inputs": 3,
+        "inputs with a type": 1,
+        "inputs with a type, choices, boolean or is_path": 2,
+        "inputs in input_mapping": 1,
+        "files that name name": 2,
+        "files of tests that name name": 0,
+        "pairs of rooms of harness that import each other": 1,
+        **({"pairs of rooms of crowdperf that import each other": 0} if package.startswith("src") else {}),
+        "lines of Python in script and src": 14,
+        "lines of _cm.yaml": 11,
+        "lines of Python in tests": 4,
+        "lines of Python in automation": 1,
+    }
+    assert where["harness"] == {"core <-> text": [1, 2]}
+    assert where["tables"] == ["script/run-it/customize.py:3"]

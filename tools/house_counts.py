@@ -1,0 +1,272 @@
+"""Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
+
+    .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout]
+
+Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
+stands beside each figure. Lines are all lines of a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from snapshot_engine import LIBRARY
+from snapshot_trees import package_roots
+
+YES_AND_NO = {"yes", "no", "true", "false", "on", "off"}
+SHORT_WORDS = {"y", "n", "t", "f", "1", "0", "", "none", "never", "always"}
+READS = {"text", "texts", "number", "whole", "whole_number", "integer", "flag", "truth", "positive_number", "one_of"}
+"""Names of methods that read one value of a document or of a call."""
+ONE_IDEA = ("parse_detail_log", "text_of", "_text", "failure", "write_json")
+HOOKS = {"preprocess", "postprocess", "plan", "plan_reuse", "predeps", "detect_version", "main"}
+LEFT_OUT = {"__pycache__", "node_modules", "build"}
+
+
+class House:
+    """The files of a checkout that are counted."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.checkout = checkout
+
+    def python(self, *folders: str) -> list[Path]:
+        """The Python files below folders."""
+        found = (path for folder in folders for path in (self.checkout / folder).rglob("*.py"))
+        return sorted(path for path in found if LEFT_OUT.isdisjoint(path.parts))
+
+    @cached_property
+    def trees(self) -> dict[Path, ast.Module]:
+        """The code of recipes and packages, parsed."""
+        return {path: ast.parse(path.read_text(encoding="utf-8")) for path in self.python("script", "src")}
+
+    @cached_property
+    def metas(self) -> dict[Path, dict[str, Any]]:
+        """The metadata of recipes."""
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        files = sorted(self.checkout.glob("script/*/_cm.yaml"))
+        return {path: yaml.load(path.read_text(encoding="utf-8"), loader) for path in files}
+
+    # --- roots and glue ---
+
+    def glue(self) -> dict[str, Any]:
+        """What only makes packages importable."""
+        tags = [tags for meta in self.metas.values() for tags in _dependency_tags(meta)]
+        edits = re.compile(r"sys\.path(?:\.(?:append|insert|extend|remove)\(|\[[^\]]*\] *=| *\+=)|syspath_prepend\(")
+        tests = [path.read_text(encoding="utf-8") for path in self.python("tests")]
+        guard = re.compile(r"^if __name__ == [\"']customize[\"']:", re.MULTILINE)
+        hooks = self.checkout.glob("script/*/customize.py")
+        own = (self.checkout / "pyproject.toml").read_text(encoding="utf-8")
+        path = re.search(r"^mypy_path = \"(.*)\"", own, re.MULTILINE)
+        roots = [str(root.relative_to(self.checkout)) for root in package_roots(self.checkout)]
+        return {
+            "roots on a path (folders that hold a package)": len(roots),
+            "roots of mypy_path": len(path[1].split(":")) if path else 0,
+            "*-lib recipes": sum(bool(re.fullmatch(LIBRARY, file.parent.name)) for file in self.metas),
+            "dependency entries of *-lib recipes": sum(bool(re.fullmatch(LIBRARY, one)) for one in tags),
+            "sys.path edits in tests": sum(len(edits.findall(text)) for text in tests),
+            "guards against CM's engine in customize.py": sum(
+                bool(guard.search(hook.read_text(encoding="utf-8"))) for hook in hooks
+            ),
+        }
+
+    # --- repetitions ---
+
+    def repetitions(self) -> dict[str, Any]:
+        """Ideas that stand in more than one place."""
+        functions: dict[str, list[str]] = {}
+        readers, parsing, tables = [], [], []
+        for path, tree in self.trees.items():
+            place = str(path.relative_to(self.checkout))
+            for node in tree.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in HOOKS:
+                    functions.setdefault(node.name, []).append(place)
+            tables += [f"{place}:{line}" for line in _yes_no_tables(tree)]
+            readers += [f"{place} {name}" for name in _reader_classes(tree)]
+            if re.search(r"\bjson\.loads?\(|\byaml\.(?:safe_)?load\(", path.read_text(encoding="utf-8")):
+                parsing.append(place)
+        public = {name: places for name, places in functions.items() if not name.startswith("_") and len(places) > 1}
+        return {
+            "tables of words for yes and no": len(tables),
+            "public functions of one name in several modules": len(public),
+            **{f"functions {name}": len(functions.get(name, ())) for name in ONE_IDEA},
+            "classes that read single values (of JSON, YAML, inputs)": len(readers),
+            "modules that parse JSON or YAML": len(parsing),
+            "where": {"tables": tables, "readers": readers, "parse_detail_log": functions.get("parse_detail_log", [])},
+        }
+
+    # --- inputs ---
+
+    def inputs(self, *names: str) -> dict[str, Any]:
+        """What recipes declare of their inputs, and in how many files a name stands."""
+        rows = [row or {} for meta in self.metas.values() for row in (meta.get("input_description") or {}).values()]
+        typed = ("type", "choices", "boolean", "is_path")
+        files = [*self.python("script", "src", "automation"), *self.checkout.glob("script/*/*.yaml")]
+        texts = [path.read_text(encoding="utf-8") for path in files]
+        tests = [path.read_text(encoding="utf-8") for path in self.python("tests")]
+        mapped = sum(len(meta.get("input_mapping") or {}) for meta in self.metas.values())
+        found: dict[str, Any] = {
+            "inputs": len(rows),
+            "inputs with a type": sum("type" in row for row in rows),
+            "inputs with a type, choices, boolean or is_path": sum(any(key in row for key in typed) for row in rows),
+            "inputs in input_mapping": mapped,
+        }
+        for name in names:
+            word = re.compile(rf"\b{name}\b")
+            found[f"files that name {name}"] = sum(bool(word.search(text)) for text in texts)
+            found[f"files of tests that name {name}"] = sum(bool(word.search(text)) for text in tests)
+        return found
+
+    # --- rooms ---
+
+    def rooms(self) -> dict[str, Any]:
+        """Imports between the rooms of the harness, and between those of src/crowdperf."""
+        found: dict[str, Any] = {}
+        for name in ("src/crowdperf/harness", "script/app-mlperf-inference/harness", "src/crowdperf"):
+            folder = self.checkout / name
+            if not folder.is_dir():
+                continue
+            counts = Counter(self._imports_between(folder))
+            both = sorted({tuple(sorted(pair)) for pair in counts if pair[::-1] in counts})
+            found[f"pairs of rooms of {folder.name} that import each other"] = len(both)
+            found.setdefault("where", {})[folder.name] = {
+                f"{one} <-> {other}": [counts[one, other], counts[other, one]] for one, other in both
+            }
+        return found
+
+    def _imports_between(self, folder: Path) -> Iterator[tuple[str, str]]:
+        """The room of an importing module and the room imported; "core" are the modules at the top."""
+        rooms = {path.name for path in folder.iterdir() if path.is_dir()}
+        for path, tree in self.trees.items():
+            if not path.is_relative_to(folder):
+                continue
+            inside = path.relative_to(folder).parts[:-1]
+            own = inside[0] if inside else "core"
+            for target in _imported(tree, folder.name, inside):
+                other = target[0] if target and target[0] in rooms else "core"
+                if other != own:
+                    yield own, other
+
+    # --- size ---
+
+    def lines(self) -> dict[str, Any]:
+        """Lines of code and metadata."""
+        return {
+            "lines of Python in script and src": _lines(self.trees),
+            "lines of _cm.yaml": _lines(self.metas),
+            "lines of Python in tests": _lines(self.python("tests")),
+            "lines of Python in automation": _lines(self.python("automation")),
+        }
+
+    def counts(self, *names: str) -> dict[str, Any]:
+        """All of it; ``where`` tells the places of what should be one."""
+        parts = [self.glue(), self.repetitions(), self.inputs(*names), self.rooms(), self.lines()]
+        where = {name: places for part in parts for name, places in part.pop("where", {}).items()}
+        return {key: value for part in parts for key, value in part.items()} | {"where": where}
+
+
+def _lines(paths: Any) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in paths)
+
+
+def _dependency_tags(meta: Any) -> Iterator[str]:
+    """The tags of every dependency entry anywhere in metadata."""
+    if isinstance(meta, dict):
+        for key, value in meta.items():
+            if key.endswith("deps") and isinstance(value, list):
+                yield from (str(row.get("tags", "")) for row in value if isinstance(row, dict))
+            yield from _dependency_tags(value)
+    elif isinstance(meta, list):
+        for one in meta:
+            yield from _dependency_tags(one)
+
+
+def _yes_no_tables(tree: ast.Module) -> Iterator[int]:
+    """The lines of collections of at least three words that mean yes or no."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            parts: list[ast.expr | None] = list(node.elts)
+        elif isinstance(node, ast.Dict):
+            parts = list(node.keys)
+        else:
+            continue
+        words = [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        lower = {word.lower() for word in words}
+        if len(parts) == len(words) >= 3 and len(lower & YES_AND_NO) >= 2 and lower <= YES_AND_NO | SHORT_WORDS:
+            yield node.lineno
+
+
+def _reader_classes(tree: ast.Module) -> Iterator[str]:
+    """Classes with at least two methods that read single values."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            methods = {one.name.strip("_") for one in node.body if isinstance(one, ast.FunctionDef)}
+            if len(methods & READS) >= 2:
+                yield node.name
+
+
+def _imported(tree: ast.Module, package: str, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What a module imports of its own package, as parts below the package; ``inside`` is the folder it lies in."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module = tuple(node.module.split(".")) if node.module else ()
+            if node.level:
+                if node.level - 1 > len(inside):
+                    continue  # above the package
+                yield from _targets((*inside[: len(inside) - node.level + 1], *module), node)
+            elif package in module:
+                yield from _targets(module[module.index(package) + 1 :], node)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = tuple(alias.name.split("."))
+                if package in parts:
+                    yield parts[parts.index(package) + 1 :]
+
+
+def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str, ...]]:
+    """``from . import name`` names a module or a room; any other import its base."""
+    if base:
+        yield base
+    else:
+        yield from ((alias.name,) for alias in node.names)
+
+
+def counts_items(checkout: Path, scratch: Path) -> Iterator[tuple[str, Any]]:
+    """The part ``counts`` of a picture."""
+    for name, value in House(checkout).counts("batch_timeout").items():
+        yield name, lambda value=value: value
+
+
+def main(words: list[str]) -> int:
+    """Prints the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--checkout", type=lambda text: Path(text).resolve(), default=Path(__file__).resolve().parents[1]
+    )
+    parser.add_argument("--input", action="append", help="an input whose name is looked for; may be repeated")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    given = parser.parse_args(words)
+    found = House(given.checkout).counts(*(given.input or ["batch_timeout"]))
+    if given.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    where = found.pop("where")
+    width = max(map(len, found))
+    print("\n".join(f"{name:<{width}}  {value:>7}" for name, value in found.items()))
+    for name, places in where.items():
+        print(f"\n{name}:")
+        rows = places.items() if isinstance(places, dict) else ((place, "") for place in places)
+        print("\n".join(f"  {place} {figures or ''}".rstrip() for place, figures in rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
