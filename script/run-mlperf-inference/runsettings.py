@@ -54,8 +54,8 @@ def settings_text(performance: Mapping[str, Any]) -> str:
         text += f" of {_count(value['threads'], 'thread')}{_given_in_all(found['threads'], value['instances'])}"
     parts = [text]
     if value["batch_size"] and (batch := batch_of(str(scenario), performance)):
-        is_one = scenario in _SERVERS and batch == 1
-        parts.append("one query at a time" if is_one else f"batch of {batch}{_given(found['batch_size'])}")
+        is_inline = str(performance.get("issue_shape") or "").startswith("inline")
+        parts.append("one query at a time" if is_inline else f"batch of {batch}{_given(found['batch_size'])}")
     return ", ".join(filter(None, (*parts, _sent(scenario, found["target_qps"]))))
 
 

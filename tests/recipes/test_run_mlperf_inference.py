@@ -980,6 +980,23 @@ def test_the_settings_of_an_engine_are_what_it_works_on_at_once_and_the_rate_sen
     assert settings_text({"run": run, "text": {"engine": {"threads": {"value": 2}}}}) == ""
 
 
+@pytest.mark.parametrize(
+    ("scenario", "shape", "batch_size", "text"),
+    [
+        ("Server", "inline", 32, "2 instances, one query at a time"),
+        ("Server", "queued", 1, "2 instances, batch of 1"),  # sent one by one, and joined by Triton's batcher
+        ("Offline", "batches of 32 on 2 instances", 32, "2 instances, batch of 32"),
+        ("MultiStream", "inline batch", 32, "2 instances"),
+    ],
+)
+def test_the_settings_say_a_batch_where_samples_are_computed_together(
+    scenario: str, shape: str, batch_size: int, text: str
+) -> None:
+    settings_text = load_module("run-mlperf-inference", "runsettings").settings_text
+    run = {"scenario": {"value": scenario}, "instances": {"value": 2}, "batch_size": {"value": batch_size}}
+    assert settings_text({"run": run, "issue_shape": shape}) == text
+
+
 SPELLINGS = {
     "bert_99": "bert-99", "BERT-99.9": "bert-99.9", "Bert_99.9": "bert-99.9", "bert": "bert-99",
     "BERT Large": "bert-99",
