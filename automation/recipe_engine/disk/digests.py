@@ -17,10 +17,10 @@ import time
 from binascii import crc32  # loaded with yaml, unlike zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ..rules.conditions import has_symbol
 from ..rules.errors import MetaError
+from ..rules.frozen import Frozen
 from ..rules.model import IGNORED_FOLDERS, SUCCESSOR_FILE, Recipe
 from ..rules.schema import Reader
 from .files import read_index, read_regular, sha256_of, write_index
@@ -200,7 +200,7 @@ def declared_modules(recipe: Recipe, variations: Sequence[str]) -> tuple[str, ..
     return tuple(sorted(name for name in names if not has_symbol(name)))
 
 
-class Used(NamedTuple):
+class Used(Frozen):
     """The files of its repository's packages that a recipe uses, by their paths in the repository, and one SHA-256
     over their names and contents, empty for none.
     """
@@ -209,12 +209,8 @@ class Used(NamedTuple):
     paths: tuple[str, ...]
 
 
-class Facts(NamedTuple):
-    """What is known of a file that had this time (``st_ctime_ns``, which no program can set)."""
-
-    time_ns: int
-    sha256: str
-    names: Sequence[str]
+Facts = tuple[int, str, list[str]]
+"""What is known of a file: its time (``st_ctime_ns``, which no program can set), SHA-256, and what it imports."""
 
 
 class Library:
@@ -228,10 +224,12 @@ class Library:
         self._root = os.path.relpath(folder, repo_path)
         self._file = file
         self._maker = json.dumps([maker, self._repo, self._root]).encode()
-        self._lines = self._load()[0]
+        self._began_ns = time.time_ns()
+        self._table, self._lines, _ = self._load()
+        self._paths = list(self._table)
+        self._same: dict[str, bool] = {}
         self._facts: dict[str, Facts] | None = None
-        self._times: dict[str, int] = {}
-        self._listed: dict[str, frozenset[str]] = {}
+        self._listed: dict[str, tuple[int, frozenset[str]]] = {}
         self._used: dict[str, Used] = {}
 
     def used(self, folder: Path, modules: Sequence[str] = ()) -> Used:
@@ -246,11 +244,12 @@ class Library:
         """Raises MetaError, with the nearest names as its hint, for a module that is not there."""
         list(self._declared(module, {}))
 
-    def _load(self) -> tuple[bytes, int]:
-        """The lines of the file, each with a newline in front, and the offset of what is behind them."""
+    def _load(self) -> tuple[Times, bytes, int]:
+        """The times of all paths, the lines, each between newlines, and the offset of what is behind them."""
         text, rest_at = read_index(self._file) if self._file else (b"", 0)
-        maker, newline, lines = text.partition(b"\n")
-        return (newline + lines, rest_at) if maker == self._maker else (b"", 0)
+        maker, _, rest = text.partition(b"\n")
+        table, newline, lines = rest.partition(b"\n")
+        return (json.loads(table), newline + lines, rest_at) if maker == self._maker else ({}, b"", 0)
 
     def _known(self, key: str, stamp: str) -> Used | None:
         """What the file has for a key, if no path that decided it has another time now."""
@@ -258,16 +257,14 @@ class Library:
         if start < 0:
             return None
         line = self._lines[start + 1 : self._lines.find(b"\n", start + 1)].partition(b"\t")[2]
-        digest, known_stamp, n_used, paths, times_ns = json.loads(line)
-        if known_stamp != stamp or not all(map(self._has_time, paths, times_ns)):
-            return None
-        return Used(digest, tuple(paths[:n_used]))
+        digest, known_stamp, n_used, numbers = json.loads(line)
+        paths = [self._paths[number] for number in numbers]
+        return Used(digest, tuple(paths[:n_used])) if known_stamp == stamp and all(map(self._is_same, paths)) else None
 
-    def _has_time(self, path: str, time_ns: int) -> bool:
-        found = self._times.get(path)
-        if found is None:
-            found = self._times[path] = self._time(path)
-        return found == time_ns
+    def _is_same(self, path: str) -> bool:
+        if path not in self._same:
+            self._same[path] = self._time(path) == self._table[path]
+        return self._same[path]
 
     def _time(self, path: str) -> int:
         try:
@@ -279,11 +276,10 @@ class Library:
         """Follows the imports, and notes what was found."""
         import hashlib
 
-        began_ns = time.time_ns()
         facts = self._stored_facts() if self._facts is None else self._facts
         own = [os.path.relpath(path, self._repo) for path in _own_files(str(folder)) if path.endswith((".py", ".sh"))]
         watched: dict[str, int] = {path: self._time(path) for path in own}
-        waiting = [name for path in own for name in self._facts_of(path, facts).names if not name.startswith(".")]
+        waiting = [name for path in own for name in self._facts_of(path, facts)[2] if not name.startswith(".")]
         used: dict[str, str] = {}
         new = [path for name in modules for path in self._declared(name, watched)]
         seen = set(waiting)
@@ -291,42 +287,42 @@ class Library:
             new += self._found(waiting.pop(), watched)[0] if waiting else ()
             for path in (path for path in new if path not in used):
                 watched.setdefault(path, self._time(path))
-                used[path] = self._facts_of(path, facts).sha256
-                names = {_absolute(name, os.path.dirname(path)[len(self._root) + 1 :]) for name in facts[path].names}
+                used[path] = self._facts_of(path, facts)[1]
+                names = {_absolute(name, os.path.dirname(path)[len(self._root) + 1 :]) for name in facts[path][2]}
                 waiting += names - seen
                 seen |= names
             new = []
         digest = hashlib.sha256(json.dumps(sorted(used.items())).encode()).hexdigest() if used else ""
         found = Used(digest, tuple(sorted(used)))
         ended_ns = time.time_ns()
-        self._facts = {path: row for path, row in facts.items() if not is_fresh(row.time_ns, began_ns, ended_ns)}
+        self._facts = {path: row for path, row in facts.items() if not is_fresh(row[0], self._began_ns, ended_ns)}
         times_ns = {path: watched.pop(path) for path in found.paths} | watched
-        times_ns = {path: 0 if is_fresh(row, began_ns, ended_ns) else row for path, row in times_ns.items()}
-        line = json.dumps([digest, stamp, len(found.paths), list(times_ns), list(times_ns.values())])
-        self._write(key, line)
+        times_ns = {path: 0 if is_fresh(row, self._began_ns, ended_ns) else row for path, row in times_ns.items()}
+        self._write(key, [digest, stamp, len(found.paths)], times_ns)
         return found
 
     def _facts_of(self, path: str, facts: dict[str, Facts]) -> Facts:
         """What a file imports and its SHA-256; read when ``facts`` has it with another time, or not at all."""
         time_ns = self._time(path)
-        if path not in facts or facts[path].time_ns != time_ns:
+        if path not in facts or facts[path][0] != time_ns:
             import hashlib
 
             content = read_regular(f"{self._repo}/{path}")
             reader = {".py": imports_of, ".sh": words_of}.get(os.path.splitext(path)[1])
             names = reader(content.decode("utf-8", "replace").replace("\r\n", "\n")) if reader else []
-            facts[path] = Facts(time_ns, hashlib.sha256(content).hexdigest(), names)
+            facts[path] = (time_ns, hashlib.sha256(content).hexdigest(), names)
         return facts[path]
 
     def _names_in(self, place: str, watched: dict[str, int]) -> frozenset[str]:
         """The names in a folder, none where it is not one."""
-        watched.setdefault(place, self._time(place))
         if place not in self._listed:
+            time_ns = self._time(place)
             try:
-                self._listed[place] = frozenset(os.listdir(f"{self._repo}/{place}"))
+                self._listed[place] = time_ns, frozenset(os.listdir(f"{self._repo}/{place}"))
             except OSError:
-                self._listed[place] = frozenset()
-        return self._listed[place]
+                self._listed[place] = time_ns, frozenset()
+        watched[place], names = self._listed[place]
+        return names
 
     def _found(self, name: str, watched: dict[str, int]) -> tuple[list[str], str]:
         """The files that importing a name reads, and the part of the name that is no module."""
@@ -378,26 +374,36 @@ class Library:
 
     def _stored_facts(self) -> dict[str, Facts]:
         """What the file has behind its lines, which has a checksum of its own; empty when it is damaged."""
-        lines, rest_at = self._load()
+        _, lines, rest_at = self._load()
         try:
             checksum, _, rest = read_regular(self._file or "")[rest_at:].partition(b"\n")
             rows = json.loads(rest) if lines and int(checksum) == crc32(rest) else {}
         except (OSError, ValueError):
             return {}
-        return {path: Facts(*row) for path, row in rows.items()}
+        return {path: (time_ns, sha256, names) for path, (time_ns, sha256, names) in rows.items()}
 
-    def _write(self, key: str, line: str) -> None:
-        """Puts a line into the file as it is now, without those of recipes that are gone."""
+    def _write(self, key: str, found: list[object], times_ns: Times) -> None:
+        """Puts a line into the file as it is now, without those of recipes that are gone, and of other times."""
         if not self._file:
             return
-        lines = dict(row.split(b"\t") for row in self._load()[0].splitlines() if row)
-        lines[key.encode()] = line.encode()
-        kept = [
-            name + b"\t" + row for name, row in lines.items() if os.path.isdir(f"{self._repo}/{json.loads(name)[0]}")
-        ]
+        table, lines, _ = self._load()
+        paths, rows = list(table), {}
+        changed = {path for path, time_ns in times_ns.items() if table.get(path, time_ns) != time_ns}
+        for line in filter(None, lines.splitlines()):
+            name, _, text = line.decode().partition("\t")
+            *row, numbers = json.loads(text)
+            own = [paths[number] for number in numbers]
+            if changed.isdisjoint(own) and os.path.isdir(f"{self._repo}/{json.loads(name)[0]}"):
+                rows[name] = row, own
+        rows[key] = found, list(times_ns)
+        table = {path: times_ns.get(path, table.get(path, 0)) for _, own in rows.values() for path in own}
+        places = {path: number for number, path in enumerate(table)}
+        kept = [f"{name}\t{json.dumps([*row, [places[path] for path in own]])}" for name, (row, own) in rows.items()]
+        self._table, self._paths, self._same = table, list(table), {}
+        self._lines = "\n".join(["", *kept, ""]).encode()
         facts = json.dumps(self._facts).encode()
-        self._lines = b"\n" + b"\n".join(kept) + b"\n"
-        write_index(self._file, self._maker + self._lines, b"%d\n%b" % (crc32(facts), facts))
+        head = b"\n".join([self._maker, json.dumps(table).encode()])
+        write_index(self._file, head + self._lines, b"%d\n%b" % (crc32(facts), facts))
 
 
 def _absolute(name: str, place: str) -> str:
