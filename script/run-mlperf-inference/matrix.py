@@ -128,15 +128,18 @@ class RunSpec(Workload):
         if self.mode is Mode.ACCURACY:
             return 0.0
         asked_s = int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
-        if not self.scenario.is_server or not self.target_qps:
+        if (not self.target_qps and not self.target_latency_ms) or self.scenario is Scenario.OFFLINE:
             return asked_s
-        queries_s = self.min_queries / self.target_qps
+        if self.scenario.is_stream:
+            queries_s = self.min_queries * (self.target_latency_ms or 0.0) / 1000.0
+        else:
+            queries_s = self.min_queries / self.target_qps if self.target_qps else 0.0
         is_test = self.execution_mode is ExecutionMode.TEST and "min_query_count" not in self.options
         return max(asked_s, min(queries_s, LONGEST_TEST_S) if is_test else queries_s)
 
     @property
     def min_queries(self) -> int:
-        """The queries that a run of Server or Interactive makes at least."""
+        """The queries that a run makes at least; not of Offline."""
         return int(self.options.get("min_query_count") or fewest_queries(self.scenario, record_of(self.model)))
 
 
@@ -312,6 +315,8 @@ def describe(specs: tuple[RunSpec, ...]) -> str:
         length = f"at least {_seconds(spec.min_duration_s)}" if spec.mode is Mode.PERFORMANCE else "every sample once"
         if spec.mode is Mode.PERFORMANCE and spec.scenario.is_server and spec.target_qps:
             length += f" ({spec.min_queries:,} queries, {spec.target_qps:,g} a second)"
+        if spec.mode is Mode.PERFORMANCE and spec.scenario.is_stream and spec.target_latency_ms:
+            length += f" ({spec.min_queries:,} queries of {spec.target_latency_ms:,g} ms)"
         what = f"{spec.model} {spec.backend} {spec.device} {spec.scenario.value} {spec.mode.value}"
         lines.append(f"  {number}. {what}: {length}")
     return "\n".join(lines)

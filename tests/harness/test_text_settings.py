@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from harness_support import need, request
 
 need("numpy")
 
+from harness import testrun  # noqa: E402
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.settings import Circumstances, Origin, WarmUp  # noqa: E402
+from harness.settings import Circumstances, Origin, Setting, WarmUp  # noqa: E402
 from harness.text.settings import LATENCY_MARGIN, resolve_text  # noqa: E402
 from harness.text.warmup import Plan, warm_up  # noqa: E402
+from mlperf_results.names import Mode, Scenario  # noqa: E402
 from mlperf_results.record import Generation, Recipes, Record, Sampling, Span, TokenLimits  # noqa: E402
 from test_text_sut import answer, sut_of  # noqa: E402
 
@@ -130,3 +133,38 @@ def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
     with pytest.raises(HarnessError, match="failed before the test: it died") as caught:
         warm_up(made.work, plan())
     assert caught.value.hint == "ask it"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "latency_ms", "rate", "queries", "origin", "said"),
+    [
+        ("SingleStream", "performance", 2100.0, None, 100, "RULE", "100 queries, one each 2.1 s, take about 4 min"),
+        (
+            "SingleStream",
+            "performance",
+            5000.0,
+            None,
+            60,
+            "ESTIMATE",
+            "60 of the 100 queries that early stopping needs",
+        ),
+        ("SingleStream", "performance", 1.0, None, 100, "RULE", ""),
+        ("SingleStream", "performance", 5000.0, None, 2, "USER", ""),
+        ("SingleStream", "accuracy", 5000.0, None, 100, "RULE", ""),
+        ("Server", "performance", None, 3.0, 662, "DEFAULT", "662 queries, one each 0.33 s, take about 4 min"),
+        ("Offline", "performance", None, 0.1, 100, "RULE", ""),
+    ],
+)
+def test_a_run_whose_queries_take_long_says_so_before_it_begins(
+    scenario, mode, latency_ms, rate, queries, origin, said
+):
+    def setting(value):
+        return None if value is None else Setting(value, Origin.ESTIMATE)
+
+    config = SimpleNamespace(mode=Mode(mode), scenario=Scenario(scenario), model="llama3.1-8b")
+    settings = SimpleNamespace(
+        target_qps=setting(rate), target_latency_ms=setting(latency_ms), min_duration_ms=setting(2000),
+        min_query_count=Setting(queries, Origin[origin]),
+    )  # fmt: skip
+    note = testrun._length_note(config, settings)
+    assert (said in note) if said else note == ""

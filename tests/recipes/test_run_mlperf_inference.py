@@ -254,6 +254,21 @@ def test_the_list_of_runs_counts_the_queries_that_early_stopping_needs(env, line
     assert matrix.describe((spec,)).splitlines()[1].endswith(f"Interactive performance: {line}")
 
 
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        ({"CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY": "2100"}, "at least 210 s (100 queries of 2,100 ms)"),
+        ({"CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY": "5000"}, "at least 300 s (100 queries of 5,000 ms)"),
+        ({"CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY": "1"}, "at least 2 s (100 queries of 1 ms)"),
+        ({}, "at least 2 s"),
+    ],
+)
+def test_the_list_of_runs_counts_the_queries_of_single_stream(env, line):
+    asked = {"CM_MLPERF_MODEL": "smollm2", "CM_MLPERF_LOADGEN_SCENARIO": "SingleStream", **env}
+    (spec,) = matrix.matrix(config(CM_MLPERF_LOADGEN_MODE="performance", CM_MLPERF_BACKEND="torch_llm", **asked))
+    assert matrix.describe((spec,)).splitlines()[1].endswith(f"SingleStream performance: {line}")
+
+
 def test_a_benchmark_runs_the_scenarios_that_it_has():
     both = config(CM_MLPERF_MODEL="3d-unet-99.9", CM_MLPERF_LOADGEN_SCENARIO="all")
     assert [scenario.value for scenario in both.scenarios] == ["SingleStream", "Offline"]

@@ -4,6 +4,7 @@ and what its logs say written down."""
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -30,6 +31,7 @@ from mlperf_results.provenance import (
     UNCHECKED,
     Provenance,
 )
+from mlperf_results.querycounts import fewest_queries, length_note
 from mlperf_results.record import BackendRecord, Record
 from mlperf_results.textdocuments import given_text
 
@@ -44,7 +46,7 @@ from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import read_whole_logs
 from harness.modelfacts import ModelFacts, file_md5
 from harness.result import write_json
-from harness.settings import Settings
+from harness.settings import Origin, Settings
 from harness.sut import Issue
 from harness.watch.localserver import place_of
 from harness.watch.machine import free_memory_bytes, machine_facts
@@ -225,6 +227,21 @@ def _expectation(config: RunConfig, settings: Settings, count: int) -> Expectati
     )
 
 
+def _length_note(config: RunConfig, settings: Settings) -> str:
+    """Return how long a performance run takes where its queries decide that; empty otherwise."""
+    if config.mode is Mode.ACCURACY or config.scenario is Scenario.OFFLINE:
+        return ""
+    rate, latency = settings.target_qps, settings.target_latency_ms
+    if config.scenario.is_stream:
+        query_s = latency.value / 1000.0 if latency is not None else 0.0
+    else:
+        query_s = 1.0 / rate.value if rate is not None and rate.value > 0 else 0.0
+    queries = settings.min_query_count
+    fewest = fewest_queries(config.scenario, record_of(config.model))
+    needed = fewest if queries.origin is Origin.ESTIMATE else queries.value  # fewer by choice are the user's own
+    return length_note(queries.value, needed, query_s, settings.min_duration_ms.value / 1000.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
     """One LoadGen test of a request, from its start to the files that it leaves. sample_count: of the data set, where
@@ -245,6 +262,8 @@ class LoadGenRun:
             work.failures.log = RunPaths(config.output_dir).accuracy_log
         endpoint = config.text.endpoint if config.text is not None else None
         server = None if endpoint is None else place_of(endpoint.url)
+        if note := _length_note(config, self.settings):
+            print(f"harness: {note}", file=sys.stderr, flush=True)
         monitor = Monitor(gpus=config.gpus, counts=work.counts, server=server)
         with monitor, progress(_expectation(config, self.settings, work.library.count), work.counts):
             run_test(test, Calls(issue, work.counts.flush), samples_of(work), RunPaths(config.output_dir))

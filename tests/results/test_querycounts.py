@@ -1,0 +1,22 @@
+"""How long the queries of a run take, said before it begins."""
+
+from __future__ import annotations
+
+import pytest
+from mlperf_results.querycounts import length_note
+
+
+@pytest.mark.parametrize(
+    ("queries", "fewest", "query_s", "at_least_s", "said"),
+    [
+        (100, 100, 0.01, 2.0, ""),
+        (100, 100, 0.09, 2.0, ""),  # 9 s
+        (100, 100, 2.1, 2.0, "100 queries, one each 2.1 s, take about 4 min"),
+        (662, 662, 0.5, 600.0, ""),
+        (60, 100, 5.0, 2.0, "60 queries, one each 5 s, take about 5 min; a test run makes 60 of the 100 queries that"
+         " early stopping needs, so it is likely to end INVALID; all take about 8 min: --min_query_count=100"),
+        (100, 100, 0.0, 2.0, ""),
+    ],
+)  # fmt: skip
+def test_what_a_run_takes_is_known_beforehand(queries, fewest, query_s, at_least_s, said):
+    assert length_note(queries, fewest, query_s, at_least_s) == said
