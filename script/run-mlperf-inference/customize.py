@@ -25,9 +25,11 @@ PLANNED_RUN_ID = "planned-run"
 
 
 def own_inputs(inputs: dict, mapping: dict) -> dict:
-    """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`."""
+    """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`. An
+    input that came under two names, as a recipe above passes it on, has one."""
     names = [name for name in (*sorted(mapping), *PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
-    return session.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
+    given = {(mapping.get(name, name), str(inputs[name])): name for name in reversed(names) if inputs.get(name)}
+    return session.without_secrets({name: inputs[name] for name in names if name in given.values()})
 
 
 def new_paths(config: matrix.Config) -> ResultsPaths:
