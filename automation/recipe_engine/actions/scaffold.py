@@ -1,7 +1,7 @@
 """``cm add script [repo:]alias[,uid]``: writes a new recipe that runs and passes the audit.
 
-The templates are the folders of automation/script/templates, with placeholders such as ``@ALIAS@``. A repository that
-has tests of recipes, as this one, also gets a test of the new one.
+The templates are the folders of automation/script/templates, with placeholders such as ``@ALIAS@``; what is below
+``repo`` goes to that place in the repository. One that has tests of recipes, as this one, also gets a test of it.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class NewRecipe(NamedTuple):
         values = {
             "ALIAS": self.alias,
             "KEY": f"CM_{own_name}",  # what the recipe's env keys start with
+            "NAME": own_name.lower(),
             "PROGRAM": self.program,
             "SCHEMA_LINE": self.schema_line,
             "TAGS": "\n".join(f"- {tag if PLAIN.fullmatch(tag) else json.dumps(tag)}" for tag in self.tags),
@@ -118,9 +119,28 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
         what = f"name '{alias}'" if found[0].alias == alias else f"uid {recipe.uid}"
         owner = f"{found[0].repo_alias}:{found[0].alias}"
         raise RequestError(f"the {what} is in use by {owner}", hint=f"look at it: {found[0].path}")
+    for path in beside(recipe):
+        if path.exists() or not path.parents[1].is_dir():
+            what = "exists already" if path.exists() else f"has no place: {path.parents[1]} is missing"
+            hint = (
+                "use another name"
+                if path.exists()
+                else "name a checkout of crowdperf: cm add script crowdperf:get-NAME"
+            )
+            raise RequestError(f"--template={recipe.template}: {path} {what}", hint=hint)
     if recipe.folder.exists():
         raise RequestError(f"the folder {recipe.folder} exists already", hint="use another name, or remove the folder")
     return recipe
+
+
+def beside(recipe: NewRecipe) -> dict[Path, str]:
+    """The files that a template has for other folders of the repository, with their texts."""
+    root = TEMPLATES / recipe.template / "repo"
+    found = {path: path.relative_to(root).as_posix() for path in sorted(root.rglob("*" + ENDING))}
+    return {
+        recipe.repo.path / recipe.fill_in(name.removesuffix(ENDING)): recipe.fill_in(path.read_text(encoding="utf-8"))
+        for path, name in found.items()
+    }
 
 
 def _repo(name: str, home: Home) -> RepoInfo:
@@ -189,6 +209,10 @@ def write_recipe(recipe: NewRecipe) -> list[Path]:
         if draft.is_dir():
             remove_tree(draft)
     files = [recipe.folder / name for name in texts]
+    for path, text in beside(recipe).items():
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, text)
+        files.append(path)
     tests = recipe.repo.path / "tests" / "recipes"
     test = tests / f"test_{re.sub(r'[^A-Za-z0-9]+', '_', recipe.alias).lower()}.py"
     if (tests / "recipe_loader.py").is_file() and not test.exists():

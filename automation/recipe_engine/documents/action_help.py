@@ -96,10 +96,11 @@ cm help script [RECIPE | ACTION]
 cm version script
   Prints the version of crowdperf, of its recipe format and of cmind.
 
-cm add script [REPO:]ALIAS --tags=TAGS [--template=plain|tool|file]
+cm add script [REPO:]ALIAS --tags=TAGS [--template=plain|tool|file|benchmark]
   Writes a new recipe from a template.
 
-  --template=KIND             plain; tool: finds or installs a program; file: fetches a file
+  --template=KIND             plain; tool: finds or installs a program; file: makes a file;
+                              benchmark: a benchmark that runs
   --program=NAME              the program of the template tool
 
 cm audit script [[REPO:]ALIAS] [--tags=TAGS] [--level=error|warning|info]
