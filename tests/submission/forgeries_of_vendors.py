@@ -287,8 +287,8 @@ def of_answers() -> Iterator[Forgery]:
             f"{folder}/TEST01/performance/run_1", accuracy_log_sampling_target=0)),
         ("TEST04 at one and a half of the speed", ("stable-diffusion-xl", "wan-2.2-t2v-a14b"), "TEST-008", OFFLINE,
             lambda folder: scaled(f"{folder}/TEST04/performance/run_1", "result_samples_per_second", 1.5)),
-        ("a speed that no log has", ("stable-diffusion-xl", "yolo-99"), "TEST-009", (), in_tests(file_of(
-            lambda name: edit(name, r"(?<=score = )[\d.e+-]+", "12.5"), speed), "TEST01")),
+        ("a speed without figures", ("stable-diffusion-xl", "yolo-99"), "TEST-009", (), in_tests(file_of(
+            lambda name: edit(name, r"score = [\d.e+-]+", "score is good"), speed), "TEST01")),
         ("no retraining but for QAT", ("closed", "whisper"), "MEAS-007", (), lambda folder: field(
             f"{folder}/measurements.json", "retraining", "no, QAT of the last layer only")),
         ("weights of 8 bits by another name", ("closed", "bert-99"), "MEAS-008", (), lambda folder: field(

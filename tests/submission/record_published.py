@@ -2,8 +2,9 @@
 
     python tests/submission/record_published.py --tree=DIR --round=v5.1 --commit=HEX [--check]
 
-DIR is a checkout of mlcommons/inference_results_<round>: closed/ and open/ with all files. Takes three minutes. The
-figures are what the rules rest on (mlperf_gate/evidence.py); `--check` writes nothing and fails on a difference.
+DIR is a checkout of mlcommons/inference_results_<round>: closed/ and open/ with all files, links as links. Takes three
+minutes. The figures are what the rules rest on (mlperf_gate/evidence.py); `--check` writes nothing and fails on a
+difference.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from changes import (
     O_STREAM,
     O_SYSTEM,
     OPEN,
+    T01,
     Change,
     both,
     edit,
@@ -39,6 +40,7 @@ from mlperf_gate.listing import read_listing
 from mlperf_gate.lonerun import contradictions
 from mlperf_gate.rulebook import OURS, RULES, Rule, Scope, Severity
 from mlperf_gate.steps import Step
+from mutations_of_runs import figures, listed_twice, second_system
 from tree_builder import OPEN_MODEL
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,11 @@ FORGERIES = {
         MEASUREMENTS, "weight_transformations", "fine\u200b-tu\u00adned")),
     "an accuracy in full-width digits": ("closed", "ACC-022", edit(
         f"{C_ACC}/accuracy.txt", r"accuracy=[0-9.]+", "accuracy=" + "76.46".translate(FULL_WIDTH))),
+    "results behind a link": ("open", "FILE-003", lambda root: (
+        root / OPEN / "results/box-2").symlink_to("box-1", target_is_directory=True)),
+    "a link to a folder elsewhere": ("open", "FILE-003", lambda root: (
+        root / OPEN / "src/link").symlink_to("../../../..", target_is_directory=True)),
+    "one log of two machines": ("closed", "IDENT-001", second_system),
     "a token in an archive": ("open", "PRIV-001", put(f"{OPEN}/src/{OPEN_MODEL}/more.zip", zipped(TOKEN))),
 }  # fmt: skip
 
@@ -188,6 +195,14 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
     "Cyrillic letters that look Latin": ("open", {"SYS-015"}, field(O_SYSTEM, "system_name", "NVIDI\u0410 box")),
     "a hyphen that does not break": ("open", set(), field(O_SYSTEM, "system_name", "B200\u2011SXM")),
     "a built-in GPU that nobody counts": ("open", {"SYS-015"}, field(O_SYSTEM, "accelerator_model_name", "Arc 140T")),
+    "a link to a folder of sources": ("open", {"FILE-003"}, lambda root: (
+        root / OPEN / "src/link").symlink_to(OPEN_MODEL, target_is_directory=True)),
+    "one machine under two names": ("closed", {"IDENT-001"}, listed_twice),
+    "one machine in two categories": ("closed", {"IDENT-001"}, both(
+        listed_twice, field(f"{CLOSED}/systems/box-2.json", "system_type_detail", "edge server"))),
+    "TEST01 was compared with a run before": ("closed", {"TEST-009"}, figures(T01, 30.5, 30.1)),
+    "two hashes, of which the checkers take one": ("closed", {"ACC-009"}, edit(
+        f"{C_ACC}/accuracy.txt", r"\Z", f"hash={'ab' * 32}\n")),
     "an archive of sources": ("open", set(), put(f"{OPEN}/src/{OPEN_MODEL}/more.zip", zipped("x = 1\n"))),
     "something that only begins like an archive": ("open", set(), put(
         f"{OPEN}/src/{OPEN_MODEL}/more.zip", b"PK\x03\x04 no archive")),

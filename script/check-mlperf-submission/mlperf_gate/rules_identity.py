@@ -13,12 +13,16 @@ from datetime import datetime, timedelta
 from mlperf_results.compliance import ANSWER_TESTS
 
 from mlperf_gate.detaillog import number_of
+from mlperf_gate.documents import read_json
 from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ResultView
 
 _AS_LONG = 1.06
+_OF_CATEGORY = ("division", "system_type", "system_type_detail")
+"""What the description of one machine may say in two ways: it may be submitted for the edge and for the datacenter."""
+
 _LONGEST_OFFSET = timedelta(days=1)
 """Clocks of machines and containers may be set to any time zone; 6 published logs are 6 h older than their LoadGen."""
 
@@ -36,8 +40,8 @@ def _step(place: Place) -> Step:
     return Step.ACCURACY if place.kind == "accuracy" else Step.PERFORMANCE
 
 
-def _at(mark: RunMark | ResponsesMark, found: str, allowed: str) -> Found:
-    return Found(path=mark.path, found=found, allowed=allowed, step=_step(mark.place))
+def _at(mark: RunMark | ResponsesMark, found: str, allowed: str, severity: Severity | None = None) -> Found:
+    return Found(path=mark.path, found=found, allowed=allowed, step=_step(mark.place), severity=severity)
 
 
 def _task(result: ResultView, place: Place) -> str:
@@ -53,21 +57,42 @@ def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
 def _is_one_result(result: ResultView, one: Place, other: Place) -> bool:
     """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
     others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
+    return one.system == other.system and _is_one_task(result, one, other)
+
+
+def _is_one_task(result: ResultView, one: Place, other: Place) -> bool:
     is_server_too = {one.scenario.lower(), other.scenario.lower()} == {"server", "interactive"}
-    same = [(place.submitter, place.system, _task(result, place), place.kind) for place in (one, other)]
+    same = [(place.submitter, _task(result, place), place.kind) for place in (one, other)]
     return same[0] == same[1] and not is_server_too
+
+
+def _is_one_machine(result: ResultView, one: Place, other: Place) -> bool:
+    """Whether two systems of a submitter are described with the same words, apart from the category."""
+    texts = [read_json(result.tree.listing, "/".join((*place.folder[:2], "systems", f"{place.system}.json")))
+             for place in (one, other)]  # fmt: skip
+    machines = [{name: text.fields[name] for name in text.fields if name not in _OF_CATEGORY} for text in texts]
+    return all(text.is_usable for text in texts) and machines[0] == machines[1]
 
 
 @rule("IDENT-001", Scope.RESULT, "A log is of one run, and one run is one result.", source=OURS)
 def log_is_of_one_result(result: ResultView) -> Iterator[Found]:
+    """One result of one machine that is listed under two names is a warning: no figure is another machine's."""
     for mark in _runs(result):
-        for other in result.tree.register.runs_with("digest", mark.digest):
-            if not _is_misplaced_in_a_test(mark.place, other.place) and not _is_one_result(
-                result, mark.place, other.place
-            ):
-                found = f"the same {mark.digest[:12]}... as {other.path}"
-                yield _at(mark, found, "a log of a run of its own")
-                break
+        copies = [
+            other
+            for other in result.tree.register.runs_with("digest", mark.digest)
+            if not _is_misplaced_in_a_test(mark.place, other.place)
+            and not _is_one_result(result, mark.place, other.place)
+        ]
+        twins = [
+            other
+            for other in copies
+            if _is_one_task(result, mark.place, other.place) and _is_one_machine(result, mark.place, other.place)
+        ]
+        severity = Severity.WARNING if len(twins) == len(copies) else None
+        for other in [one for one in copies if severity or one not in twins][:1]:
+            found = f"the same {mark.digest[:12]}... as {other.path}"
+            yield _at(mark, found, "a log of a run of its own", severity)
 
 
 @rule("IDENT-002", Scope.RESULT, "No two different logs are of one process.", source=OURS)

@@ -29,7 +29,7 @@ from mlperf_results.verification import (
 from mlperf_gate.derivation import SEEDS, at_key, numbers
 from mlperf_gate.detaillog import DetailLog
 from mlperf_gate.documents import TextFile
-from mlperf_gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, rule
+from mlperf_gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, Severity, rule
 from mlperf_gate.rules_accuracy import CUT, cut_problems, hash_problems, repeated_number, shown_samples, whole_lines
 from mlperf_gate.rules_compliance import passed
 from mlperf_gate.runmarks import task_of
@@ -131,17 +131,20 @@ def speed_is_allowed(test: TestView) -> Iterator[Found]:
 
 @rule("TEST-009", Scope.TEST, "verify_performance.txt has the figures of the two logs.", source=OURS, since="v5.0")
 def figures_are_of_logs(test: TestView) -> Iterator[Found]:
+    """Figures of another run are a warning where the logs that are here pass, too: TEST-008 makes the verdict again."""
     source, scores = test.verify_performance, (_score_of(test.submitted), _score_of(test.run))
     if test.test not in _COMPARED or not source.is_usable or not (scores[0] and scores[1]):
         return
     printed = printed_scores(source.text)
+    severity = Severity.WARNING if compare_scores(test.test, scores[0], scores[1]).is_passed else None
     for name, score in tested_scores(test.test, scores[0], scores[1]).items():
         one = printed.get(name)
         if one is None:
             yield Found(path=source.path, found=f"no {name} score", allowed=f"{name} score = {score}, by the log")
         elif score is not None and not one.is_of(score):
+            found, allowed = f"{name} score = {one.text}", f"{score}, by the log"
             line = source.line_of(one.text)
-            yield Found(path=source.path, found=f"{name} score = {one.text}", allowed=f"{score}, by the log", line=line)
+            yield Found(path=source.path, found=found, allowed=allowed, line=line, severity=severity)
 
 
 @rule("TEST-010", Scope.TEST, "The counts in verify_accuracy.txt give its verdict, and are those of the logs.",
@@ -181,7 +184,7 @@ def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[s
         yield f"num_perf_log_entries = {entries}", f"{shown_entries} in {test.responses.path}"
 
 
-@rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=OURS)
+@rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=_AUDIT)
 def responses_are_of_run(test: TestView) -> Iterator[Found]:
     source, log = test.responses, test.run.detail
     if test.test not in _LOGS_RESPONSES or not source.is_usable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator
 
 from mlperf_results.roundtables import ScenarioSets
@@ -25,6 +26,8 @@ from mlperf_gate.views import (
 _ROOT_ENDINGS = (".md", ".pdf")
 _ROOT_FOLDERS = ("closed", "open", "network", ".git", ".github", "assets")
 _AUDIT_SETTINGS = "audit.config"
+_UNREAD, _OWN_PARTS = ("code", "src", "documentation"), 4
+"""The folders of a submitter whose files no rule judges one by one, and the parts of DIVISION/SUBMITTER/FOLDER/NAME."""
 _TESTS = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05", "TEST06", "TEST07", "TEST08", "TEST09")
 """Every compliance test since v0.7 (compliance/ of mlcommons/inference, tags v0.7 to v5.1 and b66003e1)."""
 
@@ -121,10 +124,19 @@ def no_large_files(tree: TreeView) -> Iterator[Found]:
 
 @rule("FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.", source=OLDER)
 def no_links(tree: TreeView) -> Iterator[Found]:
+    """A link to a folder of sources or texts is a warning: neither checker sees it (os.walk lists it as a folder)."""
     top_links = (path for path in tree.listing.links if "/" not in path)
     for path in (*top_links, *_in_divisions(tree, sorted(tree.listing.links))):
         target = tree.listing.links[path]
-        yield Found(path=path, found=f"a link to {shown(target)}", allowed="plain files and folders")
+        severity = Severity.WARNING if _is_overlooked(tree, path, target) else None
+        yield Found(path=path, found=f"a link to {shown(target)}", allowed="plain files and folders", severity=severity)
+
+
+def _is_overlooked(tree: TreeView, path: str, target: str) -> bool:
+    """Whether a link leads to a folder of the tree, and lies where nothing is read that a rule judges."""
+    parts = path.split("/")
+    is_read = len(parts) < _OWN_PARTS or parts[_OWN_PARTS - 2] not in _UNREAD
+    return not is_read and posixpath.normpath(posixpath.join(*parts[:-1], target)) in tree.listing.folders
 
 
 @rule("FILE-004", Scope.TREE, "Everything in the tree can be read.", source=OURS)
