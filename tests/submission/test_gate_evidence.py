@@ -180,6 +180,8 @@ HONEST: dict[str, tuple[str, set[str], Change]] = {
         field(MEASUREMENTS, "weight_data_types", "BF16/FP32 mixed precision"), NO_TEXT)),
     "types by part of the model": ("closed", set(), field(
         MEASUREMENTS, "weight_data_types", {"unet": "fp16", "vae": "fp32"})),
+    "we don't retrain": ("closed", set(), field(MEASUREMENTS, "retraining", "We don\u2019t retrain the model weight.")),
+    "one value twice in a description": ("open", set(), twice(O_SYSTEM, "system_type_detail", "")),
     "retraining: No.": ("closed", set(), field(MEASUREMENTS, "retraining", "No.")),
     "one thing twice in the measurements": ("open", {"MEAS-012"}, twice(
         O_MEASUREMENTS, "weight_transformations", "no")),

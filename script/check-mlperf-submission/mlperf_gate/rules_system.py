@@ -31,7 +31,9 @@ _TEXTS = ("system_name", "host_processor_model_name", "accelerator_model_name", 
 _NOTES = ("hw_notes", "sw_notes")
 _COUNTS = ("number_of_nodes", "accelerators_per_node")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
-_NO = re.compile(r"(no|none|n|n/a|false)\b", re.IGNORECASE)
+_NO = re.compile(r"(no|none|n|n/a|false|(we )?(do|did) ?(not|n['\u2019]t) re-?train)\b", re.IGNORECASE)
+"""Also the sentence of 37 published measurements of round v4.1, "We don't retrain the model weight." """
+
 _YES = re.compile(r"\b(?:yes|true)\b")
 _WIDE = frozenset(
     ("fp16", "fp32", "fp64", "tf32", "bf16", "bfloat16", "float", "float16", "float32", "float64", "half", "single")
@@ -59,7 +61,7 @@ _CHANGED = re.compile(
 graphs without nodes that nobody reads, are something else.)"""
 
 _CLAUSE = re.compile(r"^\s*(?:no|none|n/?a|false)\s*,|[.;(]|\b(?:but|except)\b", re.IGNORECASE)
-_DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b|n['\u2019]t\b", re.IGNORECASE)
 
 _NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
 

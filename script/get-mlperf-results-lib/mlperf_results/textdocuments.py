@@ -87,7 +87,7 @@ def json_object(text: str) -> Mapping[str, Json]:
 
 
 def doubled_name(text: str) -> str:
-    """Return the first name that an object of a JSON text has twice, empty where there is none.
+    """Return the first name that an object of a JSON text has with two values, empty where there is none.
 
     Names should be unique (RFC 8259, section 4): some readers take the first value, others the last. The text must be
     one that `parse_json` takes.
@@ -95,9 +95,8 @@ def doubled_name(text: str) -> str:
     found: list[str] = []
 
     def noted(pairs: list[tuple[str, Json]]) -> None:
-        names = [name for name, _ in pairs]
-        if not found and len(set(names)) < len(names):
-            found.append(next(name for name in names if names.count(name) > 1))
+        first = dict(reversed(pairs))
+        found.extend(name for name, value in pairs if json.dumps(value) != json.dumps(first[name]))
 
     json.loads(text, object_pairs_hook=noted)
     return found[0] if found else ""
