@@ -18,8 +18,8 @@ PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.m
 README_OF_RECIPES = sorted(ROOT.glob("script/*/README.md"))
 WITH_RECIPES_OF_THEIR_OWN = {"add-recipe.md", "when-a-run-fails.md", "audit.md"}
 """Pages whose commands run recipes that the page shows; tests of their own run these."""
-PLACEHOLDERS = ("...", "onnx_reference")
-"""Words that the reader replaces, and the backend that add-backend.md shows: such a command is not looked at."""
+PLACEHOLDERS = ("...", "onnx_reference", "--model=squares")
+"""Words that the reader replaces, and what add-backend.md and add-model.md add: such a command is not looked at."""
 RUN_SH = "./run.sh"
 RUN_SH_WORDS = ["cm", "run", "script", "--tags=run,mlperf,inference", "--quiet"]
 """What run.sh runs; further words follow."""
