@@ -306,7 +306,7 @@ def test_the_machine_of_a_client_is_never_the_system_of_the_server_that_it_asked
     }
     assert (system.facts["client memory"], system.facts["client cores"]) == ("16 GiB", "2")
     assert found.settings == {
-        "endpoint": "http, an address of the client's machine", "endpoint API": "completions", "served model": "my-llm",
+        "endpoint": "http", "endpoint API": "completions", "served model": "my-llm",
     }  # fmt: skip
     assert "server not seen" in facts.labels_of("", found, documents)[0]
 
@@ -316,6 +316,8 @@ def test_no_host_of_a_server_is_kept_and_other_models_are_other_configurations()
     far = facts.configuration_of(place, Documents(result=endpoint_result("https://gpu7.example.org/v1")))
     assert far.settings["endpoint"] == "https"
     assert "gpu7" not in json.dumps([dict(far.settings), dict(far.system.facts)])
+    sent = facts.configuration_of(place, Documents(result=endpoint_result("https://<host>/v1")))
+    assert configuration_key(sent) == configuration_key(far), "as a bundle has it"
     other = endpoint_result("https://gpu7.example.org/v1", text={"engine": {"model": {"value": "b"}}})
     assert configuration_key(facts.configuration_of(place, Documents(result=other))) != configuration_key(far)
     own = endpoint_result(run={"backend": {"value": "vllm"}, "device": {"value": "cpu"}})

@@ -15,7 +15,7 @@ from typing import Any
 from mlperf_results.backends import is_of_client
 from mlperf_results.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.provenance import OWN, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
-from mlperf_results.serveraddress import is_loopback, server_parts
+from mlperf_results.serveraddress import server_parts
 from mlperf_results.textdocuments import mapping, part
 
 from results_store import published
@@ -171,12 +171,12 @@ def software(documents: Documents) -> tuple[str, str]:
 
 
 def _asked_server(documents: Documents) -> dict[str, str]:
-    """What a run knows of the server that it asked: how, and the model and the name that it gave itself. No host."""
+    """What a run knows of the server that it asked: how, and the model and the name that it gave itself. Of the URL the scheme
+    alone, since a bundle has no host: its results have the same key."""
     engine = mapping(mapping(documents.result.get("text")).get("engine"))
     url = server_parts(text_of(mapping(engine.get("endpoint")).get("value")))
-    near = ", an address of the client's machine" if url and is_loopback(url.hostname or "") else ""
     found = {
-        "endpoint": f"{url.scheme}{near}" if url else "",
+        "endpoint": url.scheme if url else "",
         "endpoint API": text_of(mapping(engine.get("api")).get("value")),
         "served model": text_of(mapping(engine.get("model")).get("value")),
     }
