@@ -171,8 +171,8 @@ def software(documents: Documents) -> tuple[str, str]:
 
 
 def _asked_server(documents: Documents) -> dict[str, str]:
-    """What a run knows of the server that it asked: how, and the model and the name that it gave itself. Of the URL the scheme
-    alone, since a bundle has no host: its results have the same key."""
+    """What a run knows of the server that it asked: how, and the model that it has. Of the URL only the scheme: a
+    bundle has no host: its results have the same key."""
     engine = mapping(mapping(documents.result.get("text")).get("engine"))
     url = server_parts(text_of(mapping(engine.get("endpoint")).get("value")))
     found = {
