@@ -49,7 +49,7 @@ OTHER_PARTS: Mapping[str, Callable[[Path, Path], snapshot_trees.Items]] = {
     "wheel": snapshot_trees.wheel_items,
     "counts": house_counts.counts_items,
 }
-SLICES = {"plans": 4, "refusals": 4, "runs": 2, "gate": 2}
+SLICES = {"plans": 6, "refusals": 6, "runs": 4, "gate": 4}
 """In how many processes a part is taken; always the same, because what a process has loaded may be seen."""
 LONG_S = 20
 """A name that takes longer is told."""
@@ -119,17 +119,17 @@ def take(checkout: Path, out: Path, only: list[str], jobs: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     parts = [part for part in (*ENGINE_PARTS, *OTHER_PARTS) if is_wanted(only, part)]
     tasks = [(part, number) for part in parts for number in range(SLICES.get(part, 1))]
-    values: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    values: dict[str, dict[str, Any]] = {}
     took_s = dict.fromkeys(parts, 0.0)
     with ThreadPoolExecutor(jobs) as pool:
         answers = pool.map(lambda task: start_slice(checkout, *task, only), tasks)
-        for (part, _), answer in zip(tasks, answers, strict=True):
-            values[part] |= answer["found"]
+        for (part, number), answer in zip(tasks, answers, strict=True):
+            values.setdefault(part, {}).update(answer["found"])
             took_s[part] += answer["took_s"]
-    for part, found in values.items():
-        text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False)
-        (out / f"{part}.json").write_text(text + "\n", encoding="utf-8")
-        print(f"{part}: {len(found)} names, {took_s[part]:.0f} s of a processor")
+            if number + 1 == SLICES.get(part, 1):
+                text = json.dumps(values[part], indent=1, sort_keys=True, ensure_ascii=False)
+                (out / f"{part}.json").write_text(text + "\n", encoding="utf-8")
+                print(f"{part}: {len(values[part])} names, {took_s[part]:.0f} s of a processor", flush=True)
 
 
 # --- comparing ---
