@@ -109,15 +109,13 @@ def recipe_files(folder: Path) -> dict[str, str]:
     return {os.path.relpath(path, folder): sha256_of(Path(path)) for path in sorted(_digest_files(str(folder)))}
 
 
-def recipe_stamp(folder: Path, used: str = "") -> str:
-    """Times and sizes of a recipe's files in one text, and the digest of what it uses: equal means unchanged, different
-    means look closer.
-    """
+def recipe_stamp(folder: Path) -> str:
+    """Times and sizes of a recipe's own files in one text: equal means unchanged, different means look closer."""
     rows = []
     for path in sorted(_digest_files(str(folder))):
         status = os.stat(path)
         rows.append((path, status.st_mtime_ns, status.st_size))
-    return f"{crc32((repr(rows) + used).encode()):08x}"
+    return f"{crc32(repr(rows).encode()):08x}"
 
 
 def _digest_files(folder: str) -> Iterator[str]:
@@ -202,11 +200,12 @@ def declared_modules(recipe: Recipe, variations: Sequence[str]) -> tuple[str, ..
 
 class Used(Frozen):
     """The files of its repository's packages that a recipe uses, by their paths in the repository, and one SHA-256
-    over their names and contents, empty for none.
+    over their names and contents, empty for none. ``stamp`` is that of its own files, with the digest.
     """
 
     digest: str
     paths: tuple[str, ...]
+    stamp: str
 
 
 Facts = tuple[int, str, list[str]]
@@ -237,7 +236,8 @@ class Library:
         key = json.dumps([os.path.relpath(folder, self._repo), *modules])
         if key not in self._used:
             stamp = recipe_stamp(folder)
-            self._used[key] = self._known(key, stamp) or self._look(key, stamp, folder, modules)
+            digest, paths = self._known(key, stamp) or self._look(key, stamp, folder, modules)
+            self._used[key] = Used(digest, paths, f"{stamp}{digest[:8]}")
         return self._used[key]
 
     def check(self, module: str) -> None:
@@ -251,7 +251,7 @@ class Library:
         table, newline, lines = rest.partition(b"\n")
         return (json.loads(table), newline + lines, rest_at) if maker == self._maker else ({}, b"", 0)
 
-    def _known(self, key: str, stamp: str) -> Used | None:
+    def _known(self, key: str, stamp: str) -> tuple[str, tuple[str, ...]] | None:
         """What the file has for a key, if no path that decided it has another time now."""
         start = self._lines.find(f"\n{key}\t".encode())
         if start < 0:
@@ -259,7 +259,7 @@ class Library:
         line = self._lines[start + 1 : self._lines.find(b"\n", start + 1)].partition(b"\t")[2]
         digest, known_stamp, n_used, numbers = json.loads(line)
         paths = [self._paths[number] for number in numbers]
-        return Used(digest, tuple(paths[:n_used])) if known_stamp == stamp and all(map(self._is_same, paths)) else None
+        return (digest, tuple(paths[:n_used])) if known_stamp == stamp and all(map(self._is_same, paths)) else None
 
     def _is_same(self, path: str) -> bool:
         if path not in self._same:
@@ -272,7 +272,7 @@ class Library:
         except OSError:
             return GONE_NS
 
-    def _look(self, key: str, stamp: str, folder: Path, modules: Sequence[str]) -> Used:
+    def _look(self, key: str, stamp: str, folder: Path, modules: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Follows the imports, and notes what was found."""
         import hashlib
 
@@ -293,13 +293,13 @@ class Library:
                 seen |= names
             new = []
         digest = hashlib.sha256(json.dumps(sorted(used.items())).encode()).hexdigest() if used else ""
-        found = Used(digest, tuple(sorted(used)))
+        paths = tuple(sorted(used))
         ended_ns = time.time_ns()
         self._facts = {path: row for path, row in facts.items() if not is_fresh(row[0], self._began_ns, ended_ns)}
-        times_ns = {path: watched.pop(path) for path in found.paths} | watched
+        times_ns = {path: watched.pop(path) for path in paths} | watched
         times_ns = {path: 0 if is_fresh(row, self._began_ns, ended_ns) else row for path, row in times_ns.items()}
-        self._write(key, [digest, stamp, len(found.paths)], times_ns)
-        return found
+        self._write(key, [digest, stamp, len(paths)], times_ns)
+        return digest, paths
 
     def _facts_of(self, path: str, facts: dict[str, Facts]) -> Facts:
         """What a file imports and its SHA-256; read when ``facts`` has it with another time, or not at all."""

@@ -382,7 +382,7 @@ class RecipeSource:
                 raise MetaError(
                     f"{recipe.meta_path}: library: {recipe.repo_path / 'cmr.yaml'} names no 'python' folder"
                 )
-            return Used("", ())
+            return Used("", (), recipe_stamp(recipe.path))
         root = str(recipe.repo_path)
         if root not in self._libraries:
             name = index_name().replace("recipes", "library") + f"-{crc32(os.fsencode(root)):08x}.txt"
@@ -425,18 +425,16 @@ class RecipeSource:
 
     def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker:
         """What a cache entry records of a recipe that makes it with these variations."""
-        used = self.used(recipe, variations).digest
-        return Maker(self.digest(recipe, used), recipe_stamp(recipe.path, used))
+        used = self.used(recipe, variations)
+        return Maker(self.digest(recipe, used.digest), used.stamp)
 
     def is_unchanged(self, recipe: Recipe, record: EntryRecord) -> bool:
         """Whether a recipe is still the one that made an entry; the stamp answers without reading its files."""
         try:
-            used = self.used(recipe, record.variations).digest
+            used = self.used(recipe, record.variations)
         except VariationError:
             return False
-        return (
-            recipe_stamp(recipe.path, used) == record.recipe_stamp or self.digest(recipe, used) == record.recipe_digest
-        )
+        return used.stamp == record.recipe_stamp or self.digest(recipe, used.digest) == record.recipe_digest
 
     def newer_files(self, recipe: Recipe, record: EntryRecord) -> list[str]:
         """The files of the repository's packages that the recipe uses and whose time is after the entry was begun."""
