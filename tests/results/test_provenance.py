@@ -21,7 +21,7 @@ def row(model: str = "published", dataset: str = "given", count: int = 50_000, w
         (row(dataset="fetched"), ()),
         (row("own"), (OWN,)),
         (row("own", count=50), (OWN, "50 of 50,000 samples")),
-        (row("unchecked"), ("weights given by path, not checked",)),
+        (row("unchecked"), ("weights given by path, no published digest compared",)),
         (row("server"), ("weights of a server, not checked",)),
         (row("made", "made", 32), ()),  # the label of made inputs covers their number
         (row("own", "made", 32), (OWN,)),

@@ -26,7 +26,7 @@ DATASET_ORIGINS = (GIVEN, MADE, FETCHED)
 """given: a copy given by path, whose contents no published digest covers. made: by a program. fetched: by a recipe."""
 
 OWN_MODEL_LABEL = "own model (not the published file)"
-UNCHECKED_LABEL = "weights given by path, not checked"
+UNCHECKED_LABEL = "weights given by path, no published digest compared"
 SERVER_LABEL = "weights of a server, not checked"
 _KEYS = ("model", "dataset", "sample_count", "benchmark_sample_count")
 _MODEL_LABELS = {OWN: OWN_MODEL_LABEL, UNCHECKED: UNCHECKED_LABEL, SERVER: SERVER_LABEL}
