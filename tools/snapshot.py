@@ -68,6 +68,11 @@ def is_wanted(only: Iterable[str], part: str, name: str = "*") -> bool:
     )
 
 
+def slices_of(part: str, only: Iterable[str]) -> int:
+    """In how many processes a part is taken; few names of it need no more than one."""
+    return 1 if any(":" in one for one in only) else SLICES.get(part, 1)
+
+
 def masked(value: Any, places: Mapping[str, str]) -> Any:
     """A value of JSON whose texts are masked."""
     if isinstance(value, str):
@@ -90,7 +95,7 @@ def take_slice(checkout: Path, part: str, number: int, only: list[str]) -> dict[
             items = OTHER_PARTS[part](checkout, scratch)
         names = [(name, make) for name, make in items if is_wanted(only, part, name)]
         found = {}
-        for name, make in names[number :: SLICES.get(part, 1)]:
+        for name, make in names[number :: slices_of(part, only)]:
             began_s = time.process_time()
             found[name] = masked(make(), places)
             if (took_s := time.process_time() - began_s) > LONG_S:
@@ -118,7 +123,7 @@ def take(checkout: Path, out: Path, only: list[str], jobs: int) -> None:
     """Writes the picture, a file a part."""
     out.mkdir(parents=True, exist_ok=True)
     parts = [part for part in (*ENGINE_PARTS, *OTHER_PARTS) if is_wanted(only, part)]
-    tasks = [(part, number) for part in parts for number in range(SLICES.get(part, 1))]
+    tasks = [(part, number) for part in parts for number in range(slices_of(part, only))]
     values: dict[str, dict[str, Any]] = {}
     took_s = dict.fromkeys(parts, 0.0)
     with ThreadPoolExecutor(jobs) as pool:
@@ -126,7 +131,7 @@ def take(checkout: Path, out: Path, only: list[str], jobs: int) -> None:
         for (part, number), answer in zip(tasks, answers, strict=True):
             values.setdefault(part, {}).update(answer["found"])
             took_s[part] += answer["took_s"]
-            if number + 1 == SLICES.get(part, 1):
+            if number + 1 == slices_of(part, only):
                 text = json.dumps(values[part], indent=1, sort_keys=True, ensure_ascii=False)
                 (out / f"{part}.json").write_text(text + "\n", encoding="utf-8")
                 print(f"{part}: {len(values[part])} names, {took_s[part]:.0f} s of a processor", flush=True)
