@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from bare_model import Way, ways
-from harness import registry
-from harness.modelfacts import read_model_facts
-from harness.tensors import Infer, NetworkSpec
+
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.harness.base.tensors import Infer, NetworkSpec
+from crowdperf.harness.runner import registry
 
 _TRY_S = 1.5
 Batch = Callable[[], Any]

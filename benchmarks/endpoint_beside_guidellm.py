@@ -30,20 +30,21 @@ from pathlib import Path
 from typing import Any
 
 import endpoint_client  # before the others: it and llm_speed make the packages of the recipes importable
-from harness import registry
-from harness.backends.endpoint.engine import EndpointEngine, open_engine
-from harness.backends.endpoint.ownserver import MODEL as SERVED_AS
-from harness.backends.endpoint.ownserver import Order, OwnServer
-from harness.backends.vllm.engine import Start
-from harness.keptserver import free_ports
-from harness.modelfacts import ModelFacts, read_model_facts
-from harness.text.engine import EngineRequest, Prompt
-from harness.text.request import Endpoint, TextRequest
-from harness.text.sut import PromptLibrary, RawSamples
 from llm_speed import through_loadgen
-from mlperf_results.logs import parse_detail_log
-from mlperf_results.record import Sampling
 from model_speed import Comparison, print_table
+
+from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
+from crowdperf.harness.backends.endpoint.ownserver import MODEL as SERVED_AS
+from crowdperf.harness.backends.endpoint.ownserver import Order, OwnServer
+from crowdperf.harness.backends.vllm.engine import Start
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
+from crowdperf.harness.base.supervised_server import free_ports
+from crowdperf.harness.runner import registry
+from crowdperf.harness.runner.text_sut import PromptLibrary, RawSamples
+from crowdperf.harness.text.engine import EngineRequest, Prompt
+from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.logs.run_log import parse_detail_log
+from crowdperf.rules.record import Sampling
 
 PACKAGES = ("guidellm==0.8.1", "torch==2.13.0")
 """guidellm needs torch, of which a build for processors will do."""

@@ -31,17 +31,12 @@ STUB = ROOT / "tests" / "harness" / "stub_openai.py"
 sys.path[:0] = [str(ROOT / "script" / part) for part in ("app-mlperf-inference", "get-mlperf-results-lib")]
 
 import numpy as np  # noqa: E402
-from harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.text.engine import (  # noqa: E402
-    Answer,
-    EngineRequest,
-    Prompt,
-    Request,
-    Tokens,
-)
-from harness.text.request import Endpoint, TextRequest  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
+
+from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.text.engine import Answer, EngineRequest, Prompt, Request, Tokens  # noqa: E402
+from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 PROMPT = Prompt(tokens=np.arange(128, dtype=np.int32))
 

@@ -26,12 +26,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "script" / "run-mlperf-sweep"), str(ROOT / "tests" / "sweeps")]
 
-from mlperf_sweeps.folder import SweepFolder  # noqa: E402
-from mlperf_sweeps.local import LocalExecutor  # noqa: E402
-from mlperf_sweeps.sbatch import SlurmOptions  # noqa: E402
-from mlperf_sweeps.slurm import SlurmExecutor  # noqa: E402
 from point_builder import make_point, wrapper  # noqa: E402
 from slurm_sandbox import Sandbox, reason_against  # noqa: E402
+
+from crowdperf.sweeps.folder import SweepFolder  # noqa: E402
+from crowdperf.sweeps.local import LocalExecutor  # noqa: E402
+from crowdperf.sweeps.sbatch import SlurmOptions  # noqa: E402
+from crowdperf.sweeps.slurm import SlurmExecutor  # noqa: E402
 
 
 def children_s() -> float:

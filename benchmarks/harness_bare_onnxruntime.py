@@ -13,7 +13,8 @@ import time
 
 import numpy as np
 import onnxruntime
-from harness.backends.onnxruntime.backend import session_options
+
+from crowdperf.harness.backends.onnxruntime.backend import session_options
 
 BATCH_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 

@@ -35,9 +35,10 @@ from harness_process import HERE, SOURCES, run_harness, run_python
 sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness_standin import write_dataset, write_model  # noqa: E402
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.logs import LoadGenLog, read_run_logs  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
+
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_log import LoadGenLog, read_run_logs  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
 
 OVERLOAD_QPS = 1_000_000
 OFFLINE_QPS = 2_000_000

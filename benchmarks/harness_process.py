@@ -64,7 +64,7 @@ def run_harness(folder: Path, request: Mapping[str, Any], cores: Sequence[int] =
     }
     run_json = folder / "run.json"
     run_json.write_text(json.dumps(content))
-    run_python(["-m", "harness", str(run_json)], cores=cores)
+    run_python(["-m", "crowdperf.harness", str(run_json)], cores=cores)
     result: dict[str, Any] = json.loads((folder / "result.json").read_text())
     return result
 

@@ -29,15 +29,16 @@ from harness_process import LEFT_OPEN, SOURCES
 
 sys.path[:0] = [str(path) for path in SOURCES]
 
-from harness.loadgen import SINK, Calls, Pace, Series  # noqa: E402
-from harness.run import Prepared, prepare, read_config  # noqa: E402
-from harness.sut import Issue  # noqa: E402
-from harness.testrun import samples_of  # noqa: E402
 from harness_bare_loadgen import RESPONSE_FLOATS, reused  # noqa: E402
 from harness_limits import EXPECTED_LATENCY_MS, OVERLOAD_QPS  # noqa: E402
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.logs import read_run_logs  # noqa: E402
-from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario  # noqa: E402
+
+from crowdperf.harness.runner.loadgen import SINK, Calls, Pace, Series  # noqa: E402
+from crowdperf.harness.runner.loadgen_run import samples_of  # noqa: E402
+from crowdperf.harness.runner.run import Prepared, prepare, read_config  # noqa: E402
+from crowdperf.harness.runner.sut import Issue  # noqa: E402
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_log import read_run_logs  # noqa: E402
+from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario  # noqa: E402
 
 SCENARIOS = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER)
 

@@ -27,15 +27,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "script" / part) for part in ("app-mlperf-inference", "get-mlperf-results-lib")]
 
 import mlperf_loadgen  # noqa: E402
-from harness import registry  # noqa: E402
-from harness.cores import available_cores, physical_cores  # noqa: E402
-from harness.loadgen import SINK  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.text.engine import Answer, EngineRequest, Prompt, Request, TextEngine, Tokens  # noqa: E402
-from harness.text.request import TextRequest  # noqa: E402
-from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
 from model_speed import Comparison, in_turn, print_table  # noqa: E402
+
+from crowdperf.harness.base.cores import available_cores, physical_cores  # noqa: E402
+from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
+from crowdperf.harness.runner import registry  # noqa: E402
+from crowdperf.harness.runner.loadgen import SINK  # noqa: E402
+from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork  # noqa: E402
+from crowdperf.harness.text.engine import Answer, EngineRequest, Prompt, Request, TextEngine, Tokens  # noqa: E402
+from crowdperf.harness.text.request import TextRequest  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 LIMIT_S = 1800.0
 IN_FLIGHT = 8

@@ -57,7 +57,7 @@ def compare_openvino(bench: Bench) -> list[Comparison]:
 
     def blob(path: Path, precision: str) -> dict[str, Any]:
         folder = str(bench.folder / precision)
-        command = ["-m", "harness.making.engine", "--library", "openvino", "--model", bench.arguments.model]
+        command = ["-m", "crowdperf.models.engines", "--library", "openvino", "--model", bench.arguments.model]
         run_python([*command, "--model_info", str(path.resolve()), "--output_dir", folder])
         return {"backend": "openvino", "precision": precision, "model_info_path": f"{folder}/model.json"}
 

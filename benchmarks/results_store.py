@@ -29,14 +29,15 @@ sys.path[:0] = [*(str(ROOT / "script" / name) for name in PACKAGES), str(ROOT / 
 
 from made_results import SIGNER, SOURCE, made  # noqa: E402
 from made_summary import csv_of, rows  # noqa: E402
-from results_store.bundle import make_bundle  # noqa: E402
-from results_store.exporting import write_export  # noqa: E402
-from results_store.importing import import_loaded, load  # noqa: E402
-from results_store.signing import new_key  # noqa: E402
-from results_store.store import Store  # noqa: E402
-from results_web.app import create_app  # noqa: E402
-from results_web.settings import Settings  # noqa: E402
 from shared_results import OFFLINE, change_json, members_of, recorded, signed_again  # noqa: E402
+
+from crowdperf.store.bundle import make_bundle  # noqa: E402
+from crowdperf.store.exporting import write_export  # noqa: E402
+from crowdperf.store.importing import import_loaded, load  # noqa: E402
+from crowdperf.store.signing import new_key  # noqa: E402
+from crowdperf.store.store import Store  # noqa: E402
+from crowdperf.web.app import create_app  # noqa: E402
+from crowdperf.web.settings import Settings  # noqa: E402
 
 BENCHMARKS = ("resnet50", "bert", "retinanet", "gptj", "llama2-70b", "whisper", "digits", "3d-unet")
 SCENARIOS = ("Offline", "Server", "SingleStream", "MultiStream")
@@ -222,7 +223,7 @@ def measure_uploads(folder: Path, count: int = 15) -> None:
 
 def measure_start(folder: Path) -> None:
     """The server's start, with its import of nothing, until it answers, and its memory."""
-    words = [sys.executable, "-m", "results_web", f"--db={folder / 'start.db'}", "--port=0"]
+    words = [sys.executable, "-m", "crowdperf.web", f"--db={folder / 'start.db'}", "--port=0"]
     path = os.pathsep.join(str(ROOT / "script" / name) for name in PACKAGES)
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path})
     assert server.stdout is not None

@@ -29,9 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "script" / "run-mlperf-sweep"), str(ROOT / "script" / "get-mlperf-results-lib")]
 
-from mlperf_sweeps.choice import Choice  # noqa: E402
-from mlperf_sweeps.definition import parse_definition  # noqa: E402
-from mlperf_sweeps.expand import expand  # noqa: E402
+from crowdperf.sweeps.choice import Choice  # noqa: E402
+from crowdperf.sweeps.definition import parse_definition  # noqa: E402
+from crowdperf.sweeps.expand import expand  # noqa: E402
 
 BUDGET_S = {"expand": 0.5, "plan": 3.0, "kept": 1.0, "again": 5.0}
 HEAD = "format: 1\nname: bench\n"

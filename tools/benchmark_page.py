@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from mlperf_results.benchmarks import benchmarks_of
-from mlperf_results.compliance import tests_needed
-from mlperf_results.names import Scenario
-from mlperf_results.record import GB, MB, TB, Generation, Record, Size
-from mlperf_results.rounds import rounds_of, rules_in
+from crowdperf.rules.benchmarks import benchmarks_of
+from crowdperf.rules.compliance import tests_needed
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.record import GB, MB, TB, Generation, Record, Size
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 HARNESS = CHECKOUT / "script" / "app-mlperf-inference" / "harness"
@@ -117,7 +117,7 @@ def _head(folder: str, record: Record) -> Iterator[str]:
     yield ""
     yield (
         "Made by tools/make_benchmark_pages.py from `record.py` and `page.md` in "
-        f"`script/app-mlperf-inference/harness/benchmarks/{folder}/`, which hold the sources of the figures."
+        f"`src/crowdperf/benchmarks/{folder}/`, which hold the sources of the figures."
     )
     yield ""
     names = ", ".join(f"`{name}`" for name in record.names)
@@ -197,7 +197,7 @@ def _calibration(record: Record, lists: Mapping[str, Mapping[str, str]]) -> Iter
         yield f"{none}: an int8 model made here is for the open division."
     else:
         shown = " or ".join(f"`{name}`" for name in names)
-        where = "in `harness/datasets/calibration_lists`"
+        where = "in `crowdperf/harness/datasets/calibration_lists`"
         yield f"Official list: {shown} ({where}), the only samples that the closed division allows."
     yield ""
     recipe = "[calibrate-ml-model](../../../script/calibrate-ml-model/README.md)"

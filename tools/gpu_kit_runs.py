@@ -19,7 +19,7 @@ MOST_ENERGY_DIFFERENCE = 0.05
 
 
 def run_harness(kit: Kit, name: str, **changes: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run the harness once, as a user without recipes would: python3 -m harness run.json."""
+    """Run the harness once, as a user without recipes would: python3 -m crowdperf.harness run.json."""
     benchmark = next((known for known in NETWORKS if name.startswith(known)), "resnet50")
     folder = kit.out / "runs" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def run_harness(kit: Kit, name: str, **changes: Any) -> tuple[subprocess.Complet
         "performance_sample_count": None, "user_conf": None, **changes,
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(content))
-    command = [sys.executable, "-m", "harness", str(folder / "run.json")]
+    command = [sys.executable, "-m", "crowdperf.harness", str(folder / "run.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     print(f"--- {name}: code {done.returncode}\n{done.stdout}{done.stderr}")
     return done, folder / "result.json"
@@ -100,8 +100,9 @@ def quiet(kit: Kit) -> None:
         kit.tell("quiet", SKIP, "", NEEDS_GPU if not kit.is_gpu else "needs the package nvidia-ml-py")
         return
     import torch
-    from harness.watch.monitor import Monitor
-    from mlperf_results.disturbance import disturbances
+
+    from crowdperf.harness.watch.monitor import Monitor
+    from crowdperf.logs.interference import disturbances
 
     torch.zeros(1, device="cuda")
     work = ["-c", BUSY, "20"]

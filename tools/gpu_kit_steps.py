@@ -67,7 +67,8 @@ def devices(kit: Kit) -> None:
         kit.tell("devices", SKIP, "", NEEDS_GPU)
         return
     import torch
-    from harness.watch.nvml import Nvml, cuda_uuids
+
+    from crowdperf.harness.watch.nvml import Nvml, cuda_uuids
 
     properties = torch.cuda.get_device_properties(0)
     own = str(getattr(properties, "uuid", "")).removeprefix("GPU-").removeprefix("MIG-")
@@ -100,7 +101,7 @@ def query_cuda(kit: Kit, capability: str) -> None:
 
 def models(kit: Kit) -> None:
     """Phase 0: random weights, a store of noise as pictures, made questions; nothing is downloaded."""
-    from harness.making.makemodel import ModelRequest, make_model
+    from crowdperf.models.make_model import ModelRequest, make_model
 
     for name in NETWORKS:
         started_s = time.monotonic()
@@ -116,9 +117,9 @@ def models(kit: Kit) -> None:
 
 def write_pictures(out: Path, count: int, side: int) -> None:
     """Write a data set of files that are no pictures, and a store of noise that says it was made from them."""
-    from harness.datasets.imagenet import open_dataset
-    from harness.identity import identity_of
-    from harness.store import FORMAT, INDEX_FILE, write_chunk
+    from crowdperf.harness.base.identity import identity_of
+    from crowdperf.harness.base.store import FORMAT, INDEX_FILE, write_chunk
+    from crowdperf.harness.datasets.imagenet import open_dataset
 
     folder, store = out / "pictures", out / "store"
     for made in (folder, store):
@@ -164,9 +165,9 @@ def host_work(kit: Kit) -> None:
     """What a batch costs the thread that brings it to the GPU, in processor time: gathered into an array that is copied
     into pinned memory, or copied row by row from where the samples lie. On a processor the GPU's memory keeps nothing,
     so that only what the host does is left."""
-    from harness.qsl import DenseLibrary, PinnedLibrary
-    from harness.tensors import NetworkSpec, TensorSpec
-    from harness.torch_cuda import Cuda, DeviceIo, sample_memory
+    from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+    from crowdperf.harness.base.torch_cuda import Cuda, DeviceIo, sample_memory
+    from crowdperf.harness.runner.qsl import DenseLibrary, PinnedLibrary
 
     image = TensorSpec(name="image", dtype="float32", shape=IMAGE)
     memory: Any = functools.partial(sample_memory, 0) if kit.is_gpu else np.empty
@@ -230,9 +231,9 @@ def copies(kit: Kit) -> None:
 
 def request_of(kit: Kit, name: str, precision: str, largest_batch: int) -> Any:
     """The backend's request for a network of the kit."""
-    from harness.backends.base import BackendRequest
-    from harness.making.makemodel import ModelRequest, network_specs
-    from harness.modelfacts import read_model_facts
+    from crowdperf.harness.base.backend import BackendRequest
+    from crowdperf.harness.base.model_facts import read_model_facts
+    from crowdperf.models.make_model import ModelRequest, network_specs
 
     made = ModelRequest(architecture=name, config=kit.config, framework="pytorch", output_dir=kit.out / name)
     known = read_model_facts(None, kit.out / name / "model.json")
@@ -279,7 +280,8 @@ class Processor:
     def capture(self, run: Callable[[], Sequence[Any]]) -> Any:
         """A recording that computes anew."""
         import torch
-        from harness.torch_cuda import Captured
+
+        from crowdperf.harness.base.torch_cuda import Captured
 
         with torch.inference_mode():
             outputs = tuple(answer.clone() for answer in run())
@@ -303,7 +305,7 @@ class Nowhere(Processor):
 
 def open_calls(request: Any, module: Any, count: int) -> list[Any]:
     """`count` instances of a network on the GPU, or the same code on the processor."""
-    from harness import torch_cuda
+    from crowdperf.harness.base import torch_cuda
 
     if request.device == "cuda":
         backend = torch_cuda.open_on_gpus(request, copy.deepcopy(module).to)
@@ -321,7 +323,8 @@ def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
 def calls(kit: Kit) -> None:
     """Phase 2: the calls of the backend against plain torch on the processor."""
     import torch
-    from harness.backends.pytorch.backend import build_module
+
+    from crowdperf.harness.backends.pytorch.backend import build_module
 
     for name in NETWORKS:
         for precision in kit.precisions:
@@ -355,8 +358,9 @@ def loop_states(kit: Kit) -> None:
     """Steps of a loop whose states stay on the GPU (RNN-T's prediction network): each state is the processor's, also
     after the steps that follow."""
     import torch
-    from harness.benchmarks.architecture import architecture_of
-    from harness.making.makemodel import ModelRequest, network_specs
+
+    from crowdperf.harness.base.architecture import architecture_of
+    from crowdperf.models.make_model import ModelRequest, network_specs
 
     made = ModelRequest(architecture="rnnt", config=kit.config, framework="pytorch", output_dir=kit.out)
     network = next(one for one in network_specs(made) if one.name == "prediction")
@@ -394,8 +398,8 @@ def differing_repeats(infers: Sequence[Any], samples: Mapping[str, np.ndarray], 
 
 def refuse_too_many(kit: Kit, stem: str, request: Any, infer: Any, tokens: int) -> None:
     """A batch that was not captured is an error with words, and the next one works."""
-    from harness.errors import HarnessError
-    from harness.torch_cuda import is_capturable
+    from crowdperf.harness.base.errors import HarnessError
+    from crowdperf.harness.base.torch_cuda import is_capturable
 
     if not is_capturable(request.network):
         return
@@ -422,8 +426,9 @@ def loops(kit: Kit) -> None:
 def bare_rates(kit: Kit, name: str, precision: str) -> dict[str, float]:
     """Samples a second by way and batch: eager, and on a GPU as a graph and compiled."""
     import torch
-    from harness.backends.pytorch.backend import build_module
-    from harness.torch_cuda import set_fp32
+
+    from crowdperf.harness.backends.pytorch.backend import build_module
+    from crowdperf.harness.base.torch_cuda import set_fp32
 
     if kit.is_gpu:
         set_fp32(has_tf32=False)

@@ -130,7 +130,7 @@ class House:
     def rooms(self) -> dict[str, Any]:
         """Imports between the rooms of the harness, and between those of src/crowdperf."""
         found: dict[str, Any] = {}
-        for name in ("src/crowdperf/harness", "script/app-mlperf-inference/harness", "src/crowdperf"):
+        for name in ("src/crowdperf/harness", "src/crowdperf/harness", "src/crowdperf"):
             folder = self.checkout / name
             if not folder.is_dir():
                 continue

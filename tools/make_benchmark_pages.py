@@ -22,12 +22,13 @@ PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
 sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-lib", "app-mlperf-inference")]
 
 from benchmark_page import benchmark_page  # noqa: E402
-from harness.calibrationlists import OFFICIAL  # noqa: E402
-from mlperf_results.backends import BACKENDS, SIMULATORS, default_backend, default_precision  # noqa: E402
-from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
-from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
-from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402
+
+from crowdperf.harness.base.calibration_lists import OFFICIAL  # noqa: E402
+from crowdperf.rules.backends import BACKENDS, SIMULATORS, default_backend, default_precision  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS, benchmarks_of  # noqa: E402
+from crowdperf.rules.record import BackendRecord, Package, Record  # noqa: E402
+from crowdperf.rules.rounds import rounds_of, scenarios_of  # noqa: E402
 
 _BLOCK = re.compile(r'^  "?([^\s":]+)"?:\n(?:    .*\n)*', re.MULTILINE)
 _MADE_GROUPS = ("    group: model\n", "    group: backend\n", "    alias: ")
@@ -319,11 +320,11 @@ def page() -> str:
     lines = [
         "# Benchmarks and backends",
         "",
-        "Made by tools/make_benchmark_pages.py from the records in `script/app-mlperf-inference/harness/`",
+        "Made by tools/make_benchmark_pages.py from the records in `src/crowdperf/harness/`",
         "(`benchmarks/*/record.py`, `backends/*/record.py`), which also hold the sources of the figures.",
         "",
         "Samples are those of the validation set, targets those of the closed division in the newest round. Edge and",
-        "datacenter systems have different scenarios in some rounds: `mlperf_results/rounds.py`.",
+        "datacenter systems have different scenarios in some rounds: `crowdperf/rules/rounds.py`.",
         "",
         "| name | task | rounds | scenarios | samples | accuracy targets | Server limit |",
         "|---|---|---|---|---|---|---|",

@@ -18,9 +18,9 @@ for name in ("check-mlperf-submission", "get-mlperf-results-lib"):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from mlperf_gate import gate  # noqa: E402, F401 - the rules register themselves
-from mlperf_gate.evidence import EXCEPTIONS, published, tried_of  # noqa: E402
-from mlperf_gate.rulebook import ALL_DIVISIONS, RULES, Rule  # noqa: E402
+from crowdperf.gate import gate  # noqa: E402, F401 - the rules register themselves
+from crowdperf.gate.evidence import EXCEPTIONS, published, tried_of  # noqa: E402
+from crowdperf.gate.rulebook import ALL_DIVISIONS, RULES, Rule  # noqa: E402
 
 
 def _row(rule: Rule) -> str:

@@ -9,16 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import (
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import (
     FULL_RULES_MIN_DURATION_MS,
     METRIC_OF_SCENARIO,
     MULTI_STREAM_SAMPLES_PER_QUERY,
     ExecutionMode,
     Scenario,
 )
-from mlperf_results.querycounts import MIN_QUERY_COUNT
-from mlperf_results.rounds import rounds_of, rules_in
+from crowdperf.rules.query_counts import MIN_QUERY_COUNT
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 RULES_PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "rules.md"
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)

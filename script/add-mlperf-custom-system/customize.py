@@ -15,17 +15,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from machine_facts.choose import MachineError
-from machine_facts.findings import is_yes
-from mlperf_configs.fields import CPU
-from mlperf_configs.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
-from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
-from mlperf_configs.sheets import ID_PATTERN
-from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
-from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
-from mlperf_results.userpaths import users_folder
-from mlperf_results.wholefile import write_once, write_whole
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, passed_on_inputs
+from crowdperf.fronts.nvidia.fields import CPU
+from crowdperf.fronts.nvidia.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
+from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
+from crowdperf.fronts.nvidia.sheets import ID_PATTERN
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.whole_file import write_once, write_whole
+from crowdperf.machine.choose import MachineError
+from crowdperf.machine.findings import is_yes
+from crowdperf.rules.names import Scenario, UnknownName, counted, parse_scenario
+from crowdperf.rules.official_names import parse_benchmark
 
 from . import definition
 from .definition import Starts

@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from machine_facts.known_systems import Row
-from mlperf_configs import registry
-from mlperf_configs.fields import CPU, FIELDS, required
-from mlperf_configs.sheets import DEFAULT, Entry, Key, MachineFacts
+from crowdperf.fronts.nvidia import registry
+from crowdperf.fronts.nvidia.fields import CPU, FIELDS, required
+from crowdperf.fronts.nvidia.sheets import DEFAULT, Entry, Key, MachineFacts
+from crowdperf.machine.known_systems import Row
 
 HEAD = """# A system of your own for crowdperf's registry of configurations (get-mlperf-benchmark-config).
 # Each entry has the settings of the system after `from:`; what you add below it comes before those.

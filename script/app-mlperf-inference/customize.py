@@ -13,15 +13,15 @@ import os
 from datetime import datetime, timezone
 from pathlib import Path
 
-from machine_facts import choose, neuron, nvidia
-from mlperf_results import modelserver
-from mlperf_results.appnames import app_names
-from mlperf_results.backends import STAND_IN_BACKENDS, misfit
-from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
-from mlperf_results.names import parse_mode, parse_scenario
-from mlperf_results.runrequests import portable_request, read_request
-from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
-from mlperf_results.userpaths import users_folder
+from crowdperf.call import model_server
+from crowdperf.call.text_inputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
+from crowdperf.logs.run_requests import portable_request, read_request
+from crowdperf.machine import choose, neuron, nvidia
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.backends import STAND_IN_BACKENDS, misfit
+from crowdperf.rules.names import parse_mode, parse_scenario
 
 from . import run_request, several
 
@@ -118,7 +118,7 @@ def plan(i):
             look_at_server(env)
     except run_request.RequestError as error:
         return failure(i, error)
-    except modelserver.ServerProblem as error:
+    except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     return {"return": 0, "runs": [call] if call else []}
 
@@ -128,7 +128,7 @@ def look_at_server(env: dict) -> None:
     Raises modelserver.ServerProblem."""
     if url := str(env.get(TEXT_KEYS[URL]) or ""):
         keys = (TEXT_KEYS["endpoint_model"], TEXT_KEYS[KEY_VARIABLE], run_request.MODEL_KEY)
-        modelserver.look_for_run(url, *(str(env.get(key) or "") for key in keys))
+        model_server.look_for_run(url, *(str(env.get(key) or "") for key in keys))
 
 
 def preprocess(i):

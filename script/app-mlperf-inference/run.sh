@@ -27,7 +27,7 @@ cause_of() {
 
 cd "${CM_MLPERF_OUTPUT_DIR}"
 status=0
-"${CM_PYTHON_BIN_WITH_PATH}" -m harness "${CM_MLPERF_RUN_JSON}" 2>&1 | tee "${CM_MLPERF_RUN_CONSOLE_FILE}" || status=$?
+"${CM_PYTHON_BIN_WITH_PATH}" -m crowdperf.harness "${CM_MLPERF_RUN_JSON}" 2>&1 | tee "${CM_MLPERF_RUN_CONSOLE_FILE}" || status=$?
 if [ "${status}" -gt 128 ]; then
   {
     echo "harness: error: the run ended with code ${status}: $(cause_of "${status}")"

@@ -1,4 +1,4 @@
-"""Turns CM's env into the content of run.json, the request that the harness reads (its keys: harness/config.py).
+"""Turns CM's env into the content of run.json, the request that the harness reads (its keys: crowdperf/harness/runner/config.py).
 
 Pure. All problems are collected, so that a user sees every wrong value at once, each with what is allowed there.
 """
@@ -9,15 +9,15 @@ import enum
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.backends import BACKENDS, simulated
-from mlperf_results.benchmarks import RECORDS, model_of
-from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.inputs import NO_ALIASES, TARGETS, Inputs
-from mlperf_results.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
-from mlperf_results.numbers import positive_number, whole_number
-from mlperf_results.rounds import scenarios_of
-from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_of
+from crowdperf.call.inputs import NO_ALIASES, TARGETS, Inputs
+from crowdperf.call.text_inputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_of
+from crowdperf.kit.numbers import positive_number, whole_number
+from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
+from crowdperf.rules.backends import BACKENDS, simulated
+from crowdperf.rules.benchmarks import RECORDS, model_of
+from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
+from crowdperf.rules.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
+from crowdperf.rules.rounds import scenarios_of
 
 FORMAT = 3
 
@@ -59,7 +59,7 @@ SERVING = {
     "preferred_batch_size": "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE",
     "max_batch_size": "CM_MLPERF_TRITON_MAX_BATCH_SIZE",
 }
-"""Settings of a server that answers, for backends that ask one (harness/serving.py)."""
+"""Settings of a server that answers, for backends that ask one (crowdperf/harness/base/serving.py)."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
 OWN_TARGETS = {
     scenario.value: (name, f"CM_MLPERF_LOADGEN_{own.upper()}") for scenario, (name, own, _) in TARGETS.items()

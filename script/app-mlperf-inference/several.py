@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.inputs import Inputs
-from mlperf_results.recipecalls import passed_on_inputs
+from crowdperf.call.inputs import Inputs
+from crowdperf.call.recipe_calls import passed_on_inputs
 
 from .run_request import COMPLIANCE_TEST_KEY, FIND_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
 

@@ -1,6 +1,6 @@
 """Hooks of calibrate-ml-model: give run.sh its arguments, and the calibration that it wrote to the recipes above.
 
-The work is done by `python3 -m harness.making.calibrate` in the benchmark's virtual environment.
+The work is done by `python3 -m crowdperf.models.calibrate` in the benchmark's virtual environment.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ OPTIONS = {
     "CM_CALIBRATION_SAMPLE_COUNT": "count",
     "CM_CALIBRATION_SEED": "seed",
 }
-"""Env key -> option of harness.making.calibrate."""
+"""Env key -> option of crowdperf.models.calibrate."""
 
 
 def text_of(env, key):
@@ -57,7 +57,7 @@ def refusal(missing):
 
 
 def arguments(env):
-    """The words for harness.making.calibrate, one for each option that has a value."""
+    """The words for crowdperf.models.calibrate, one for each option that has a value."""
     options = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
     return [f"--model={first_of(env, MODEL_KEYS)}", f"--model_info={first_of(env, INFO_KEYS)}", *options]
 

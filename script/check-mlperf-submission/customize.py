@@ -32,7 +32,7 @@ def truth_of(env: dict[str, Any], key: str, name: str) -> bool:
 
 def words_of(env: dict[str, Any]) -> list[str]:
     """The words of the command `check-mlperf-submission` that mean this call. Raises CallError."""
-    from mlperf_results.userpaths import given_path  # importable once get-mlperf-results-lib has run
+    from crowdperf.kit.user_paths import given_path  # importable once get-mlperf-results-lib has run
 
     root = given_path(env, DIR_KEY)
     if root is None:
@@ -67,7 +67,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
     if folder not in sys.path:
         sys.path.append(folder)
-    from mlperf_gate import command
+    from crowdperf.gate import command
 
     try:
         asked = command.parse(words_of(env))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from machine_facts.probe import Machine
+from crowdperf.machine.probe import Machine
 
 DOCKER = "docker"
 

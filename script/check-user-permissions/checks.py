@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import shlex
 
-from machine_facts import host, mounts, packages
-from machine_facts.findings import Command, Finding, as_root
-from machine_facts.probe import Machine
+from crowdperf.machine import host, mounts, packages
+from crowdperf.machine.findings import Command, Finding, as_root
+from crowdperf.machine.probe import Machine
 
 from .accounts import DOCKER, Account, docker_group
 

@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts import choose, findings, packages
-from machine_facts.findings import Finding
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, findings, packages
+from crowdperf.machine.findings import Finding
+from crowdperf.machine.probe import Machine
 
 from . import accounts, checks
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from machine_facts.cpu import one_processor
+from crowdperf.machine.cpu import one_processor
 
 NOT_FOUND = "Not Found"  # what CM's users know for a line that /proc/cpuinfo does not have
 
@@ -87,7 +87,7 @@ class CpuFacts:
 
 def parse_lscpu(text: str) -> Mapping[str, str]:
     """The fields of `lscpu -J`, flat (util-linux up to 2.37) or nested (later); {} for an empty or broken text. Those
-    of several kinds of cores are as of one processor (`machine_facts.cpu.one_processor`)."""
+    of several kinds of cores are as of one processor (`crowdperf.machine.cpu.one_processor`)."""
     try:
         document = json.loads(text)
     except ValueError:

@@ -1,6 +1,6 @@
 """Hooks of detect-mlperf-system: describe this machine (or a recorded one) and say which known system it is.
 
-`machine_facts.system` looks, `machine_facts.known_systems` says which known system that is, `submission.py` fills the
+`crowdperf.machine.system` looks, `crowdperf.machine.known_systems` says which known system that is, `submission.py` fills the
 file of a submission, `page.py` makes lines of it. Nothing is changed; `system.json` is written only with --outdirname.
 """
 
@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, known_systems, pythons
-from machine_facts import system as systems
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine import choose, known_systems, pythons
+from crowdperf.machine import system as systems
 
 from . import page, submission
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from machine_facts.known_systems import Match
-from machine_facts.system import System
-from machine_facts.system_rows import accelerator_rows, host_rows, software_rows
+from crowdperf.machine.known_systems import Match
+from crowdperf.machine.system import System
+from crowdperf.machine.system_rows import accelerator_rows, host_rows, software_rows
 
 
 def lines(system: System, match: Match, missing: Sequence[str]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machine_facts.system import System
-from mlperf_results.systemkeys import KEYS, MAY_BE_EMPTY
+from crowdperf.machine.system import System
+from crowdperf.rules.system_keys import KEYS, MAY_BE_EMPTY
 
 GIB = 1024**3
 

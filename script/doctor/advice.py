@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machine_facts.findings import Command
+from crowdperf.machine.findings import Command
 
 
 def recipe(tags: str, *inputs: str) -> Command:

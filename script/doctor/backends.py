@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from machine_facts import compatibility
-from machine_facts.findings import Command, Finding
-from machine_facts.system import System
+from crowdperf.machine import compatibility
+from crowdperf.machine.findings import Command, Finding
+from crowdperf.machine.system import System
 
 from . import advice, fits
 from .surroundings import Surroundings

@@ -1,7 +1,7 @@
 """Hooks of doctor: one page about a machine, with one command for each thing that is wrong or missing.
 
-`machine_facts.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the tables of
-`machine_facts.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no failures.
+`crowdperf.machine.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the tables of
+`crowdperf.machine.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no failures.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -11,9 +11,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, findings, pythons, system_rows
-from machine_facts import system as systems
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine import choose, findings, pythons, system_rows
+from crowdperf.machine import system as systems
 
 from . import backends, environment, fits, summary, surroundings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from machine_facts import compatibility, neuron
-from machine_facts.findings import Finding, counted
-from machine_facts.system import System
-from machine_facts.toolkits import Toolkit, release_of
+from crowdperf.machine import compatibility, neuron
+from crowdperf.machine.findings import Finding, counted
+from crowdperf.machine.system import System
+from crowdperf.machine.toolkits import Toolkit, release_of
 
 from . import advice
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from mlperf_results.benchmarks import RECORDS
-from mlperf_results.record import GB
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.record import GB
 
 from . import backends
 

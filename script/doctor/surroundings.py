@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from machine_facts import engines, packages
-from machine_facts.findings import Command, Finding
-from machine_facts.probe import Disk, Machine
+from crowdperf.machine import engines, packages
+from crowdperf.machine.findings import Command, Finding
+from crowdperf.machine.probe import Disk, Machine
 
 from . import advice
 

@@ -86,7 +86,7 @@ class Part:
         self.record_path.unlink(missing_ok=True)
 
 
-# Not mlperf_results.filelocks: a base recipe depends on no library of MLPerf; the locked file is the download itself.
+# Not crowdperf.kit.file_locks: a base recipe depends on no library of MLPerf; the locked file is the download itself.
 @contextlib.contextmanager
 def open_part(target: Path) -> Iterator[Part]:
     """The part of a target, locked while in use. An empty part is removed at the end. Raises PartBusy."""

@@ -9,11 +9,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import counted
-from results_store.callpaths import MissingPath, paths_of
-from results_store.exporting import NotEmpty, write_export
-from results_store.schema import StoreError
-from results_store.store import Store
+from crowdperf.rules.names import counted
+from crowdperf.store.callpaths import MissingPath, paths_of
+from crowdperf.store.exporting import NotEmpty, write_export
+from crowdperf.store.schema import StoreError
+from crowdperf.store.store import Store
 
 HINT = "hint: cm run script --tags=export,mlperf,results --db=results.db --output=exported"
 INPUTS = ("CM_MLPERF_EXPORT", ("db", "output"))

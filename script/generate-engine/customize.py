@@ -1,6 +1,6 @@
 """Hooks of generate-engine: give run.sh its arguments, and the engines in place of the ONNX model.
 
-The work is done by `python3 -m harness.making.engine` in the benchmark's virtual environment.
+The work is done by `python3 -m crowdperf.models.engines` in the benchmark's virtual environment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPTIONS = {
     "CM_ENGINE_TIMING_CACHE": "timing_cache",
     "CM_ENGINE_COMPUTE_CAPABILITY": "compute_capability",
 }
-"""Env key -> option of harness.making.engine."""
+"""Env key -> option of crowdperf.models.engines."""
 
 
 def text_of(env: Mapping[str, Any], key: str) -> str:
@@ -35,7 +35,7 @@ def first_of(env: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
-    """The words for harness.making.engine, one for each option that has a value."""
+    """The words for crowdperf.models.engines, one for each option that has a value."""
     values = {option: text_of(env, key) for key, option in OPTIONS.items()}
     values |= {"model": first_of(env, MODEL_KEYS), "precision": first_of(env, PRECISION_KEYS)}
     values["largest_batch"] = first_of(env, BATCH_KEYS)
@@ -66,8 +66,8 @@ def missing_gpu(env: Mapping[str, Any]) -> str:
     """Why TensorRT cannot build here; empty where it can, or for TensorRT-RTX, which needs no GPU to build."""
     if env.get("CM_ENGINE_LIBRARY") != "tensorrt" or env.get("CM_RECORDED_MACHINE"):
         return ""
-    from machine_facts import nvidia
-    from machine_facts.probe import Machine
+    from crowdperf.machine import nvidia
+    from crowdperf.machine.probe import Machine
 
     return nvidia.missing_gpu(Machine())
 
@@ -104,7 +104,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: exports the engines, in place of the model they were built from."""
-    from mlperf_data.answers import model_answer
+    from crowdperf.data.answers import model_answer
 
     answer: dict[str, Any] = model_answer(i["env"], Path.cwd())
     if answer["return"] == 0:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the engines into the current folder (the cache entry); arguments.txt (written by the hook) has one argument of
-# harness.making.engine in each line.
+# crowdperf.models.engines in each line.
 set -euo pipefail
 
 mapfile -t arguments <arguments.txt
-"${CM_TMP_ENGINE_PYTHON:-${CM_PYTHON_BIN_WITH_PATH}}" -B -m harness.making.engine "${arguments[@]}"
+"${CM_TMP_ENGINE_PYTHON:-${CM_PYTHON_BIN_WITH_PATH}}" -B -m crowdperf.models.engines "${arguments[@]}"

@@ -11,7 +11,7 @@ read -r found _ < <(sha256sum -- "${CM_ML_MODEL_ENGINE_FROM}")
   echo "another version of the library is installed now than the engines were built with"
   exit 1
 }
-if [[ -n "${CM_ML_MODEL_ENGINE_INSTRUCTION_SETS:-}" ]]; then # the names as harness/backends/openvino/library.py has them
+if [[ -n "${CM_ML_MODEL_ENGINE_INSTRUCTION_SETS:-}" ]]; then # the names as crowdperf/harness/backends/openvino/library.py has them
   mapfile -t here < <(grep -m1 -E '^(flags|Features)' /proc/cpuinfo | tr ' \t' '\n\n' |
     grep -E 'sse4|avx|amx|fma|vnni|asimd|sve|bf16|i8mm' | LC_ALL=C sort -u)
   [[ "${here[*]}" == "${CM_ML_MODEL_ENGINE_INSTRUCTION_SETS}" ]] || {

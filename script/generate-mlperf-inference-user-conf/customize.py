@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.userpaths import given_path, users_folder
-from mlperf_results.wholefile import write_whole
+
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.rules.benchmarks import BENCHMARKS
 
 from . import inputs, planning
 

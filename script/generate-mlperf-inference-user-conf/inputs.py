@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.inputs import Inputs
-from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
-from mlperf_results.names import parse_scenario as scenario_named
-from mlperf_results.officialnames import official_name
-from mlperf_results.rounds import current_scenarios, rounds_of, scenarios_of
+from crowdperf.call.inputs import Inputs
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
+from crowdperf.rules.names import parse_scenario as scenario_named
+from crowdperf.rules.official_names import official_name
+from crowdperf.rules.rounds import current_scenarios, rounds_of, scenarios_of
 
 from .planning import Overrides
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlperf_results import querycounts
-from mlperf_results.benchmarks import BENCHMARKS, Benchmark
-from mlperf_results.names import ExecutionMode, Mode, Scenario, duration_text
+from crowdperf.rules import query_counts
+from crowdperf.rules.benchmarks import BENCHMARKS, Benchmark
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario, duration_text
 
 MIN_QUERY_COUNT = {
-    **{scenario: (count, "rule") for scenario, count in querycounts.MIN_QUERY_COUNT.items()},
+    **{scenario: (count, "rule") for scenario, count in query_counts.MIN_QUERY_COUNT.items()},
     Scenario.SERVER: (
-        querycounts.SERVER_QUERY_COUNT,
+        query_counts.SERVER_QUERY_COUNT,
         "this project's choice: early stopping then allows one late query; the rule is 100",
     ),
 }

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.backends import is_of_client
-from mlperf_results.names import counted
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.userpaths import users_folder
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.rules.backends import is_of_client
+from crowdperf.rules.names import counted
 
 from .submission import making, placing, request, story
 from .submission.found import FoundRun, Sut

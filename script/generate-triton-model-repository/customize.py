@@ -1,6 +1,6 @@
 """Hooks of generate-triton-model-repository: give run.sh its arguments, and the repository to the caller.
 
-The work is done by `python3 -m harness.making.triton_repository` in the benchmark's virtual environment.
+The work is done by `python3 -m crowdperf.models.triton_repository` in the benchmark's virtual environment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPTIONS = {
     "CM_TRITON_MODEL_THREADS": "threads",
     **NEURON_OPTIONS,
 }
-"""Env key -> option of harness.making.triton_repository."""
+"""Env key -> option of crowdperf.models.triton_repository."""
 NEURON_PROGRAM = Path(__file__).resolve().parent.parent / "get-triton-server" / "backends" / "neuron" / "model.py"
 
 
@@ -40,7 +40,7 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
 
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
-    """The words for harness.making.triton_repository, one for each option that has a value."""
+    """The words for crowdperf.models.triton_repository, one for each option that has a value."""
     words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
     if is_neuron(env):
         words.append(f"--neuron_program={NEURON_PROGRAM}")
@@ -54,9 +54,9 @@ def is_neuron(env: Mapping[str, Any]) -> bool:
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses a benchmark that cannot be served; a run is planned first, so that nothing is installed for it then."""
-    from mlperf_results.backends import BACKENDS, misfit
-    from mlperf_results.names import UnknownName
-    from mlperf_results.officialnames import official_name
+    from crowdperf.rules.backends import BACKENDS, misfit
+    from crowdperf.rules.names import UnknownName
+    from crowdperf.rules.official_names import official_name
 
     env = i["env"]
     backend = "neuron" if is_neuron(env) else "triton"

@@ -7,8 +7,8 @@ recorded output.
 
 from __future__ import annotations
 
-from machine_facts import nvidia
-from machine_facts.probe import Machine
+from crowdperf.machine import nvidia
+from crowdperf.machine.probe import Machine
 
 from . import properties
 

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from typing import Any, NamedTuple
 
-from machine_facts import choose, nvidia, toolkits
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, nvidia, toolkits
+from crowdperf.machine.probe import Machine
 
 from . import advice, by_driver, properties, query
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from machine_facts.probe import Machine, Ran
+from crowdperf.machine.probe import Machine, Ran
 
 SOURCE = str(Path(__file__).with_name("query.cu"))
 COMPILE_TIMEOUT_S = 300.0

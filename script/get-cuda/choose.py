@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from machine_facts import toolkits, versions
+from crowdperf.machine import toolkits, versions
 
 from . import fits
 from .request import Request
 
 GIVEN = "folder given"
-"""How machine_facts.toolkits marks the folders that the caller named."""
+"""How crowdperf.machine.toolkits marks the folders that the caller named."""
 HOME_NAMES = ("CUDA_HOME", "CUDA_PATH")
 _RANK = {"runs": 0, "unknown": 0, "minor": 1, "too-new": 2}
 

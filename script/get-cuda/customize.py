@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, packages, pythons, toolkits
-from machine_facts.probe import Machine
+from crowdperf.machine import nvidia, packages, pythons, toolkits
+from crowdperf.machine.probe import Machine
 
 from . import choose, outcome, request, words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from machine_facts import compatibility, versions
+from crowdperf.machine import compatibility, versions
 
 Level = Literal["runs", "unknown", "minor", "too-new"]
 FIRST_MINOR_COMPATIBLE_MAJOR = 11

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from machine_facts import toolkits, versions
-from machine_facts.probe import Machine
+from crowdperf.machine import toolkits, versions
+from crowdperf.machine.probe import Machine
 
 from .choose import Choice
 from .request import Request

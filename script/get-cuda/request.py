@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from machine_facts import versions
+from crowdperf.machine import versions
 
 SOURCES = ("installed", "pip", "prebuilt")
 Source = Literal["installed", "pip", "prebuilt"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from machine_facts import toolkits
+from crowdperf.machine import toolkits
 
 from .choose import Choice
 from .request import Request, RequestError, pip_limits

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, pythons, toolkits
-from machine_facts.probe import Machine
-from nvidia_library import archive, request, steps
-from nvidia_library.kinds import CUDNN
+from crowdperf.machine import nvidia, pythons, toolkits
+from crowdperf.machine.nvidia_libraries import archive, request, steps
+from crowdperf.machine.nvidia_libraries.kinds import CUDNN
+from crowdperf.machine.probe import Machine
 
 WHEELS = ("_cu12", "_cu13")
 ELSEWHERE = 'cm run script "get cudnn" --input=FOLDER  (one that lies elsewhere)'

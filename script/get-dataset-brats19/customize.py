@@ -1,10 +1,10 @@
 """Hooks of get-dataset-brats19: the user's own copy of the cases, checked, or synthetic ones.
 
 The scans may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic cases
-(`make_scans.py`) or checks the given copy (`harness.making.check_dataset`), which names what is missing.
+(`make_scans.py`) or checks the given copy (`crowdperf.models.check_dataset`), which names what is missing.
 """
 
-from mlperf_data import datasets, manual
+from crowdperf.data import datasets, manual
 
 SOURCE = manual.Source(
     name="BraTS 2019 (brain tumour segmentation challenge, training data; 67 of its cases are measured)",

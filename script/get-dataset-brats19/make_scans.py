@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from mlperf_data.madecases import MadeCases, is_inside_ellipsoid
+
+from crowdperf.data.madecases import MadeCases, is_inside_ellipsoid
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")
 NECROSIS, OEDEMA, ENHANCING = 1, 2, 4

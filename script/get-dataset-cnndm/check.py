@@ -9,8 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from harness.datasets.cnndm import open_dataset
-from harness.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets.cnndm import open_dataset
 
 
 def main() -> int:

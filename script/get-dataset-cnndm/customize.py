@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import answers, given
+from crowdperf.data import answers, given
 
 ARTICLES_FILE = "cnn_eval.json"
 OFFICIAL_COUNT = 13_368

@@ -6,7 +6,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mlperf_data import datasets
+from crowdperf.data import datasets
 
 IMAGES = datasets.ImageSet(
     name="coco",

@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_DATASET_COCO_WORK}" in
 synthetic)
-    "${python}" -B -m harness.making.scene_dataset --layout coco --classes "${here}/classes.txt" \
+    "${python}" -B -m crowdperf.standins.scene_dataset --layout coco --classes "${here}/classes.txt" \
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_COCO_PICTURES}" \
         --seed "${CM_DATASET_COCO_SEED}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"
@@ -22,8 +22,8 @@ check) ;;
     ;;
 esac
 if [ "${CM_DATASET_COCO_IS_WITH_CALIBRATION:-no}" = yes ]; then
-    "${python}" -B -m harness.making.listed_images --dataset coco --url "${CM_DATASET_COCO_CALIBRATION_URL}" \
+    "${python}" -B -m crowdperf.models.listed_images --dataset coco --url "${CM_DATASET_COCO_CALIBRATION_URL}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"
 fi
-"${python}" -B -m harness.making.check_images --dataset coco \
+"${python}" -B -m crowdperf.models.check_images --dataset coco \
     --folder "${CM_DATASET_COCO_FOLDER}" --count "${CM_DATASET_SIZE}"

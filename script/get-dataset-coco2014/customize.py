@@ -1,11 +1,11 @@
 """Hooks of get-dataset-coco2014: the user's own copy of the captions, opened once, or synthetic ones.
 
 The captions are a file of mlcommons/inference, but what scores pictures is fetched by hand, so nothing is downloaded
-here. run.sh makes synthetic files (`make_captions.py`) or opens the given copy (`harness.making.check_dataset`), which
+here. run.sh makes synthetic files (`make_captions.py`) or opens the given copy (`crowdperf.models.check_dataset`), which
 names what is missing.
 """
 
-from mlperf_data import datasets, manual
+from crowdperf.data import datasets, manual
 
 SOURCE = manual.Source(
     name="the captions of Stable Diffusion XL (5,000 of COCO 2014), the noise, and what scores pictures",

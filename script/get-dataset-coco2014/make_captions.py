@@ -2,7 +2,7 @@
 
     python3 make_captions.py --output_dir FOLDER --count 24 --kind tiny
 
-The folder has the real layout (harness/datasets/coco2014.py). Captions come from templates; the "real" pictures, whose
+The folder has the real layout (crowdperf/harness/datasets/coco2014.py). Captions come from templates; the "real" pictures, whose
 statistics are written, are patches of colours; CLIP and Inception have random weights, of the published sizes, or small
 ones (`tiny`). So scores only say whether pictures are those that the same networks gave elsewhere. Seeded, one thread:
 the same library versions on the same kind of processor give the same files.
@@ -18,13 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.initialweights import draw_weights, random_pictures, seeded
-from harness.benchmarks.stable_diffusion_xl.clip_network import VIT_B_32, Clip
-from harness.benchmarks.stable_diffusion_xl.inception import Inception
-from harness.benchmarks.stable_diffusion_xl.pictures import statistics_of
-from harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
-from harness.making.modelfiles import write_safetensors
-from harness.making.modelweights import calibrate_normalisation
+
+from crowdperf.benchmarks.initial_weights import draw_weights, random_pictures, seeded
+from crowdperf.benchmarks.stable_diffusion_xl.clip_network import VIT_B_32, Clip
+from crowdperf.benchmarks.stable_diffusion_xl.inception import Inception
+from crowdperf.benchmarks.stable_diffusion_xl.pictures import statistics_of
+from crowdperf.harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
+from crowdperf.models.model_files import write_safetensors
+from crowdperf.models.model_weights import calibrate_normalisation
 
 THINGS = ("cup", "clock", "dog", "bus", "kite", "pizza", "bench", "vase", "boat", "sheep", "laptop", "surfboard")
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "orange")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.datasets import criteo
-from harness.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets import criteo
 
 
 def main() -> None:

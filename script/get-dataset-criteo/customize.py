@@ -7,7 +7,7 @@ The logs may be used after their licence is accepted, so nothing is downloaded. 
 import dataclasses
 from pathlib import Path
 
-from mlperf_data import answers, datasets, manual, room
+from crowdperf.data import answers, datasets, manual, room
 
 FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
 BINARY_FILE = "terabyte_processed_test.bin"

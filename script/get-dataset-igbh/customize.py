@@ -1,10 +1,10 @@
 """Hooks of get-dataset-igbh: the user's own copy of the graph, opened once, or a synthetic one.
 
 The graph has 2.2 TB, so nothing is downloaded here. run.sh makes a synthetic one (`make_graph.py`) or opens the given
-copy (`harness.making.check_dataset`), which names what is missing.
+copy (`crowdperf.models.check_dataset`), which names what is missing.
 """
 
-from mlperf_data import datasets, manual
+from crowdperf.data import datasets, manual
 
 SOURCE = manual.Source(
     name="IGBH, the full graph (2.2 TB; the benchmark needs about 600 GB of memory)",

@@ -2,7 +2,7 @@
 
     python3 make_graph.py --kind tiny --count 120 --output_dir FOLDER
 
-The folder has the layout that harness/datasets/igbh.py describes, with `count` papers to be asked for, and ten times as
+The folder has the layout that crowdperf/harness/datasets/igbh.py describes, with `count` papers to be asked for, and ten times as
 many others. A paper's field shows in its own features, weakly, and in those of the papers that it cites, of its
 authors and of its journal: a network that looks at neighbours is right more often than one that does not. There are
 more than 256 fields, so that labels of one byte would be wrong. dataset.json says that the graph is synthetic.
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.datasets.igbh import FILES, KINDS, LABELS_FILE
+
+from crowdperf.harness.datasets.igbh import FILES, KINDS, LABELS_FILE
 
 OTHERS = 10
 """Papers that are not asked for, for each one that is."""

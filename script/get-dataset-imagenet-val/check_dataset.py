@@ -14,9 +14,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.datasets.imagenet import open_dataset
-from harness.errors import HarnessError
-from harness.media.imaging import image_problem
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets.imagenet import open_dataset
+from crowdperf.harness.media.imaging import image_problem
 
 SHOWN = 10
 WORKERS = min(8, 2 * (os.cpu_count() or 1))

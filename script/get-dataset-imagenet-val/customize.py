@@ -7,8 +7,8 @@ run.sh makes synthetic images (`make_dataset.py`). Real ones are read from start
 
 from pathlib import Path
 
-from mlperf_data import answers, datasets, expected, given, manual
-from mlperf_data.errors import DataError
+from crowdperf.data import answers, datasets, expected, given, manual
+from crowdperf.data.errors import DataError
 
 FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
 LABEL_FILES = ("val_map.txt", "val.txt")

@@ -1,10 +1,10 @@
 """Hooks of get-dataset-kits19: the user's own copy of the cases, checked, or synthetic ones.
 
 The volumes may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic cases
-(`make_volumes.py`) or checks the given copy (`harness.making.check_dataset`), which names what is missing.
+(`make_volumes.py`) or checks the given copy (`crowdperf.models.check_dataset`), which names what is missing.
 """
 
-from mlperf_data import datasets, manual
+from crowdperf.data import datasets, manual
 
 SOURCE = manual.Source(
     name="KiTS19 (2019 kidney tumour segmentation challenge; the 43 cases that are measured)",

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from mlperf_data.madecases import MadeCases, is_inside_ellipsoid
+
+from crowdperf.data.madecases import MadeCases, is_inside_ellipsoid
 
 AIR_HU, BODY_HU, KIDNEY_HU, TUMOUR_HU, NOISE_HU = -1000.0, 20.0, 150.0, 260.0, 12.0
 KIDNEY, TUMOUR = 1, 2

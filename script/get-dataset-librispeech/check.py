@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from harness.datasets.librispeech import MANIFEST_FILE, open_dataset
-from harness.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.datasets.librispeech import MANIFEST_FILE, open_dataset
 
 _SHOWN = 5
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from mlperf_data import answers, given
+from crowdperf.data import answers, given
 
 MANIFEST_FILE = "dev-clean-wav.json"
 OFFICIAL_RECORDINGS = 2703

@@ -175,8 +175,8 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 def convert(benchmark: str, source: Path, target: Path, *, is_published: bool) -> dict[str, int]:
     """Write each part's samples, and dataset.json last; return how many each part has. Raises ConversionError, where
     `is_published` also for another number of samples than the published files have."""
-    from harness.datasets.tokenised import open_dataset
-    from harness.errors import HarnessError
+    from crowdperf.harness.base.errors import HarnessError
+    from crowdperf.harness.datasets.tokenised import open_dataset
 
     made = source / "made.json"
     facts = json.loads(made.read_text(encoding="utf-8")) if made.is_file() else {}

@@ -6,7 +6,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from pathlib import Path
 
-from mlperf_data import answers, datasets, given, manual
+from crowdperf.data import answers, datasets, given, manual
 
 from .published import SETS, STORAGE, PublishedSet
 

@@ -1,6 +1,6 @@
 """Hooks of get-dataset-openimages: the validation images, downloaded, given or synthetic, with their annotations."""
 
-from mlperf_data import datasets
+from crowdperf.data import datasets
 
 IMAGES = datasets.ImageSet(
     name="openimages",

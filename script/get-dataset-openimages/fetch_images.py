@@ -5,7 +5,7 @@
 
 Writes validation/data/ID.jpg and annotations/openimages-mlperf.json as tools/openimages.py of mlcommons/inference
 does: images in the order of their ids, categories numbered in the order of classes.txt, boxes in pixels of the image.
-The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by harness.making.listed_images.
+The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by crowdperf.models.listed_images.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.making.listed_images import HINT, fetch_all, record_images
-from harness.making.scene_dataset import read_classes
-from harness.media import imaging
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.media import imaging
+from crowdperf.models.listed_images import HINT, fetch_all, record_images
+from crowdperf.standins.scene_dataset import read_classes
 
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"

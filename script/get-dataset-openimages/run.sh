@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_DATASET_OPENIMAGES_WORK}" in
 synthetic)
-    "${python}" -B -m harness.making.scene_dataset --layout openimages --classes "${here}/classes.txt" \
+    "${python}" -B -m crowdperf.standins.scene_dataset --layout openimages --classes "${here}/classes.txt" \
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_OPENIMAGES_PICTURES}" \
         --seed "${CM_DATASET_OPENIMAGES_SEED}" \
         --output_dir "${CM_DATASET_OPENIMAGES_FOLDER}"
@@ -25,8 +25,8 @@ check) ;;
     ;;
 esac
 if [ "${CM_DATASET_OPENIMAGES_IS_WITH_CALIBRATION:-no}" = yes ]; then
-    "${python}" -B -m harness.making.listed_images --dataset openimages --url "${CM_DATASET_OPENIMAGES_CALIBRATION_URL}" \
+    "${python}" -B -m crowdperf.models.listed_images --dataset openimages --url "${CM_DATASET_OPENIMAGES_CALIBRATION_URL}" \
         --output_dir "${CM_DATASET_OPENIMAGES_FOLDER}" --threads "${CM_DATASET_OPENIMAGES_THREADS:-10}"
 fi
-"${python}" -B -m harness.making.check_images --dataset openimages \
+"${python}" -B -m crowdperf.models.check_images --dataset openimages \
     --folder "${CM_DATASET_OPENIMAGES_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -15,14 +15,15 @@ import time
 from pathlib import Path
 
 import numpy as np
-from harness.benchmarks.smollm2.record import RECORD
-from harness.cores import available_cores, physical_cores
-from harness.errors import HarnessError
-from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
-from harness.text.engine import EngineRequest, Prompt, Request
-from harness.text.request import TextRequest
-from harness.text.tokenizer import open_tokenizer
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from crowdperf.benchmarks.smollm2.record import RECORD
+from crowdperf.harness.base.cores import available_cores, physical_cores
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_model_facts
+from crowdperf.harness.text.engine import EngineRequest, Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.harness.text.tokenizer import open_tokenizer
 
 PROMPTS_FILE = Path(__file__).parent / "prompts.txt"
 SAMPLES_FILE = "samples.jsonl"
@@ -79,7 +80,7 @@ class Answers:
 
 def reference_answers(request: EngineRequest, prompts: list[list[int]]) -> list[list[int]]:
     """The greedy float32 answers; raises HarnessError where one cannot be made."""
-    from harness.backends.torch_llm.engine import open_engine  # needs torch
+    from crowdperf.harness.backends.torch_llm.engine import open_engine  # needs torch
 
     told = Answers(len(prompts))
     engine = open_engine(request)

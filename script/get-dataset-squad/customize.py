@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given
-from mlperf_data.errors import DataError
-from mlperf_data.expected import ExpectedFile, check_folder
+from crowdperf.data import answers, given
+from crowdperf.data.errors import DataError
+from crowdperf.data.expected import ExpectedFile, check_folder
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
 DOWNLOADED_FACTS = {

@@ -1,10 +1,10 @@
 """Hooks of get-dataset-whisper: the user's own copy of the clips, opened once, or synthetic ones.
 
 The clips come through the r2 downloader of MLCommons, so nothing is downloaded here. run.sh makes synthetic ones
-(`make_clips.py`) or opens the given copy (`harness.making.check_dataset`), which names what is missing.
+(`make_clips.py`) or opens the given copy (`crowdperf.models.check_dataset`), which names what is missing.
 """
 
-from mlperf_data import datasets, manual
+from crowdperf.data import datasets, manual
 
 SOURCE = manual.Source(
     name="the clips of Whisper (LibriSpeech dev-clean and dev-other, joined to 1,633 of up to 30 s)",

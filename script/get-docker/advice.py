@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from machine_facts import host, packages
-from machine_facts.engines import Engine
-from machine_facts.findings import Command, Finding, as_root, plan_text
-from machine_facts.probe import Machine
+from crowdperf.machine import host, packages
+from crowdperf.machine.engines import Engine
+from crowdperf.machine.findings import Command, Finding, as_root, plan_text
+from crowdperf.machine.probe import Machine
 
 REPOSITORY = "https://download.docker.com/linux"
 GUIDE = "https://docs.docker.com/engine/install/"

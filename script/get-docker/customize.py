@@ -1,6 +1,6 @@
 """Hooks of the recipe get-docker: which container engine there is, and whether it can start a container.
 
-`machine_facts.engines` looks, `advice.py` holds the commands that are shown. Only `_restart` with `--apply` changes
+`crowdperf.machine.engines` looks, `advice.py` holds the commands that are shown. Only `_restart` with `--apply` changes
 anything.
 """
 
@@ -12,8 +12,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import os
 from typing import Any
 
-from machine_facts import choose, engines, findings, packages, versions
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, engines, findings, packages, versions
+from crowdperf.machine.probe import Machine
 
 from . import advice
 

@@ -44,7 +44,7 @@ def last_for_driver(env: dict[str, Any]) -> str:
     """The newest release that this machine's GPU driver runs; asked only for packages that are made for one CUDA."""
     if env.get("CM_GENERIC_PYTHON_FITS_DRIVER") != "yes":
         return ""
-    from machine_facts import compatibility, nvidia, probe  # the dependency of the variations that ask
+    from crowdperf.machine import compatibility, nvidia, probe  # the dependency of the variations that ask
 
     name = str(env["CM_GENERIC_PYTHON_PACKAGE_NAME"]).partition("[")[0]
     return compatibility.last_release(name, nvidia.look(probe.Machine()).cuda_version)

@@ -296,7 +296,7 @@ def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement
         )
 
 
-# Not mlperf_results.filelocks: a base recipe depends on no library of MLPerf, and a file in /tmp must not be a link.
+# Not crowdperf.kit.file_locks: a base recipe depends on no library of MLPerf, and a file in /tmp must not be a link.
 @contextlib.contextmanager
 def _lock(described: Description) -> Iterator[int]:
     """Waits until no other pip of ours works on this environment; gives the descriptor of the lock."""

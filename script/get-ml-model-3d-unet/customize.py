@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-3d-unet: published, random or fitted weights of the two models."""
 
-from mlperf_data import answers, published
+from crowdperf.data import answers, published
 
 _KITS = "https://zenodo.org/record/5597155/files/"
 _KITS_LICENCE = "see https://zenodo.org/record/5597155"

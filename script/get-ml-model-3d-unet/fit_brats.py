@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from fit_model import BATCH, FACTS, LEAST, train
-from harness.benchmarks.unet3d_brats import model as unet3d_brats
-from harness.datasets import brats19
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
+
+from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats
+from crowdperf.harness.datasets import brats19
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 DESCENT = fitting.Descent(steps=70, rate=0.02)
 CLASS_WEIGHTS = (0.5, 1.0, 2.0, 1.5)  # nnU-Net's numbers: background, oedema, necrosis, enhancing tumour

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.unet3d import model as unet3d
-from harness.datasets import kits19
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
 from torch.nn import functional
+
+from crowdperf.benchmarks.unet3d import model as unet3d
+from crowdperf.harness.datasets import kits19
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 BATCH = 2
 DESCENT = fitting.Descent(steps=40, rate=0.02)

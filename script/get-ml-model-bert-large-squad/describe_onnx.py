@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import onnx
-from harness.benchmarks.bert.model import INPUTS, OUTPUTS
-from mlperf_data.modelinfo import RealModel, write_model_info
+
+from crowdperf.benchmarks.bert.model import INPUTS, OUTPUTS
+from crowdperf.data.modelinfo import RealModel, write_model_info
 
 ALIASES = {
     "input_ids": ("input_ids",),

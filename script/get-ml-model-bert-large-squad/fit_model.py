@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.bert.model import INPUTS, Bert, open_model
-from harness.datasets.squad import VOCABULARY_FILE, SquadDataset, open_dataset, read_squad
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.media.tokenization_squad import WordPieces
-from harness.modelfacts import ModelFacts
 from torch.nn import functional
+
+from crowdperf.benchmarks.bert.model import INPUTS, Bert, open_model
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.squad import VOCABULARY_FILE, SquadDataset, open_dataset, read_squad
+from crowdperf.harness.media.tokenization_squad import WordPieces
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 TRAINING_FILE = "train-v1.1.json"
 MINIMUM_F1 = 90.0

@@ -7,7 +7,7 @@ python="${CM_PYTHON_BIN_WITH_PATH}"
 
 case "${CM_BERT_WORK}" in
 synthetic)
-  "${python}" -B -m harness.making.makemodel --architecture bert --config full --framework "${CM_ML_MODEL_FRAMEWORK}" \
+  "${python}" -B -m crowdperf.models.make_model --architecture bert --config full --framework "${CM_ML_MODEL_FRAMEWORK}" \
     --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" --facts '{"licence": "Apache-2.0"}'
   ;;
 tiny)
@@ -15,7 +15,7 @@ tiny)
     --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}"
   ;;
 convert)
-  "${python}" -B -m harness.making.makemodel --architecture bert --config full --framework "${CM_ML_MODEL_FRAMEWORK}" \
+  "${python}" -B -m crowdperf.models.make_model --architecture bert --config full --framework "${CM_ML_MODEL_FRAMEWORK}" \
     --weights "${CM_BERT_PUBLISHED_FILE}" --output_dir "${PWD}" --facts "${CM_BERT_FACTS}"
   if [ "${CM_BERT_IS_DOWNLOADED}" = yes ]; then
     rm -f -- "${CM_BERT_PUBLISHED_FILE}" # what was made of it holds the same weights

@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-dlrm-v2: your own copy of the published weights, random or fitted ones, where there is room."""
 
-from mlperf_data import manual, published
+from crowdperf.data import manual, published
 
 SOURCE = manual.Source(
     name="the weights of dlrm-v2 (97 GB, a snapshot of many files)",

@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-dlrm: published, random or fitted weights, where there is room."""
 
-from mlperf_data import given, published
+from crowdperf.data import given, published
 
 WEIGHTS_BYTES = 96_146_383_876  # of float32 parameters at full size; the embedding tables are all but 10 MB of them
 MODEL = published.Model(

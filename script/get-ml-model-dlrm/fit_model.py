@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import torch
-from harness.datasets import criteo
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.modelfacts import ModelFacts
 from torch.nn import functional
+
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets import criteo
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 EPOCHS = 3
 RATE = 0.005
@@ -23,7 +24,7 @@ LEAST_AUC = 72.0  # 76 and more were seen
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     """Return the fitted model; each step takes one sample, 100 to 700 rows."""
-    module = importlib.import_module(f"harness.benchmarks.{request.architecture}.model")
+    module = importlib.import_module(f"crowdperf.benchmarks.{request.architecture}.model")
     model = module.open_model(ModelFacts(config=request.values))
     network = build_modules(request)["model"].train()
     training = criteo.open_calibration(dataset_dir)

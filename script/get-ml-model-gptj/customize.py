@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import errors, published
+from crowdperf.data import errors, published
 
 CONFIG_FILE = "config.json"
 WEIGHTS_BYTES = 24_203_531_136  # 6,050,882,784 weights of float32

@@ -9,12 +9,13 @@ from pathlib import Path
 import gptj_tokenizer
 import numpy as np
 import torch
-from harness.benchmarks.gptj.model import PROMPT, open_model
-from harness.datasets.cnndm import Article, open_dataset
-from harness.errors import HarnessError
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.modelfacts import ModelFacts
+
+from crowdperf.benchmarks.gptj.model import PROMPT, open_model
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.cnndm import Article, open_dataset
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 BATCH_SIZE = 16
 PASSES = 7

@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 import gptj_tokenizer
-from harness.benchmarks.gptj import network as gptj
-from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, ModelRequest, make_model, require_memory
+
+from crowdperf.benchmarks.gptj import network as gptj
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.models.make_model import FRAMEWORKS, ModelRequest, make_model, require_memory
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 

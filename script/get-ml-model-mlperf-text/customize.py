@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_data import answers, given, manual, modelinfo
+from crowdperf.data import answers, given, manual, modelinfo
 
 TOKEN_VARIABLE = "HF_TOKEN"
 """The environment variable that huggingface_hub reads; its value is looked at by that library alone."""

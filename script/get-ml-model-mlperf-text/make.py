@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from harness.errors import HarnessError
-from harness.making import tiny_llama
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.standins import tiny_llama
 
 SIZES = {
     "tiny": {"vocab": 512, "hidden": 64, "layers": 2, "heads": 4, "kv_heads": 2},

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine_facts import neuron
-from machine_facts.probe import Machine
+from crowdperf.machine import neuron
+from crowdperf.machine.probe import Machine
 
 INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 PLACES = {
@@ -55,7 +55,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: places the compiled file, and exports where it is."""
-    from mlperf_results.wholefile import link_or_copy
+    from crowdperf.kit.whole_file import link_or_copy
 
     env = i["env"]
     source = Path(env[INFO_KEY])

@@ -9,9 +9,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given, modelinfo
-from mlperf_data.digests import file_digest
-from mlperf_data.errors import DataError
+from crowdperf.data import answers, given, modelinfo
+from crowdperf.data.digests import file_digest
+from crowdperf.data.errors import DataError
 
 from . import published
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.resnet50.model import SIDE, open_model, preprocess_vgg
-from harness.datasets.imagenet import CLASS_COUNT, open_dataset
-from harness.errors import HarnessError
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.making.modelweights import calibrate_normalisation
-from harness.modelfacts import ModelFacts
+
+from crowdperf.benchmarks.resnet50.model import SIDE, open_model, preprocess_vgg
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.imagenet import CLASS_COUNT, open_dataset
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.models.model_weights import calibrate_normalisation
+from crowdperf.standins import fitting
 
 TRAINING_COUNT = 400
 CALIBRATION_COUNT = 64

@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_RESNET50_WORK}" in
 random)
-  "${python}" -B -m harness.making.makemodel --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
+  "${python}" -B -m crowdperf.models.make_model --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
     --framework "${CM_ML_MODEL_FRAMEWORK}" --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" \
     --facts '{"licence": "Apache-2.0 (made by this project)"}'
   ;;
@@ -16,7 +16,7 @@ fit)
     --seed "${CM_ML_MODEL_SEED}" --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"
   ;;
 convert)
-  "${python}" -B -m harness.making.makemodel --architecture resnet50 --framework pytorch --output_dir "${PWD}" \
+  "${python}" -B -m crowdperf.models.make_model --architecture resnet50 --framework pytorch --output_dir "${PWD}" \
     --weights "${CM_RESNET50_PUBLISHED_FILE}" --config "${CM_RESNET50_CONFIG}" --facts "${CM_RESNET50_FACTS}"
   ;;
 nothing) ;;

@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-retinanet: published, random or fitted weights."""
 
-from mlperf_data import published
+from crowdperf.data import published
 
 MODEL = published.Model(
     architecture="retinanet",

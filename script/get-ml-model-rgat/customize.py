@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-rgat: your own copy of the published weights, random ones, or fitted ones."""
 
-from mlperf_data import given, manual, published
+from crowdperf.data import given, manual, published
 
 SOURCE = manual.Source(
     name="the checkpoint of R-GAT",

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.rgat import model as rgat
-from harness.datasets import igbh
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.modelfacts import ModelFacts
 from torch.nn import functional
+
+from crowdperf.benchmarks.rgat import model as rgat
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets import igbh
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 BATCH = 128
 DESCENT = fitting.Descent(steps=100, rate=0.01)

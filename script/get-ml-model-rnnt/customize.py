@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-rnnt: published, random or fitted weights."""
 
-from mlperf_data import given, published
+from crowdperf.data import given, published
 
 _NAME = "DistributedDataParallel_1576581068.9962234-epoch-100.pt"
 MODEL = published.Model(

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.rnnt.model import open_model
-from harness.datasets.librispeech import Utterance, open_dataset, read_wav
-from harness.errors import HarnessError
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
-from harness.metrics.wer import CHARACTERS
-from harness.modelfacts import ModelFacts
+
+from crowdperf.benchmarks.rnnt.model import open_model
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.librispeech import Utterance, open_dataset, read_wav
+from crowdperf.harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
+from crowdperf.harness.metrics.wer import CHARACTERS
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 BATCH_SIZE = 10
 PASSES = 14

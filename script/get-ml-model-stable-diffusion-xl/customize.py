@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import errors, manual, published
+from crowdperf.data import errors, manual, published
 
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")

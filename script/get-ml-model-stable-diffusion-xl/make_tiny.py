@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.benchmarks.stable_diffusion_xl import model as sdxl
-from harness.datasets.coco2014 import open_dataset
-from harness.errors import HarnessError
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.modelfacts import ModelFacts
 from write_tokenizer import write_tokenizer
+
+from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets.coco2014 import open_dataset
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 
 def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:

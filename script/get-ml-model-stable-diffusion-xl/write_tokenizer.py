@@ -6,8 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-from harness.media.clip_tokens import END, START
 from tokenizers import pre_tokenizers
+
+from crowdperf.harness.media.clip_tokens import END, START
 
 
 def write_tokenizer(folder: Path) -> None:

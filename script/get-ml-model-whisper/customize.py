@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import errors, manual, published
+from crowdperf.data import errors, manual, published
 
 TOKENIZER_FILE = "tokenizer.json"
 SOURCE = manual.Source(

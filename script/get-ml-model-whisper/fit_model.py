@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.whisper import model as whisper
-from harness.datasets import whisper as data
-from harness.making import fitting
-from harness.making.makemodel import ModelRequest, build_modules
-from harness.modelfacts import ModelFacts
 from torch.nn import functional
 from write_tokenizer import write_tokenizer
+
+from crowdperf.benchmarks.whisper import model as whisper
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.datasets import whisper as data
+from crowdperf.models.make_model import ModelRequest, build_modules
+from crowdperf.standins import fitting
 
 BATCH = 12
 DESCENT = fitting.Descent(steps=180, rate=4e-3, rising_share=0.1, largest_norm=1.0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.benchmarks.whisper.model import END, PROMPT
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from crowdperf.benchmarks.whisper.model import END, PROMPT
 
 
 def write_tokenizer(path: Path) -> Tokenizer:

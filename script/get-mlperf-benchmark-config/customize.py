@@ -14,15 +14,15 @@ FOLDER = str(Path(__file__).resolve().parent)
 if FOLDER not in sys.path:
     sys.path.append(FOLDER)
 
-from machine_facts.choose import MachineError
-from machine_facts.findings import is_yes
-from mlperf_configs import lookup
-from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import CPU, BadSetting
-from mlperf_configs.registry import Registry, RegistryError, UnknownConfig, read_registry
-from mlperf_results.names import UnknownName, parse_scenario, unknown_text
-from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.userpaths import users_folder
+from crowdperf.fronts.nvidia import lookup
+from crowdperf.fronts.nvidia.effective import EffectiveConfig
+from crowdperf.fronts.nvidia.fields import CPU, BadSetting
+from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine.choose import MachineError
+from crowdperf.machine.findings import is_yes
+from crowdperf.rules.names import UnknownName, parse_scenario, unknown_text
+from crowdperf.rules.official_names import parse_benchmark
 
 PREFIX = "CM_MLPERF_CONFIG_"
 HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks; with --benchmark, its systems"

@@ -28,8 +28,8 @@ def preprocess(i):
     folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
     if folder not in sys.path:
         sys.path.append(folder)
-    from mlperf_data import given
-    from mlperf_data.errors import DataError
+    from crowdperf.data import given
+    from crowdperf.data.errors import DataError
 
     env["CM_MLPERF_DATA_LIB_PATH"] = folder
     env["+PYTHONPATH"] = [folder]
@@ -63,7 +63,7 @@ def own_copy_hint(env):
 
 def own_copy(i):
     """The copy in the scratch space, else a registered one, else None. Raises DataError for one that is gone."""
-    from mlperf_data import owncopies
+    from crowdperf.data import owncopies
 
     env = i["env"]
     copy_of = str(env.get(COPY_OF_KEY, "") or "")

@@ -6,7 +6,7 @@ set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
 common=(--architecture "${CM_PUBLISHED_MODEL_ARCHITECTURE}" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-make=("${python}" -B -m harness.making.makemodel "${common[@]}" --config full)
+make=("${python}" -B -m crowdperf.models.make_model "${common[@]}" --config full)
 
 case "${CM_PUBLISHED_MODEL_WORK}" in
 tiny)

@@ -1,4 +1,4 @@
-"""Hooks of get-mlperf-harness-lib: let the programs of other recipes run `python3 -m harness ...`.
+"""Hooks of get-mlperf-harness-lib: let the programs of other recipes run `python3 -m crowdperf.harness ...`.
 
 The package lies in app-mlperf-inference, beside this recipe; recipes that make models and data sets use it too. One
 that keeps a model's answers names the benchmark in CM_MLPERF_HARNESS_ANSWERS_OF and depends on this recipe dynamically,
@@ -19,7 +19,7 @@ def preprocess(i):
     env["CM_MLPERF_HARNESS_PATH"] = str(folder)
     env["+PYTHONPATH"] = [str(folder), env["CM_MLPERF_RESULTS_LIB_PATH"]]
     if benchmark := env.get("CM_MLPERF_HARNESS_ANSWERS_OF"):
-        from mlperf_results.benchmarks import record_of
+        from crowdperf.rules.benchmarks import record_of
 
         env["CM_MLPERF_HARNESS_ANSWERS_KEY"] = record_of(benchmark).generation.answers_key
     return {"return": 0}

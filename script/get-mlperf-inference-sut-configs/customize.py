@@ -14,12 +14,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia
-from machine_facts.probe import Machine
-from mlperf_results.benchmarks import record_of
-from mlperf_results.names import UnknownName, parse_scenario
-from mlperf_results.numbers import positive_number
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.kit.numbers import positive_number
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.machine import nvidia
+from crowdperf.machine.probe import Machine
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import UnknownName, parse_scenario
 
 from . import sutfile, sutname
 

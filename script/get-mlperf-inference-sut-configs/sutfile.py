@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mlperf_results.filelocks import file_lock
-from mlperf_results.names import Scenario
-from mlperf_results.textdocuments import given_text
-from mlperf_results.wholefile import write_whole
+
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.rules.names import Scenario
 
 HEAD = "# Written by crowdperf: what was found on this system, for the settings of later runs. Latencies in ms.\n"
 

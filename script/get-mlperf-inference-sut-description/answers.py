@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import given_text, json_for_yaml, yaml_mapping
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.text_documents import given_text, json_for_yaml, yaml_mapping
+from crowdperf.kit.whole_file import write_whole
 
 from .description import Fact
 from .questions import QUESTIONS, BadAnswer, checked

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose
-from machine_facts.findings import counted, is_yes
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.machine import choose
+from crowdperf.machine.findings import counted, is_yes
 
 from . import answers, description, looking, questions
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.numbers import whole_number
-from mlperf_results.systemkeys import MAY_BE_EMPTY
-from mlperf_results.systemnames import hardware_name
+from crowdperf.kit.numbers import whole_number
+from crowdperf.logs.system_names import hardware_name
+from crowdperf.rules.system_keys import MAY_BE_EMPTY
 
 from .questions import QUESTIONS
 

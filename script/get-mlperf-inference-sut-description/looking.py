@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from machine_facts.findings import counted
-from machine_facts.probe import Machine
+from crowdperf.machine.findings import counted
+from crowdperf.machine.probe import Machine
 
 from .description import Fact
 

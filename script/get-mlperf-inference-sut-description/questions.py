@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from mlperf_results.names import unknown_text
-from mlperf_results.privacy import find_leaks
+from crowdperf.kit.privacy import find_leaks
+from crowdperf.rules.names import unknown_text
 
 ALLOWED: Mapping[str, tuple[str, ...]] = {
     "status": ("available", "preview", "rdi"),

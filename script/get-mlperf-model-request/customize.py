@@ -54,11 +54,11 @@ def require_given(env: Mapping[str, Any]) -> None:
 def request_of(env: Mapping[str, Any]) -> dict[str, str]:
     """Return the env keys that say what is asked for, in official names; CM_MODEL_REQUEST_NAME, without the accuracy
     level, where the model is to be found. Raises RequestError."""
-    from mlperf_results.appnames import PRECISION_ALIASES
-    from mlperf_results.backends import BACKENDS
-    from mlperf_results.benchmarks import record_of
-    from mlperf_results.names import UnknownName, unknown_text
-    from mlperf_results.officialnames import official_name, parse_benchmark
+    from crowdperf.rules.app_names import PRECISION_ALIASES
+    from crowdperf.rules.backends import BACKENDS
+    from crowdperf.rules.benchmarks import record_of
+    from crowdperf.rules.names import UnknownName, unknown_text
+    from crowdperf.rules.official_names import official_name, parse_benchmark
 
     try:
         name, official = parse_benchmark(wanted_name(env))[0], official_name(wanted_name(env))

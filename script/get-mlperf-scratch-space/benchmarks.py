@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mlperf_results.benchmarks import RECORDS
-from mlperf_results.names import UnknownName
-from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.record import GB, INFERENCE, MLC_DOCS, TB, Size, Sizes
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import UnknownName
+from crowdperf.rules.official_names import parse_benchmark
+from crowdperf.rules.record import GB, INFERENCE, MLC_DOCS, TB, Size, Sizes
 
 NVIDIA_README = "NVIDIA, MLPerf Inference v0.7, closed/NVIDIA/README.md of 2020: at least 3 TB for everything"
 ALL_BYTES = 3 * TB

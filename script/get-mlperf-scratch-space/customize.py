@@ -13,8 +13,8 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts import findings
-from machine_facts.probe import Disk, Machine
+from crowdperf.machine import findings
+from crowdperf.machine.probe import Disk, Machine
 
 from . import benchmarks, folders, need, transfer
 

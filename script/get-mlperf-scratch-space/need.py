@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from machine_facts.probe import Disk
+from crowdperf.machine.probe import Disk
 
 from . import benchmarks
 from .benchmarks import GB, Benchmark, Size

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machine_facts import findings, host, nvidia, packages, versions
-from machine_facts.findings import Command, Finding, as_root
-from machine_facts.probe import Machine
+from crowdperf.machine import findings, host, nvidia, packages, versions
+from crowdperf.machine.findings import Command, Finding, as_root
+from crowdperf.machine.probe import Machine
 
 from .toolkit import Toolkit
 

@@ -11,7 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import re
 from typing import Any
 
-from machine_facts import choose, findings, packages
+from crowdperf.machine import choose, findings, packages
 
 from . import advice, toolkit
 

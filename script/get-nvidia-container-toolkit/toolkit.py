@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts import versions
-from machine_facts.probe import Machine
+from crowdperf.machine import versions
+from crowdperf.machine.probe import Machine
 
 WRAPPER = "/usr/bin/nvidia-docker"
 CDI_SPECS = ("/etc/cdi/*.yaml", "/etc/cdi/*.json", "/var/run/cdi/*.yaml", "/var/run/cdi/*.json")

@@ -11,7 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import shlex
 from typing import Any
 
-from machine_facts import choose, findings
+from crowdperf.machine import choose, findings
 
 from . import install, judge, seen
 

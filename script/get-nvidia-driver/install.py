@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from machine_facts.findings import Command, as_root
+from crowdperf.machine.findings import Command, as_root
 
 from .seen import Seen
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from machine_facts import findings, versions
-from machine_facts.findings import Command, Finding, Level
+from crowdperf.machine import findings, versions
+from crowdperf.machine.findings import Command, Finding, Level
 
 from . import install
 from .seen import Seen

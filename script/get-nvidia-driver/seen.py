@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from machine_facts import cpu, gpu_bus, host, nvidia, packages
-from machine_facts.probe import Machine
+from crowdperf.machine import cpu, gpu_bus, host, nvidia, packages
+from crowdperf.machine.probe import Machine
 
 SERVICE = ("systemctl", "is-active", "nvidia-fabricmanager")
 

@@ -1,6 +1,6 @@
 """Hooks of get-preprocessed-dataset-imagenet: have the harness write the preprocessed images, and hand the store on."""
 
-from mlperf_data import stores
+from crowdperf.data import stores
 
 
 def plan(i):

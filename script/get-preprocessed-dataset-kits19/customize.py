@@ -1,6 +1,6 @@
 """Hooks of get-preprocessed-dataset-kits19: hand on the store that the harness wrote."""
 
-from mlperf_data import stores
+from crowdperf.data import stores
 
 
 def plan(i):

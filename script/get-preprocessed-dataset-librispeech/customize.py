@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import stores
+from crowdperf.data import stores
 
 
 def plan(i):

@@ -1,6 +1,6 @@
 """Hooks of get-preprocessed-dataset-openimages: hand on the store that the harness wrote."""
 
-from mlperf_data import stores
+from crowdperf.data import stores
 
 
 def plan(i):

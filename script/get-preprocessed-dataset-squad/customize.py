@@ -1,9 +1,9 @@
-"""Hooks of get-preprocessed-dataset-squad: hand on the store that `python3 -m harness preprocess` wrote."""
+"""Hooks of get-preprocessed-dataset-squad: hand on the store that `python3 -m crowdperf.harness preprocess` wrote."""
 
 from pathlib import Path
 
 STORE_FILES = ("preprocessed.json", "sample_map.txt")
-# squad_QSL.py of mlcommons/inference; harness/media/tokenization_squad.py cuts with the same numbers
+# squad_QSL.py of mlcommons/inference; crowdperf/harness/media/tokenization_squad.py cuts with the same numbers
 MAX_SEQUENCE_LENGTH, MAX_QUERY_LENGTH, DOCUMENT_STRIDE = 384, 64, 128
 
 

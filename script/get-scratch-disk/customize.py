@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from machine_facts import choose, findings, packages
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, findings, packages
+from crowdperf.machine.probe import Machine
 
 from . import filters, mounts
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from machine_facts import mounts
-from machine_facts.mounts import NETWORK_KINDS, Mount
-from machine_facts.probe import TIMED_OUT, Machine
+from crowdperf.machine import mounts
+from crowdperf.machine.mounts import NETWORK_KINDS, Mount
+from crowdperf.machine.probe import TIMED_OUT, Machine
 
 STAT_TIMEOUT_S = 5.0
 """A network file system whose server is gone blocks whoever asks it, so that one is asked by a child first."""

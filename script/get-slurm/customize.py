@@ -7,7 +7,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
-from machine_facts import choose, versions
+from crowdperf.machine import choose, versions
 
 from . import facts
 

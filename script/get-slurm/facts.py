@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from machine_facts.probe import Machine
+from crowdperf.machine.probe import Machine
 
 CLIENTS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo")
 SINFO = ("sinfo", "-h", "-o", "%P|%a|%l|%D|%T|%c|%m|%f|%G")

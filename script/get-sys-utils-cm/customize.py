@@ -13,8 +13,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, findings, gpu_bus, packages
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, findings, gpu_bus, packages
+from crowdperf.machine.probe import Machine
 
 from . import install, jetson, tools
 

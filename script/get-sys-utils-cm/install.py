@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from machine_facts import packages
-from machine_facts.findings import Command
-from machine_facts.packages import Packages
-from machine_facts.probe import Machine
+from crowdperf.machine import packages
+from crowdperf.machine.findings import Command
+from crowdperf.machine.packages import Packages
+from crowdperf.machine.probe import Machine
 
 from . import tools
 from .tools import Utility

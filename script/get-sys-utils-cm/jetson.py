@@ -6,7 +6,7 @@ written for the 20.09 preview of CUDA-X on JetPack 4.4 and takes hours on the de
 
 from __future__ import annotations
 
-from machine_facts.findings import Command
+from crowdperf.machine.findings import Command
 
 SCRIPT = "closed/NVIDIA/scripts/install_xavier_dependencies.sh of mlcommons/inference_results_v0.7"
 CUDA = "/usr/local/cuda-10.2"

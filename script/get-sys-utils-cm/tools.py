@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from machine_facts.probe import Machine
+from crowdperf.machine.probe import Machine
 
 LIBRARY_FOLDERS = ("/usr/lib*", "/usr/lib/*", "/lib*", "/lib/*", "/opt/homebrew/lib", "/usr/local/lib")
 HEADER_FOLDERS = ("/usr/include", "/usr/include/*", "/usr/local/include", "/opt/homebrew/include")

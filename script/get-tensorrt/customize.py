@@ -13,10 +13,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from machine_facts import toolkits
-from machine_facts.probe import Machine
-from nvidia_library import archive, request, steps
-from nvidia_library.kinds import TENSORRT
+from crowdperf.machine import toolkits
+from crowdperf.machine.nvidia_libraries import archive, request, steps
+from crowdperf.machine.nvidia_libraries.kinds import TENSORRT
+from crowdperf.machine.probe import Machine
 
 from . import wheels
 

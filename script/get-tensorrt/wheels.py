@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts.probe import Machine
-from nvidia_library import archive
-from nvidia_library.kinds import TENSORRT
-from nvidia_library.request import Request
+from crowdperf.machine.nvidia_libraries import archive
+from crowdperf.machine.nvidia_libraries.kinds import TENSORRT
+from crowdperf.machine.nvidia_libraries.request import Request
+from crowdperf.machine.probe import Machine
 
 CHECK = str(Path(__file__).with_name("check_build.py"))
 CHECK_TIMEOUT_S = 300.0

@@ -3,7 +3,7 @@
 Run by run.sh with the Python of the server's virtual environment; harness/ and mlperf_results/ are on PYTHONPATH:
 
     python3 assemble.py
-    server.json              what there is and what its process needs (harness/backends/triton/server.py)
+    server.json              what there is and what its process needs (crowdperf/harness/backends/triton/server.py)
     backends/python/         Triton's Python backend: library, utilities, and the stub of this Python's version
     backends/onnxruntime/    our Python-based backend for ONNX files
     backends/neuron/         model.py for networks that are compiled for AWS Neuron
@@ -31,10 +31,11 @@ from pathlib import Path
 import doubling
 import numpy as np
 import packages
-from harness.backends.triton import repository
-from harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
-from harness.errors import HarnessError
-from harness.tensors import NetworkSpec, TensorSpec
+
+from crowdperf.harness.backends.triton import repository
+from crowdperf.harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 
 HERE = Path(__file__).resolve().parent
 SERVER_VERSION = {"0.7.0": "2.51.0"}
@@ -127,7 +128,7 @@ def link_libraries(libraries: Path, target: Path) -> None:
 
 def self_test(folder: Path) -> dict[str, str]:
     """Serve a small network and ask once; returns the versions that the model's process says it has."""
-    from harness.backends.triton import client  # the rest is tested where tritonclient is not
+    from crowdperf.harness.backends.triton import client  # the rest is tested where tritonclient is not
 
     work = folder / "self-test"
     shutil.rmtree(work, ignore_errors=True)

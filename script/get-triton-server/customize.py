@@ -13,8 +13,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from machine_facts import images, neuron
-from machine_facts.probe import Machine
+from crowdperf.machine import images, neuron
+from crowdperf.machine.probe import Machine
 
 from . import packages
 
@@ -39,7 +39,7 @@ def is_container(env: dict[str, Any]) -> bool:
 
 def image_of(env: dict[str, Any]) -> str:
     """The reference of the image that is asked for, with its digest where one is given. Raises ValueError."""
-    from mlperf_results.backends import BACKENDS
+    from crowdperf.rules.backends import BACKENDS
 
     image, digest = (str(env.get(key) or "").strip() for key in (IMAGE_KEY, DIGEST_KEY))
     return images.pinned(image or BACKENDS["triton"].image, digest)

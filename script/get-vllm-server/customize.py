@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, probe
+from crowdperf.machine import nvidia, probe
 
 PYTHON_KEY = "CM_VLLM_SERVER_PYTHON"
 CUDA_MAJOR = 13

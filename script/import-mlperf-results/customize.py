@@ -9,10 +9,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.wholefile import read_object
-from results_store.callpaths import MissingPath, paths_of
-from results_store.importing import FAILURES, NothingToImport, Report, import_path, is_bundle, report_lines
-from results_store.resultfolders import LeftOut
+from crowdperf.kit.whole_file import read_object
+from crowdperf.store.callpaths import MissingPath, paths_of
+from crowdperf.store.importing import FAILURES, NothingToImport, Report, import_path, is_bundle, report_lines
+from crowdperf.store.resultfolders import LeftOut
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
 INPUTS = ("CM_MLPERF_IMPORT", ("db", "path"))

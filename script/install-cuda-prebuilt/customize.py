@@ -11,8 +11,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from machine_facts import findings, nvidia, toolkits
-from machine_facts.probe import Machine
+from crowdperf.machine import findings, nvidia, toolkits
+from crowdperf.machine.probe import Machine
 
 from . import order
 

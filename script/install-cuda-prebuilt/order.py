@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts import toolkits, versions
+from crowdperf.machine import toolkits, versions
 
 TABLE = Path(__file__).with_name("run_files.json")
 """The newest run file of each release since 11.4, and 12.4.0; its source stands in the file."""

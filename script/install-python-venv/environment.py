@@ -120,7 +120,7 @@ def _python_version(python: Path) -> str:
     return outcome.output.strip() if outcome.is_ok else ""
 
 
-# Not mlperf_results.filelocks: a base recipe depends on no library of MLPerf, and this file in /tmp must not be a link.
+# Not crowdperf.kit.file_locks: a base recipe depends on no library of MLPerf, and this file in /tmp must not be a link.
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[int]:
     """Waits until nobody else makes this environment; gives the descriptor of the lock.

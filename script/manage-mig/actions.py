@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts.findings import Command, as_root, counted
+from crowdperf.machine.findings import Command, as_root, counted
 
 from .slices import Gpu, Slice
 

@@ -13,8 +13,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, findings, nvidia, packages
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, findings, nvidia, packages
+from crowdperf.machine.probe import Machine
 
 from . import actions, beside, slices
 

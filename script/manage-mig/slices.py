@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from machine_facts import nvidia
-from machine_facts.probe import Machine
+from crowdperf.machine import nvidia
+from crowdperf.machine.probe import Machine
 
 Mode = Literal["Enabled", "Disabled", "unsupported"]
 

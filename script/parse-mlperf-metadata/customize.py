@@ -9,13 +9,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import sys
 from pathlib import Path
 
-from mlperf_metrics import metricfiles
-from mlperf_metrics.commandline import CommandLineError, parse_pairs
-from mlperf_metrics.found import Found, experiment_of, find, session_of
-from mlperf_metrics.metadata import MetadataError
-from mlperf_metrics.upstream import UpstreamFails
-from mlperf_results.names import counted, printable, printable_lines
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.fronts.metrics import metricfiles
+from crowdperf.fronts.metrics.commandline import CommandLineError, parse_pairs
+from crowdperf.fronts.metrics.found import Found, experiment_of, find, session_of
+from crowdperf.fronts.metrics.metadata import MetadataError
+from crowdperf.fronts.metrics.upstream import UpstreamFails
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.rules.names import counted, printable, printable_lines
 
 PREFIX = "CM_MLPERF_METRICS_"
 INPUT_KEY = "CM_MLPERF_METADATA_INPUT"

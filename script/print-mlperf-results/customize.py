@@ -11,12 +11,12 @@ import os
 import sys
 from pathlib import Path
 
-from mlperf_results.names import printable, unknown_text
-from mlperf_results.resultcsv import results_csv
-from mlperf_results.resultrows import read_results, tree_folder
-from mlperf_results.terminal import coloured
-from mlperf_results.userpaths import given_path, users_folder
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.terminal import coloured
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs.result_csv import results_csv
+from crowdperf.logs.result_rows import read_results, tree_folder
+from crowdperf.rules.names import printable, unknown_text
 
 from . import summaries
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlperf_results.backends import BACKENDS
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, TOKEN_KEYS, TOKEN_METRIC, Scenario
-from mlperf_results.resultrows import Row, compare
-from mlperf_results.rounds import rounds_of, rules_in
-from mlperf_results.runfacts import RunFacts, Score, benchmark_behind
-from mlperf_results.wholefile import read_object
+from crowdperf.kit.whole_file import read_object
+from crowdperf.logs.result_rows import Row, compare
+from crowdperf.logs.run_facts import RunFacts, Score, benchmark_behind
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS, TOKEN_KEYS, TOKEN_METRIC, Scenario
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 PERFORMANCE_BANNER = "======================= Perf harness results: ======================="
 ACCURACY_BANNER = "======================= Accuracy results: ======================="

@@ -1,16 +1,16 @@
 """Hooks of process-mlperf-accuracy: find the accuracy run to score, then give its score to the recipes above.
 
-The score is computed by the harness of app-mlperf-inference (`python3 -m harness score run.json`) from LoadGen's own
+The score is computed by the harness of app-mlperf-inference (`python3 -m crowdperf.harness score run.json`) from LoadGen's own
 accuracy log and the labels of the dataset.
 """
 
 import json
 from pathlib import Path
 
-from mlperf_results.compliance import SCORED_TESTS
-from mlperf_results.layout import RunPaths
-from mlperf_results.names import Mode
-from mlperf_results.userpaths import given_path
+from crowdperf.kit.user_paths import given_path
+from crowdperf.logs.layout import RunPaths
+from crowdperf.rules.compliance import SCORED_TESTS
+from crowdperf.rules.names import Mode
 
 RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
 HARNESS_RECIPE = "app-mlperf-inference"

@@ -5,7 +5,7 @@ set -euo pipefail
 export PYTHONPATH="${CM_MLPERF_ACCURACY_HARNESS_PATH}${PYTHONPATH:+:${PYTHONPATH}}"
 export PYTHONDONTWRITEBYTECODE=1
 
-score() { "${CM_PYTHON_BIN_WITH_PATH}" -m harness score "${CM_MLPERF_ACCURACY_RUN_JSON}"; }
+score() { "${CM_PYTHON_BIN_WITH_PATH}" -m crowdperf.harness score "${CM_MLPERF_ACCURACY_RUN_JSON}"; }
 
 if [ "${CM_TMP_SILENT:-no}" != "yes" ]; then
   score

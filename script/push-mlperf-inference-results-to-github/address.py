@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from mlperf_results.privacy import find_leaks
+from crowdperf.kit.privacy import find_leaks
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 USER_KEY = "CROWDPERF_GIT_USER"

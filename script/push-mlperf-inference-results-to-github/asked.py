@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mlperf_results.privacy import SHORTEST_SECRET
-from mlperf_results.secretshapes import is_secret_name
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.kit.privacy import SHORTEST_SECRET
+from crowdperf.kit.secret_shapes import is_secret_name
+from crowdperf.kit.user_paths import given_path, users_folder
 
 from . import address
 

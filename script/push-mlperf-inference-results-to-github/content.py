@@ -11,10 +11,10 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from mlperf_results.logs import LogError, parse_detail_log
-from mlperf_results.privacy import Known, find_leaks, find_leaks_in_folder, masked
-from mlperf_results.seeds import SEEDS
-from mlperf_results.tree import DIVISIONS
+from crowdperf.kit.privacy import Known, find_leaks, find_leaks_in_folder, masked
+from crowdperf.logs.run_log import LogError, parse_detail_log
+from crowdperf.logs.seeds import SEEDS
+from crowdperf.logs.tree import DIVISIONS
 
 MEGABYTE = 1_000_000
 SYSTEM_KINDS = ("results", "measurements", "compliance")

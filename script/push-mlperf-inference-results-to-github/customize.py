@@ -11,11 +11,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from mlperf_results.names import printable
-from mlperf_results.numbers import positive_number
-from mlperf_results.privacy import known_here
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.userpaths import given_path
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.kit.numbers import positive_number
+from crowdperf.kit.privacy import known_here
+from crowdperf.kit.user_paths import given_path
+from crowdperf.rules.names import printable
 
 from . import address, asked, content, gitwork, pushing
 

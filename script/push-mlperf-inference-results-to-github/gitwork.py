@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mlperf_results.filelocks import file_lock
-from mlperf_results.privacy import Known, masked
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.privacy import Known, masked
 
 from .changes import Blob, Changes
 from .content import Content

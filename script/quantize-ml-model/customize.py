@@ -1,6 +1,6 @@
 """Hooks of quantize-ml-model: see whether the model needs a calibration, and give the new model in place of the old.
 
-The work is done by `python3 -m harness.making.quantize` in the benchmark's virtual environment.
+The work is done by `python3 -m crowdperf.models.quantize` in the benchmark's virtual environment.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def needs_calibration(env: Mapping[str, Any], files: list[Path]) -> bool:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: decides on the calibration and writes the arguments of harness.making.quantize."""
+    """CM hook: decides on the calibration and writes the arguments of crowdperf.models.quantize."""
     env = i["env"]
     given = text_of(env, "CM_QUANTIZE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
     if not given:
@@ -83,7 +83,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: exports the new model, in place of the one it was made from."""
-    from mlperf_data.answers import model_answer
+    from crowdperf.data.answers import model_answer
 
     answer: dict[str, Any] = model_answer(i["env"], Path.cwd())
     if answer["return"] == 0:

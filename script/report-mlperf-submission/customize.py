@@ -9,13 +9,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from mlperf_results.foundruns import find_runs
-from mlperf_results.names import counted, printable
-from mlperf_results.privacy import find_leaks, known_here
-from mlperf_results.resultcsv import results_csv
-from mlperf_results.resultrows import read_results
-from mlperf_results.userpaths import given_path, users_folder
-from mlperf_results.wholefile import file_sha256, read_object, write_whole
+from crowdperf.kit.privacy import find_leaks, known_here
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.whole_file import file_sha256, read_object, write_whole
+from crowdperf.logs.found_runs import find_runs
+from crowdperf.logs.result_csv import results_csv
+from crowdperf.logs.result_rows import read_results
+from crowdperf.rules.names import counted, printable
 
 from . import report
 

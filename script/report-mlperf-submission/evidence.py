@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlperf_results.htmlpage import Html, table, text
-from mlperf_results.runfacts import Evidence
+from crowdperf.kit.html_page import Html, table, text
+from crowdperf.logs.run_facts import Evidence
 
 
 class Places:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlperf_results.disturbance import disturbance_lines
-from mlperf_results.htmlpage import ABSENT, Html, bullets, figures, folded, table, text
-from mlperf_results.loadplots import load_plots
-from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Scenario
-from mlperf_results.plot import Quantile, distribution_plot
-from mlperf_results.resultcsv import validity
-from mlperf_results.resultrows import Comparison, Row, compare
-from mlperf_results.runfacts import Figure, Score
-from mlperf_results.textfigures import page_part
+from crowdperf.kit.html_page import ABSENT, Html, bullets, figures, folded, table, text
+from crowdperf.kit.plot import Quantile, distribution_plot
+from crowdperf.logs.interference import disturbance_lines
+from crowdperf.logs.load_plots import load_plots
+from crowdperf.logs.result_csv import validity
+from crowdperf.logs.result_rows import Comparison, Row, compare
+from crowdperf.logs.run_facts import Figure, Score
+from crowdperf.logs.text_figures import page_part
+from crowdperf.rules.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Scenario
 
 from .evidence import Places
 from .rownames import Names, Pair, backend_of, pairs, run_word

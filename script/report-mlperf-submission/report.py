@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.htmlpage import bullets, document, folded, text
-from mlperf_results.names import counted
-from mlperf_results.resultrows import Results, Row
+from crowdperf.kit.html_page import bullets, document, folded, text
+from crowdperf.logs.result_rows import Results, Row
+from crowdperf.rules.names import counted
 
 from . import parts
 from .evidence import Places

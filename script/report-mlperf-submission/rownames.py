@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlperf_results.resultrows import Row, scenario_folder
-from mlperf_results.runfacts import RunFacts
+from crowdperf.logs.result_rows import Row, scenario_folder
+from crowdperf.logs.run_facts import RunFacts
 
 
 def backend_of(row: Row) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from machine_facts.images import REFERENCE, is_pinned
+from crowdperf.machine.images import REFERENCE, is_pinned
 
 from .words import RequestError
 

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose
-from machine_facts.probe import Machine
+from crowdperf.machine import choose
+from crowdperf.machine.probe import Machine
 
 from . import facts, launch, request, session
 from . import plan as planning

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts import gpu_bus, nvidia
-from machine_facts.probe import Machine
+from crowdperf.machine import gpu_bus, nvidia
+from crowdperf.machine.probe import Machine
 
 from .image import Account, Source
 

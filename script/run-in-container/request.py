@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from machine_facts.findings import is_yes
+from crowdperf.machine.findings import is_yes
 
 from . import words
 from .bases import Base, base_of

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS, model_of
-from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
-from mlperf_results.inputs import Inputs
-from mlperf_results.names import UnknownName, with_problems
-from mlperf_results.recipecalls import threads_in_all
-from mlperf_results.rounds import ROUNDS, rounds_of
+from crowdperf.call.inputs import Inputs
+from crowdperf.call.recipe_calls import threads_in_all
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
+from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
+from crowdperf.rules.names import UnknownName, with_problems
+from crowdperf.rules.rounds import ROUNDS, rounds_of
 
 ALL = "all"
 DIVISIONS = (*CHECKED_DIVISIONS, "open")

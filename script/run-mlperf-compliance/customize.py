@@ -7,8 +7,8 @@ What to make is decided in `asking.py` from what `finding.py` finds; `making.py`
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.userpaths import users_folder
+from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.kit.user_paths import users_folder
 
 from . import asking, finding, making
 

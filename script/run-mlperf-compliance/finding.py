@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.layout import RunPaths
-from mlperf_results.runrequests import usable_request
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_requests import usable_request
 
 from .asking import CallError, MeasuredRun
 

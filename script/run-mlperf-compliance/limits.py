@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlperf_results import endtokens
-from mlperf_results.benchmarks import record_of
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import LogError, parse_events
-from mlperf_results.record import Generation
-from mlperf_results.verification import DamagedLog
+from crowdperf.compliance.verification import DamagedLog
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import LogError, parse_events
+from crowdperf.rules import end_tokens as endtokens
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.record import Generation
 
 from .asking import MeasuredRun
 from .finding import read_object

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import accuracy_tags
-from mlperf_results.layout import RunPaths
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.logs.layout import RunPaths
+from crowdperf.rules.benchmarks import accuracy_tags
+from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS
 
 from . import asking, finding, verifying
 from .record import MEASURED, STARTED, VERIFIED, Record, read_record, sha256_of, write_record

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.wholefile import file_sha256, write_whole
+from crowdperf.kit.whole_file import file_sha256, write_whole
 
 FORMAT = 1
 FILE = "compliance.json"

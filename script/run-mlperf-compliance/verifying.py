@@ -6,7 +6,7 @@
     TEST06/  verify_accuracy.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...     (TEST07 likewise)
     TEST09/  verify_output_len.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...
 
-The rules are in mlperf_results/verification.py and answerchecks.py; scores come from
+The rules are in crowdperf/compliance/verification.py and answerchecks.py; scores come from
 process-mlperf-accuracy.
 """
 
@@ -19,13 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.answerchecks import verify_answers, verify_lengths, verify_score
-from mlperf_results.benchmarks import record_of
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import LogError, read_run_logs
-from mlperf_results.names import parse_scenario
-from mlperf_results.runrequests import portable_request, read_request
-from mlperf_results.verification import (
+from crowdperf.compliance.answer_checks import verify_answers, verify_lengths, verify_score
+from crowdperf.compliance.verification import (
     DamagedLog,
     Verdict,
     baseline_lines,
@@ -33,7 +28,12 @@ from mlperf_results.verification import (
     verify_responses,
     verify_scores,
 )
-from mlperf_results.wholefile import copy_whole, write_whole
+from crowdperf.kit.whole_file import copy_whole, write_whole
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import LogError, read_run_logs
+from crowdperf.logs.run_requests import portable_request, read_request
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import parse_scenario
 
 from . import limits
 from .asking import MeasuredRun

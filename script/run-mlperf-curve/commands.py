@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlperf_curves.declaration import read_declaration
-from mlperf_curves.edition import Edition, read_edition
-from mlperf_curves.events import CountTokens
-from mlperf_curves.findings import grouped
-from mlperf_curves.official import OfficialFinding, build_site, check_officially, export_view
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.readtree import Beside, tree_of_curve
-from mlperf_curves.recorded import facts_of, recorded_points, with_offline
-from mlperf_curves.request import DIVISIONS, Inputs, RequestError
-from mlperf_curves.rules import CheckReport, check_tree
-from mlperf_curves.tokens import counter_of
-from mlperf_curves.tree import write_tree
-from mlperf_results.names import counted
-from mlperf_results.privacy import known_here
+from crowdperf.curves.declaration import read_declaration
+from crowdperf.curves.edition import Edition, read_edition
+from crowdperf.curves.events import CountTokens
+from crowdperf.curves.findings import grouped
+from crowdperf.curves.official import OfficialFinding, build_site, check_officially, export_view
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.readtree import Beside, tree_of_curve
+from crowdperf.curves.recorded import facts_of, recorded_points, with_offline
+from crowdperf.curves.request import DIVISIONS, Inputs, RequestError
+from crowdperf.curves.rules import CheckReport, check_tree
+from crowdperf.curves.tokens import counter_of
+from crowdperf.curves.tree import write_tree
+from crowdperf.kit.privacy import known_here
+from crowdperf.rules.names import counted
 
 BUNDLE, SITE = "bundle.json", "site"
 CLIENT_PROGRAMS = ("bin/inference-endpoint", ".venv/bin/inference-endpoint")

@@ -17,23 +17,23 @@ FOLDER = str(Path(__file__).resolve().parent)
 if FOLDER not in sys.path:
     sys.path.append(FOLDER)
 
-from mlperf_curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
-from mlperf_curves.findings import grouped
-from mlperf_curves.official import OfficialError
-from mlperf_curves.page import summary_text
-from mlperf_curves.probe import ProbeError, probe
-from mlperf_curves.readtree import TREE, tree_of_curve
-from mlperf_curves.request import CurveRequest, Inputs, RequestError, read_request
-from mlperf_results.names import printable_lines
-from mlperf_results.numbers import whole_number
-from mlperf_results.privacy import known_here, masked
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.userpaths import users_folder
-from mlperf_sweeps.commands import say
-from mlperf_sweeps.executor import ExecutorError
-from mlperf_sweeps.folder import State
-from mlperf_sweeps.local import LocalExecutor
-from mlperf_sweeps.sweep import RERUN_VALUES, Conduct, FolderInUse, exit_code
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
+from crowdperf.curves.findings import grouped
+from crowdperf.curves.official import OfficialError
+from crowdperf.curves.page import summary_text
+from crowdperf.curves.probe import ProbeError, probe
+from crowdperf.curves.readtree import TREE, tree_of_curve
+from crowdperf.curves.request import CurveRequest, Inputs, RequestError, read_request
+from crowdperf.kit.numbers import whole_number
+from crowdperf.kit.privacy import known_here, masked
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.rules.names import printable_lines
+from crowdperf.sweeps.commands import say
+from crowdperf.sweeps.executor import ExecutorError
+from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.local import LocalExecutor
+from crowdperf.sweeps.sweep import RERUN_VALUES, Conduct, FolderInUse, exit_code
 
 from . import commands
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import Scenario
+from crowdperf.rules.names import Scenario
 
 from .request import Request
 

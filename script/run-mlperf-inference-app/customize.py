@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, nvidia
-from machine_facts.probe import Machine
-from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
-from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.userpaths import users_folder
+from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine import choose, nvidia
+from crowdperf.machine.probe import Machine
+from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
 from . import known, steps
 from .request import Request, RequestError, read

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.appnames import AppNames, app_names, members
-from mlperf_results.backends import BACKENDS
+from crowdperf.rules.app_names import AppNames, app_names, members
+from crowdperf.rules.backends import BACKENDS
 
 LOADGEN_RECIPE = "get-mlperf-loadgen"
 

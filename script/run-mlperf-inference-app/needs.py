@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.compliance import tests_needed
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.rounds import rounds_of
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.compliance import tests_needed
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.rules.rounds import rounds_of
 
 from .request import Request, valid_scenarios
 

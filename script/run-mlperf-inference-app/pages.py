@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs.layout import ResultsPaths, RunPaths
 
 from . import readme
 from .request import Request

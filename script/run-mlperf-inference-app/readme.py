@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.backends import is_of_client
+from crowdperf.rules.backends import is_of_client
 
 HOST_FACTS = {
     "CM_HOST_CPU_MODEL_NAME": "processor",

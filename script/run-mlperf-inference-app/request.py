@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.appnames import PRECISION_ALIASES, AppNames, default_run_config
-from mlperf_results.backends import default_backend
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.inputs import Inputs
-from mlperf_results.names import (
+from crowdperf.call.inputs import Inputs
+from crowdperf.call.text_inputs import TEXT_KEYS, URL
+from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames, default_run_config
+from crowdperf.rules.backends import default_backend
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import (
     ExecutionMode,
     Mode,
     Scenario,
@@ -24,9 +25,8 @@ from mlperf_results.names import (
     parse_modes,
     with_problems,
 )
-from mlperf_results.names import parse_scenario as scenario_named
-from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
-from mlperf_results.textinputs import TEXT_KEYS, URL
+from crowdperf.rules.names import parse_scenario as scenario_named
+from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
 
 from .known import Known, LoadGenRounds
 

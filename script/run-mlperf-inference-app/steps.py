@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.seeds import SEEDS
-from mlperf_results.terminal import aligned
-from mlperf_results.wholefile import read_object, write_whole
+
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.kit.terminal import aligned
+from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.logs.seeds import SEEDS
+from crowdperf.rules.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
+from crowdperf.rules.rounds import ROUNDS
 
 from . import calls, known, needs, pages
 from .request import Request, valid_scenarios

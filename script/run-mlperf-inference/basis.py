@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mlperf_results.appnames import app_names
-from mlperf_results.names import Mode
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.names import Mode
 
 from .matrix import Config, RunSpec
 

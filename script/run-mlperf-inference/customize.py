@@ -11,11 +11,11 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from datetime import datetime, timezone
 from pathlib import Path
 
-from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
-from mlperf_results.filelocks import file_lock
-from mlperf_results.layout import ResultsPaths, make_run_id
-from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
-from mlperf_results.userpaths import users_folder
+from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, passed_on_inputs
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.logs.layout import ResultsPaths, make_run_id
+from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
 from . import basis, matrix, resume, session, sessionfile, work
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.backends import BACKENDS, default_backend, default_precision, misfit
-from mlperf_results.benchmarks import record_of
-from mlperf_results.inputs import TARGETS
-from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
-from mlperf_results.querycounts import LONGEST_TEST_S, fewest_queries
-from mlperf_results.rounds import current_scenarios, scenarios_of
-from mlperf_results.textinputs import TEXT_KEYS, URL, text_of
+from crowdperf.call.inputs import TARGETS
+from crowdperf.call.text_inputs import TEXT_KEYS, URL, text_of
+from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
+from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_scenario
+from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
+from crowdperf.rules.rounds import current_scenarios, scenarios_of
 
 from .reading import ALL, ConfigError, Reader
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results import provenance
-from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.disturbance import disturbance_lines, disturbances, server_lines
-from mlperf_results.figures import chosen_rate_text, has_chosen_rate, reasons_text
-from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
+from crowdperf.logs.figures import chosen_rate_text, has_chosen_rate, reasons_text
+from crowdperf.logs.interference import disturbance_lines, disturbances, server_lines
+from crowdperf.rules import provenance
+from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from . import secondtry
 from .matrix import Config, RunSpec

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlperf_results.backends import is_of_client
-from mlperf_results.htmlpage import bullets, document, folded, table, text
-from mlperf_results.loadplots import load_plots
-from mlperf_results.textfigures import page_part
+from crowdperf.kit.html_page import bullets, document, folded, table, text
+from crowdperf.logs.load_plots import load_plots
+from crowdperf.logs.text_figures import page_part
+from crowdperf.rules.backends import is_of_client
 
 from .runsettings import HEADING, settings_rows
 from .table import HEADINGS, format_value, result_rows

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from mlperf_results.inputs import Inputs
-from mlperf_results.names import (
+from crowdperf.call.inputs import Inputs
+from crowdperf.rules.names import (
     ExecutionMode,
     Mode,
     Scenario,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.figures import why_not_judged
-from mlperf_results.layout import RunPaths
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION, threads_in_all
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
+from crowdperf.logs.figures import why_not_judged
+from crowdperf.logs.layout import RunPaths
 
 from .matrix import RunSpec
 from .outcome import FinishedRun

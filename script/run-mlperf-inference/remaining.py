@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from mlperf_results.names import Mode, duration_text
+from crowdperf.rules.names import Mode, duration_text
 
 from .matrix import RunSpec
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import Mode
+from crowdperf.rules.names import Mode
 
 from .matrix import Config, RunSpec
 from .outcome import FinishedRun, ScenarioOutcome

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlperf_results.figures import batch_of
-from mlperf_results.names import Scenario
+from crowdperf.logs.figures import batch_of
+from crowdperf.rules.names import Scenario
 
 HEADING = "Settings (chosen by the harness, except those marked as given)"
 _GIVEN = "user"

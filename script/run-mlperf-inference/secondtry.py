@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlperf_results.figures import CHANGED_ORIGIN, better_rate, is_own_rate, rate_text
-from mlperf_results.names import Scenario
+from crowdperf.logs.figures import CHANGED_ORIGIN, better_rate, is_own_rate, rate_text
+from crowdperf.rules.names import Scenario
 
 FOLDER = "first_attempt"
 MOST_OFFLINE_RUNS = 4

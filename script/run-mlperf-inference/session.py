@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.appnames import APP_RECIPE, recipe_meta
-from mlperf_results.benchmarks import accuracy_tags
-from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.names import Mode
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.wholefile import write_whole
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.rules.app_names import APP_RECIPE, recipe_meta
+from crowdperf.rules.benchmarks import accuracy_tags
+from crowdperf.rules.names import Mode
 
 from . import secondtry
 from .matrix import RunSpec

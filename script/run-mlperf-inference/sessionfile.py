@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.names import Mode
-from mlperf_results.runrequests import read_request
-from mlperf_results.wholefile import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.logs.run_requests import read_request
+from crowdperf.rules.names import Mode
 
 from .basis import recipes_that_matter, request_of
 from .matrix import Config, RunSpec

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.backends import BACKENDS
-from mlperf_results.honestpaths import HOME, RESULT, Places, honest
-from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.names import Mode
-from mlperf_results.privacy import Known, known_here, masked
-from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.terminal import coloured
+from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.kit.path_redaction import HOME, RESULT, Places, honest
+from crowdperf.kit.privacy import Known, known_here, masked
+from crowdperf.kit.terminal import coloured
+from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.names import Mode
 
 from . import basis, matrix, outcome, page, record, remaining, resume, secondtry, session, table
 from .confwords import conf_lines

@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mlperf_configs import lookup
-from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import CPU, NEURON
-from mlperf_configs.registry import Measured, Registry, read_registry
-from mlperf_results.benchmarks import RECORDS
-from mlperf_results.names import Scenario
-from mlperf_results.officialnames import benchmark_of, official_name, parse_benchmark
-from mlperf_results.rounds import ROUNDS
+from crowdperf.fronts.nvidia import lookup
+from crowdperf.fronts.nvidia.effective import EffectiveConfig
+from crowdperf.fronts.nvidia.fields import CPU, NEURON
+from crowdperf.fronts.nvidia.registry import Measured, Registry, read_registry
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.official_names import benchmark_of, official_name, parse_benchmark
+from crowdperf.rules.rounds import ROUNDS
 
 from . import views
 from .request import Request

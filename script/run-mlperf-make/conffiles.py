@@ -12,10 +12,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.backends import weight_changes, weight_type
-from mlperf_results.benchmarks import record_of
-from mlperf_results.names import SYNTHETIC_LABEL
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.rules.backends import weight_changes, weight_type
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import SYNTHETIC_LABEL
 
 NOT_YET = "not known before make generate_engines"
 

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine_facts.choose import MachineError
-from mlperf_configs.lookup import StoreError
-from mlperf_configs.registry import RegistryError
-from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.userpaths import users_folder
+from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.fronts.nvidia.lookup import StoreError
+from crowdperf.fronts.nvidia.registry import RegistryError
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine.choose import MachineError
 
 from . import doing, pages, plans, request, views, workspace
 from .around import Around

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 
 from . import views
 from .plans import Plan, RecipeCall

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 
-from mlperf_results.benchmarks import record_of
-from mlperf_results.names import ExecutionMode, counted
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import ExecutionMode, counted
 
 from . import views
 from .around import Around

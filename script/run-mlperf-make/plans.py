@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
-from machine_facts import neuron, nvidia
-from machine_facts.probe import Machine
-from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import FIELDS, NEURON
-from mlperf_configs.registry import UnknownConfig
-from mlperf_configs.sheets import DEFAULT, HIGH
-from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
-from mlperf_results.compliance import SAMPLED_TEST, TESTS
-from mlperf_results.layout import RunPaths
-from mlperf_results.names import ExecutionMode, Scenario
-from mlperf_results.officialnames import official_name, parse_benchmark
-from mlperf_results.rounds import ROUNDS, rounds_of
+from crowdperf.fronts.nvidia.effective import EffectiveConfig
+from crowdperf.fronts.nvidia.fields import FIELDS, NEURON
+from crowdperf.fronts.nvidia.registry import UnknownConfig
+from crowdperf.fronts.nvidia.sheets import DEFAULT, HIGH
+from crowdperf.logs.layout import RunPaths
+from crowdperf.machine import neuron, nvidia
+from crowdperf.machine.probe import Machine
+from crowdperf.rules.backends import BACKENDS, benchmarks_on, misfit, simulated
+from crowdperf.rules.compliance import SAMPLED_TEST, TESTS
+from crowdperf.rules.names import ExecutionMode, Scenario
+from crowdperf.rules.official_names import official_name, parse_benchmark
+from crowdperf.rules.rounds import ROUNDS, rounds_of
 
 from . import run_args
 from .around import Around, earlier_benchmarks, recipe_tags

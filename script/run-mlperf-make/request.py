@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from machine_facts.findings import is_yes
-from mlperf_results.names import unknown_text
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.wholefile import read_yaml
+from crowdperf.kit.whole_file import read_yaml
+from crowdperf.machine.findings import is_yes
+from crowdperf.rules.names import unknown_text
+from crowdperf.rules.rounds import ROUNDS
 
 PREFIX = "CM_MAKE_"
 AGAIN = "cm run script --tags=run,mlperf,make,_init --path=../.. makes it again"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_configs.fields import FIELDS
-from mlperf_results.names import ExecutionMode, Scenario, UnknownName, parse_scenario, unknown_text
-from mlperf_results.officialnames import parse_benchmark
+from crowdperf.fronts.nvidia.fields import FIELDS
+from crowdperf.rules.names import ExecutionMode, Scenario, UnknownName, parse_scenario, unknown_text
+from crowdperf.rules.official_names import parse_benchmark
 
 from .request import MakeError, misfit, table
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlperf_results.wholefile import link_or_copy, read_object
+from crowdperf.kit.whole_file import link_or_copy, read_object
 
 from . import conffiles
 from .request import MakeError

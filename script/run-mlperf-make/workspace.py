@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlperf_results.names import unknown_text
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.rules.names import unknown_text
+from crowdperf.rules.rounds import ROUNDS
 
 from .request import MakeError, misfit, table
 

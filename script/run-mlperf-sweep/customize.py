@@ -15,19 +15,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mlperf_results import modelserver
-from mlperf_results.privacy import Known, known_here, masked
-from mlperf_results.wholefile import write_whole
-from mlperf_sweeps import commands, sweep
-from mlperf_sweeps.collecting import Facts, summary_text, sweep_json
-from mlperf_sweeps.definition import SweepError
-from mlperf_sweeps.executor import ExecutorError
-from mlperf_sweeps.executors import KIND, LOCAL
-from mlperf_sweeps.folder import State
-from mlperf_sweeps.planning import Plan, plan_json, plan_text, with_earlier
-from mlperf_sweeps.report import Report, read_report
-from mlperf_sweeps.slurm import SlurmExecutor
-from mlperf_sweeps.states import status
+from crowdperf.call import model_server
+from crowdperf.kit.privacy import Known, known_here, masked
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.sweeps import commands, sweep
+from crowdperf.sweeps.collecting import Facts, summary_text, sweep_json
+from crowdperf.sweeps.definition import SweepError
+from crowdperf.sweeps.executor import ExecutorError
+from crowdperf.sweeps.executors import KIND, LOCAL
+from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.planning import Plan, plan_json, plan_text, with_earlier
+from crowdperf.sweeps.report import Report, read_report
+from crowdperf.sweeps.slurm import SlurmExecutor
+from crowdperf.sweeps.states import status
 
 from . import plans, prestage
 from .request import Call, read_call
@@ -72,7 +72,7 @@ def preprocess(i):
             return failure("\n".join(problems))
         with sweep.locked(call.folder.path):
             return carry_out(i, call, made, found)
-    except modelserver.ServerProblem as error:
+    except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     except (SweepError, sweep.FolderInUse, ExecutorError, prestage.PrestageFailed, OSError) as error:
         return failure(error)

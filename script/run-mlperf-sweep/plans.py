@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mlperf_results.canonicaljson import canonical_json
-from mlperf_results.modelserver import look_for_run
-from mlperf_results.numbers import positive_number
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.serveraddress import server_parts
-from mlperf_results.textinputs import KEY_VARIABLE, URL
-from mlperf_sweeps.expand import Point
-from mlperf_sweeps.folder import State
-from mlperf_sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points
-from mlperf_sweeps.states import status
-from mlperf_sweeps.sweep import read_plan
+from crowdperf.call.model_server import look_for_run
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.text_inputs import KEY_VARIABLE, URL
+from crowdperf.kit.canonical_json import canonical_json
+from crowdperf.kit.numbers import positive_number
+from crowdperf.kit.server_address import server_parts
+from crowdperf.sweeps.expand import Point
+from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points
+from crowdperf.sweeps.states import status
+from crowdperf.sweeps.sweep import read_plan
 
 from .recipes import nested
 from .request import Call

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mlperf_results.canonicaljson import canonical_json
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.wholefile import write_whole
-from mlperf_sweeps import commands
-from mlperf_sweeps.planning import steps_of_points
-from mlperf_sweeps.report import LOCK_NAME
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.kit.canonical_json import canonical_json
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.sweeps import commands
+from crowdperf.sweeps.planning import steps_of_points
+from crowdperf.sweeps.report import LOCK_NAME
 
 from . import plans
 from .request import Call

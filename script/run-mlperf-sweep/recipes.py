@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_sweeps.expand import OWN_INPUTS
-from mlperf_sweeps.planning import Program
+from crowdperf.sweeps.expand import OWN_INPUTS
+from crowdperf.sweeps.planning import Program
 
 ENGINE_INPUTS = frozenset(("adr", "add_deps_recursive", "ad", "add_deps", "env", "const", "mixed_versions", "version",
                            "version_max", "version_min"))  # fmt: skip

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import printable
-from mlperf_results.numbers import whole_number
-from mlperf_results.textdocuments import given_text
-from mlperf_results.userpaths import users_folder
-from mlperf_sweeps.choice import Choice, parse_where
-from mlperf_sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
-from mlperf_sweeps.executor import Executor
-from mlperf_sweeps.executors import FALSE, KIND, LOCAL, TRUE, Say, make_executor, setting_names, settings_of
-from mlperf_sweeps.expand import Expansion, expand
-from mlperf_sweeps.folder import SweepFolder
-from mlperf_sweeps.planning import Program
-from mlperf_sweeps.secretsfile import WrongSecrets, read_secrets
-from mlperf_sweeps.sweep import RERUN_VALUES, Conduct
+from crowdperf.kit.numbers import whole_number
+from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.rules.names import printable
+from crowdperf.sweeps.choice import Choice, parse_where
+from crowdperf.sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
+from crowdperf.sweeps.executor import Executor
+from crowdperf.sweeps.executors import FALSE, KIND, LOCAL, TRUE, Say, make_executor, setting_names, settings_of
+from crowdperf.sweeps.expand import Expansion, expand
+from crowdperf.sweeps.folder import SweepFolder
+from crowdperf.sweeps.planning import Program
+from crowdperf.sweeps.secretsfile import WrongSecrets, read_secrets
+from crowdperf.sweeps.sweep import RERUN_VALUES, Conduct
 
 from . import recipes
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from mlperf_sweeps.wrapper import main
+from crowdperf.sweeps.wrapper import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -18,15 +18,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, cpu, host, nvidia
-from machine_facts.probe import Machine
-from mlperf_metrics import metricfiles
-from mlperf_metrics.commandline import parse_list
-from mlperf_metrics.found import architecture, session_of
-from mlperf_results.names import printable_lines
-from mlperf_results.recipecalls import passed_on_inputs
-from mlperf_results.textdocuments import given_text
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.fronts.metrics import metricfiles
+from crowdperf.fronts.metrics.commandline import parse_list
+from crowdperf.fronts.metrics.found import architecture, session_of
+from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.machine import choose, cpu, host, nvidia
+from crowdperf.machine.probe import Machine
+from crowdperf.rules.names import printable_lines
 
 from . import overlays, running, statefile
 from .vc_profile.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from machine_facts import choose
-from mlperf_configs import lookup
-from mlperf_configs.registry import RegistryError, UnknownConfig, read_registry
-from mlperf_results.names import Scenario
+from crowdperf.fronts.nvidia import lookup
+from crowdperf.fronts.nvidia.registry import RegistryError, UnknownConfig, read_registry
+from crowdperf.machine import choose
+from crowdperf.rules.names import Scenario
 
 from .vc_profile.options import RegistrySettings
 from .vc_profile.steptypes import scenarios_of

@@ -16,14 +16,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from mlperf_metrics import gpuload, metricfiles
-from mlperf_metrics.found import Found, find
-from mlperf_metrics.metadata import MetadataError
-from mlperf_metrics.metrics import HIGHER, LOWER, Metric
-from mlperf_metrics.telemetry import Session, Source
-from mlperf_results.names import printable, printable_lines
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.wholefile import read_object
+from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.fronts.metrics import gpuload, metricfiles
+from crowdperf.fronts.metrics.found import Found, find
+from crowdperf.fronts.metrics.metadata import MetadataError
+from crowdperf.fronts.metrics.metrics import HIGHER, LOWER, Metric
+from crowdperf.fronts.metrics.telemetry import Session, Source
+from crowdperf.kit.whole_file import read_object
+from crowdperf.rules.names import printable, printable_lines
 
 from . import statefile
 from .vc_profile.steps import Step, StepList

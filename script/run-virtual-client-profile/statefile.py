@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlperf_results.filelocks import file_lock
-from mlperf_results.wholefile import read_object, write_whole
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.whole_file import read_object, write_whole
 
 NAME, LOCK_NAME, FORMAT = "virtual_client_state.json", ".virtual_client.lock", 1
 RUNNING, FINISHED, TIMED_OUT, FAILED = "running", "finished", "timed_out", "failed"

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machine_facts import images, neuron
+from crowdperf.machine import images, neuron
 
 NAME = "crowdperf-triton"
 MODELS = "/models"

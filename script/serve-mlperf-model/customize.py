@@ -1,6 +1,6 @@
 """Hooks of serve-mlperf-model: check the call; with `_container` print the command for NVIDIA's image instead.
 
-The server is started and ended by `python3 -m harness.backends.triton.serve` (run.sh).
+The server is started and ended by `python3 -m crowdperf.harness.backends.triton.serve` (run.sh).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, gpu_bus, images, neuron, nvidia
-from mlperf_results.backends import BACKENDS
-from mlperf_results.numbers import whole_number
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.numbers import whole_number
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.machine import choose, gpu_bus, images, neuron, nvidia
+from crowdperf.rules.backends import BACKENDS
 
 from . import container
 
@@ -47,7 +47,7 @@ def port_of(env: Mapping[str, Any], key: str) -> int:
 
 
 def arguments(env: Mapping[str, Any], log: Path) -> list[str]:
-    """The words for harness.backends.triton.serve. Raises container.PlanError for a value that cannot be."""
+    """The words for crowdperf.harness.backends.triton.serve. Raises container.PlanError for a value that cannot be."""
     http_port, grpc_port = (port_of(env, key) for key in PORTS)
     if bool(http_port) != bool(grpc_port) or (http_port and http_port == grpc_port):
         raise container.PlanError("--http_port and --grpc_port: give two different ones, or neither")
@@ -126,7 +126,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         *arguments(env, folder / "triton-server.log"),
     ]
     if text_of(env, IS_PLAN_KEY):
-        print("plan only, nothing is started:\n  python3 -m harness.backends.triton.serve " + " ".join(words))
+        print("plan only, nothing is started:\n  python3 -m crowdperf.harness.backends.triton.serve " + " ".join(words))
         return {"return": 0, "skip": True}
     env["CM_TMP_TRITON_SERVE_WORDS"] = "\n".join(words)
     env["CM_TMP_TRITON_SERVE_OWNER"] = str(os.getpid())

@@ -7,7 +7,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.user_paths import users_folder
 
 from .results_web.settings import SettingsError, settings_of
 

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.serveraddress import server_parts, without_login
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.server_address import server_parts, without_login
+from crowdperf.kit.user_paths import users_folder
 
 PREFIX = "CM_MLPERF_SHARE_"
 TOKEN_KEY = "CM_MLPERF_COLLECTOR_TOKEN"

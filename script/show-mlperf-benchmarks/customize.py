@@ -5,11 +5,11 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import textwrap
 
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS, record_of
-from mlperf_results.compliance import tests_needed
-from mlperf_results.names import UnknownName, counted
-from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.rounds import rounds_of, rules_in, scenarios_of
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, record_of
+from crowdperf.rules.compliance import tests_needed
+from crowdperf.rules.names import UnknownName, counted
+from crowdperf.rules.official_names import parse_benchmark
+from crowdperf.rules.rounds import rounds_of, rules_in, scenarios_of
 
 from . import roundlist
 

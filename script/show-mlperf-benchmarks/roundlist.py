@@ -1,6 +1,6 @@
 """What a round of MLPerf Inference has, and which of it this repository can run: rows for JSON, and lines for people.
 
-Everything comes from the round's table (`mlperf_results.roundtables`) and the benchmarks' records; no name stands here.
+Everything comes from the round's table (`crowdperf.logs.round_tables`) and the benchmarks' records; no name stands here.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import UnknownName
-from mlperf_results.officialnames import benchmark_of, resolve
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.roundtables import ModelTable, RoundTable, load_round
+from crowdperf.logs.round_tables import ModelTable, RoundTable, load_round
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import UnknownName
+from crowdperf.rules.official_names import benchmark_of, resolve
+from crowdperf.rules.rounds import ROUNDS
 
 _CATEGORIES = {"edge": "edge", "datacenter": "datacenter", "both": "edge and datacenter"}
 _FIGURES = {

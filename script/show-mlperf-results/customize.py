@@ -5,8 +5,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
-from mlperf_results.names import UnknownName, parse_scenario
-from mlperf_results.userpaths import users_folder
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.rules.names import UnknownName, parse_scenario
 
 from . import history
 

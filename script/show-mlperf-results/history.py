@@ -12,11 +12,11 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlperf_results.backends import BACKENDS
-from mlperf_results.figures import batch_of
-from mlperf_results.names import counted
-from mlperf_results.numbers import whole_number
-from mlperf_results.textdocuments import given_text
+from crowdperf.kit.numbers import whole_number
+from crowdperf.kit.text_documents import given_text
+from crowdperf.logs.figures import batch_of
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.names import counted
 
 RESULTS_FILE = "results.json"
 PLACES = ("results", "build/runs", "valid_results", "fast_results", "test_results")
@@ -28,7 +28,7 @@ WIDTH = 100
 _SETTINGS = ("batch", "inst")
 """Columns that are shown where they tell results apart, beside those that have ``WIDTH``."""
 STAMP = re.compile(r"(\d{8}T\d{6}Z)")
-"""How the names of results folders begin, unless the user chose one (mlperf_results.layout.make_run_id)."""
+"""How the names of results folders begin, unless the user chose one (crowdperf.logs.layout.make_run_id)."""
 AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
 UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 MORE = "cm diff script A B compares two of these folders; --out=json has all facts"

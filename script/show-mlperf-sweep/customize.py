@@ -3,7 +3,7 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from mlperf_sweeps import commands
+from crowdperf.sweeps import commands
 
 
 def plan(i):

@@ -1,6 +1,6 @@
 """Hooks of truncate-mlperf-inference-accuracy-log: shorten the logs of a tree in place, as the official tool does.
 
-The work is done by mlperf_results.truncation. Where generate-submission made the tree, its list of what it made is
+The work is done by crowdperf.logs.truncation. Where generate-submission made the tree, its list of what it made is
 brought up to date, so that the shortened logs are not taken for somebody else's.
 """
 
@@ -10,9 +10,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.truncation import SCORE_NAME, truncate_tree
-from mlperf_results.userpaths import given_path
-from mlperf_results.wholefile import write_whole
+from crowdperf.kit.user_paths import given_path
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
 
 DIVISIONS = ("closed", "open", "network")
 BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"

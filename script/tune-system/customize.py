@@ -12,9 +12,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, findings, packages
-from machine_facts.findings import Command
-from machine_facts.probe import Machine
+from crowdperf.machine import choose, findings, packages
+from crowdperf.machine.findings import Command
+from crowdperf.machine.probe import Machine
 
 from . import settings, tuning
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from machine_facts import host, nvidia
-from machine_facts.probe import Machine
+from crowdperf.machine import host, nvidia
+from crowdperf.machine.probe import Machine
 
 Name = Literal["thp", "governor", "persistence", "clocks"]
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts.findings import Command, as_root
+from crowdperf.machine.findings import Command, as_root
 
 from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.resultrows import duration_shortage
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.runfacts import RunFacts
+from crowdperf.logs.result_rows import duration_shortage
+from crowdperf.logs.run_facts import RunFacts
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.rules.rounds import ROUNDS
 
 from . import rules
 

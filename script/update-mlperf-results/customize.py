@@ -9,9 +9,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
-from mlperf_results.names import printable, unknown_text
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.userpaths import given_path, users_folder
+from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.rules.names import printable, unknown_text
+from crowdperf.rules.rounds import ROUNDS
 
 from . import choosing, metadata, placing, update
 

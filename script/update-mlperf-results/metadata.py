@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.textdocuments import given_text
+from crowdperf.kit.text_documents import given_text
 
 from .choosing import Choice, Place
 

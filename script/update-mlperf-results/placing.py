@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.filelocks import file_lock
-from mlperf_results.wholefile import file_sha256, read_object
+from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.whole_file import file_sha256, read_object
 
 from .metadata import Digests
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import Scenario
-from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
-from mlperf_results.runfacts import RunFacts, benchmark_behind
+from crowdperf.logs.run_facts import RunFacts, benchmark_behind
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in
 
 _SS, _MS, _OFF, _SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
 LEAST_QUERIES_UP_TO_V11: Mapping[Scenario, int] = {_SS: 1024, _MS: 270_336, _SRV: 270_336}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.foundruns import FoundRun, find_runs
-from mlperf_results.logs import LogError
-from mlperf_results.names import STAND_IN_LABEL, Mode, with_problems
-from mlperf_results.resultrows import label_of, read_measurements
-from mlperf_results.runfacts import RunFacts, read_run
-from mlperf_results.systemnames import system_name
-from mlperf_results.wholefile import file_sha256, read_object
+from crowdperf.kit.whole_file import file_sha256, read_object
+from crowdperf.logs.found_runs import FoundRun, find_runs
+from crowdperf.logs.result_rows import label_of, read_measurements
+from crowdperf.logs.run_facts import RunFacts, read_run
+from crowdperf.logs.run_log import LogError
+from crowdperf.logs.system_names import system_name
+from crowdperf.rules.names import STAND_IN_LABEL, Mode, with_problems
 
 from . import choosing, metadata, placing, rules
 

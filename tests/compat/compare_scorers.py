@@ -34,7 +34,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 for _folder in ("script/app-mlperf-inference", "script/get-mlperf-results-lib", "tests/harness", "tests/compat"):
     sys.path.insert(0, str(CHECKOUT / _folder))
 
-from harness.errors import HarnessError  # noqa: E402
 from scorer_runs import RUNS, Place, Run  # noqa: E402
 from scores import (  # noqa: E402
     auc_cases,
@@ -48,6 +47,8 @@ from scores import (  # noqa: E402
 )
 from scores.case import Case, digest, log_text  # noqa: E402
 from scores.differences import DIFFERENCES  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 
 RECORDED = CHECKOUT / "tests" / "harness" / "scores" / "recorded.json"
 CASES = {

@@ -8,7 +8,6 @@ import shlex
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "harness"))
 from stub_openai import MODEL
 
 STANDIN = Path(__file__).resolve().parent / "standin_client.py"

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mlperf_curves.clientfiles import read_run
-from mlperf_curves.edition import read_edition
-from mlperf_curves.events import derive
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.tree import Declaration, MeasuredPoint, write_tree
 from report_folder import Setup, write_report
+
+from crowdperf.curves.clientfiles import read_run
+from crowdperf.curves.edition import read_edition
+from crowdperf.curves.events import derive
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.tree import Declaration, MeasuredPoint, write_tree
 
 NUMBERS = (1, 4, 12, 32, 40, 56, 64)
 ACCURACY_AT = (1, 4, 12, 64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from mlperf_curves.choice import automatic_points, missing
-from mlperf_curves.regions import LEAST_POINTS, regions_of, uncovered
-from mlperf_curves.sizing import calibration_s, expected_s, samples_for
+
+from crowdperf.curves.choice import automatic_points, missing
+from crowdperf.curves.regions import LEAST_POINTS, regions_of, uncovered
+from crowdperf.curves.sizing import calibration_s, expected_s, samples_for
 
 
 @pytest.mark.parametrize(

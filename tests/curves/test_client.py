@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from curve_builder import given
-from mlperf_curves.client import Load, call_client, config_of
-from mlperf_curves.clientfiles import read_config
-from mlperf_curves.request import read_request
+
+from crowdperf.curves.client import Load, call_client, config_of
+from crowdperf.curves.clientfiles import read_config
+from crowdperf.curves.request import read_request
 
 SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
           "extractor": "identity_extractor"}  # fmt: skip

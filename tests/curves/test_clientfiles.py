@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from mlperf_curves.clientfiles import read_accuracy, read_config, read_run, read_summary
-from mlperf_curves.fields import MOST_BYTES, ClientFileError
 from report_folder import SEED_SET_A, Setup, write_report
 from tree_changes import edited
+
+from crowdperf.curves.clientfiles import read_accuracy, read_config, read_run, read_summary
+from crowdperf.curves.fields import MOST_BYTES, ClientFileError
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8, accuracy_samples=8)
 

@@ -11,19 +11,20 @@ from pathlib import Path
 
 import pytest
 from curve_builder import SAMPLES, given, standin
-from mlperf_curves import point as point_module
-from mlperf_curves import request as request_module
-from mlperf_curves.clientfiles import read_run
-from mlperf_curves.curve import Client, CurvePoint, CurveRun, curve_points
-from mlperf_curves.edition import read_edition
-from mlperf_curves.point import Maker, PointError
-from mlperf_curves.pointfiles import PROVENANCE, read_provenance
-from mlperf_curves.request import read_request
-from mlperf_curves.rules import check_tree
-from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.local import LocalExecutor
-from mlperf_sweeps.sweep import Conduct, read_plan
 from stub_openai import MODEL, running_stub
+
+from crowdperf.curves import point as point_module
+from crowdperf.curves import request as request_module
+from crowdperf.curves.clientfiles import read_run
+from crowdperf.curves.curve import Client, CurvePoint, CurveRun, curve_points
+from crowdperf.curves.edition import read_edition
+from crowdperf.curves.point import Maker, PointError
+from crowdperf.curves.pointfiles import PROVENANCE, read_provenance
+from crowdperf.curves.request import read_request
+from crowdperf.curves.rules import check_tree
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+from crowdperf.sweeps.local import LocalExecutor
+from crowdperf.sweeps.sweep import Conduct, read_plan
 
 FLOOR_S = 0.1
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from mlperf_curves.edition import DATA_FILE, UnknownName, cohort_of, read_edition
-from mlperf_curves.fields import ClientFileError
+
+from crowdperf.curves.edition import DATA_FILE, UnknownName, cohort_of, read_edition
+from crowdperf.curves.fields import ClientFileError
 
 SEEDS = "{id: Q, scheduler_rng_seed: 1, sample_index_rng_seed: 2, model_seed: 3}"
 

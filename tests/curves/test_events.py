@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from curve_tree import count_words
-from mlperf_curves.clientfiles import read_run
-from mlperf_curves.events import derive
-from mlperf_curves.samples import EventsError, compared, differences
 from report_folder import Setup, events_of, simulated, write_report
+
+from crowdperf.curves.clientfiles import read_run
+from crowdperf.curves.events import derive
+from crowdperf.curves.samples import EventsError, compared, differences
 
 RECORDED = os.environ.get("CROWDPERF_ENDPOINTS_RECORDED", "")
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8)

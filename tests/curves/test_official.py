@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 from curve_tree import NUMBERS, declaration, measured, setup_of, write_curve
-from mlperf_curves.edition import SEED_SETS_VARIABLE, read_edition
-from mlperf_curves.official import (
+from report_folder import Setup
+from tree_changes import MUTATIONS, Mutation
+
+from crowdperf.curves.edition import SEED_SETS_VARIABLE, read_edition
+from crowdperf.curves.official import (
     CHECKER_VERSION,
     VIEWER_VERSION,
     OfficialError,
@@ -24,12 +27,10 @@ from mlperf_curves.official import (
     check_officially,
     export_view,
 )
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.regions import Region, RegionError, regions_of
-from mlperf_curves.rules import check_tree
-from mlperf_curves.tree import write_tree
-from report_folder import Setup
-from tree_changes import MUTATIONS, Mutation
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.regions import Region, RegionError, regions_of
+from crowdperf.curves.rules import check_tree
+from crowdperf.curves.tree import write_tree
 
 GIVEN = os.environ.get("CROWDPERF_ENDPOINTS_CHECKER", "")
 """The folder of the two programs, bin/ of an environment that has them; without it --full makes one."""

@@ -8,8 +8,9 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from mlperf_curves.page import CurvePage, PointRow, curve_csv, html_page, step_points, summary_text
-from mlperf_results.stepplot import StepPoint, falls, step_plot, steps_of
+
+from crowdperf.curves.page import CurvePage, PointRow, curve_csv, html_page, step_points, summary_text
+from crowdperf.kit.step_plot import StepPoint, falls, step_plot, steps_of
 
 HOSTILE = "<script>alert(1)</script>\"onmouseover='=cmd()"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from mlperf_curves.probe import ProbeError, probe, root_of
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "harness"))
 from stub_openai import MODEL, Stub, running_stub
+
+from crowdperf.curves.probe import ProbeError, probe, root_of
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +88,7 @@ def test_no_server_is_said_with_the_address() -> None:
 def test_what_the_client_does_not_do_is_said(server: tuple[Stub, str], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProbeError, match="a server without TLS needs http://"):
         probe(server[1].replace("http:", "https:"), MODEL)
-    monkeypatch.setattr("mlperf_curves.probe.proxy_of", lambda url: "http://proxy:3128")
+    monkeypatch.setattr("crowdperf.curves.probe.proxy_of", lambda url: "http://proxy:3128")
     (note,) = probe(server[1], MODEL).notes
     assert note.startswith("the environment names a proxy for this URL: the client does not use it")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_curves.regions import Region, RegionError, regions_of, uncovered
+
+from crowdperf.curves.regions import Region, RegionError, regions_of, uncovered
 
 
 @pytest.mark.parametrize(

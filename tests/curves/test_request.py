@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from curve_builder import SAMPLES, given
-from mlperf_curves.curve import plan_text
-from mlperf_curves.pointinputs import inputs_from
-from mlperf_curves.request import CurveRequest, RequestError, read_request
+
+from crowdperf.curves.curve import plan_text
+from crowdperf.curves.pointinputs import inputs_from
+from crowdperf.curves.request import CurveRequest, RequestError, read_request
 
 SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
           "extractor": "identity_extractor"}  # fmt: skip

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from curve_tree import NUMBERS, SAMPLES, count_words, declaration, measured, setup_of, write_curve
-from mlperf_curves.clientfiles import read_summary
-from mlperf_curves.edition import read_edition
-from mlperf_curves.findings import Finding, Severity, grouped
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.readtree import Beside, NoTree, read_curves
-from mlperf_curves.rules import check_tree
-from mlperf_curves.tree import write_tree
 from report_folder import Setup
 from tree_changes import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
+
+from crowdperf.curves.clientfiles import read_summary
+from crowdperf.curves.edition import read_edition
+from crowdperf.curves.findings import Finding, Severity, grouped
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.readtree import Beside, NoTree, read_curves
+from crowdperf.curves.rules import check_tree
+from crowdperf.curves.tree import write_tree
 
 EDITION = read_edition()
 NOTHING = Beside()

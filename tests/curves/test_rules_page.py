@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import mlperf_curves.rules
-from mlperf_curves.edition import read_edition
-from mlperf_curves.findings import TITLES
-from mlperf_curves.official import CHECKER_VERSION
+import crowdperf.curves.rules
+from crowdperf.curves.edition import read_edition
+from crowdperf.curves.findings import TITLES
+from crowdperf.curves.official import CHECKER_VERSION
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "endpoints-rules.md"
 
 
 def test_the_page_has_each_rule_in_its_words():
-    assert mlperf_curves.rules.check_tree is not None  # its import enters all rules
+    assert crowdperf.curves.rules.check_tree is not None  # its import enters all rules
     rows = dict(re.findall(r"^\| (E\d+) \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.M))
     assert rows == TITLES
     assert list(rows) == [f"E{number}" for number in range(20)]

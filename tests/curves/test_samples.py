@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from curve_tree import count_words
-from mlperf_curves import tokens
-from mlperf_curves.events import derive, read_samples
-from mlperf_curves.samples import SAMPLES, EventsError, Sample, csv_of, derived_of, samples_of
 from report_folder import Setup, simulated, write_report
+
+from crowdperf.curves import tokens
+from crowdperf.curves.events import derive, read_samples
+from crowdperf.curves.samples import SAMPLES, EventsError, Sample, csv_of, derived_of, samples_of
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8)
 

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 import yaml
 from curve_tree import count_words, declaration, measured
-from mlperf_curves.edition import read_edition
-from mlperf_curves.findings import Severity
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.readtree import Beside
-from mlperf_curves.rules import check_tree
-from mlperf_curves.steady import SteadyState, Timing, steady_state
-from mlperf_curves.tree import write_tree
-from mlperf_curves.trends import Effort, TooLong, has_change_of_level, leading_off_level, trend_of
 from report_folder import Setup
 from tree_changes import POINT, at, point
+
+from crowdperf.curves.edition import read_edition
+from crowdperf.curves.findings import Severity
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.readtree import Beside
+from crowdperf.curves.rules import check_tree
+from crowdperf.curves.steady import SteadyState, Timing, steady_state
+from crowdperf.curves.tree import write_tree
+from crowdperf.curves.trends import Effort, TooLong, has_change_of_level, leading_off_level, trend_of
 
 SIZE = 20
 FLAT = (1.0,) * 10

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mlperf_curves.tokens import TokenizerError, counter_of
+
+from crowdperf.curves.tokens import TokenizerError, counter_of
 
 WORDS = {"[UNK]": 0, "red": 1, "house": 2}
 

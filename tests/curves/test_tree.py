@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 from curve_tree import NUMBERS, declaration, measured, setup_of
-from mlperf_curves.pointfiles import Offline, read_point, read_provenance, read_system
-from mlperf_curves.tree import MeasuredPoint, TreeError, masked_config, write_tree
 from report_folder import Setup
+
+from crowdperf.curves.pointfiles import Offline, read_point, read_provenance, read_system
+from crowdperf.curves.tree import MeasuredPoint, TreeError, masked_config, write_tree
 
 
 @pytest.fixture(scope="module")

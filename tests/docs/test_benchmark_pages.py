@@ -13,12 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tools"), *(str(ROOT / "script" / name) for name in ("get-mlperf-results-lib",))]
-sys.path.append(str(ROOT / "script" / "app-mlperf-inference"))
 
 import benchmark_page  # noqa: E402
 import rules_tables  # noqa: E402
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
-from mlperf_results.rounds import rounds_of, rules_in  # noqa: E402
+
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
+from crowdperf.rules.rounds import rounds_of, rules_in  # noqa: E402
 
 PAGES = ROOT / "docs" / "reference" / "benchmarks"
 RULES = (ROOT / "docs" / "howto" / "rules.md").read_text(encoding="utf-8")

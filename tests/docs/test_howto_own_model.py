@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "script" / "get-mlperf-data-lib"))
 
-from mlperf_data.errors import DataError  # noqa: E402
-from mlperf_data.modelinfo import read_model_info  # noqa: E402
+from crowdperf.data.errors import DataError  # noqa: E402
+from crowdperf.data.modelinfo import read_model_info  # noqa: E402
 
 PAGE = (ROOT / "docs" / "howto" / "run-a-benchmark.md").read_text(encoding="utf-8")
 

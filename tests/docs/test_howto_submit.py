@@ -32,7 +32,7 @@ def test_the_page_goes_the_whole_way() -> None:
 def test_the_words_of_refusals_are_those_of_the_recipes() -> None:
     source = "".join(
         path.read_text(encoding="utf-8")
-        for folder in ("push-mlperf-inference-results-to-github", "get-mlperf-results-lib/mlperf_results")
+        for folder in ("push-mlperf-inference-results-to-github", "src/crowdperf/logs")
         for path in (ROOT / "script" / folder).glob("*.py")
     )
     table = PAGE.partition("### When it refuses")[2].partition("\n## ")[0]

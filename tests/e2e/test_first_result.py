@@ -12,16 +12,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "script" / "get-mlperf-results-lib"))
-from mlperf_results.honestpaths import absolute_paths  # noqa: E402
-from mlperf_results.privacy import SHORTEST_NAME  # noqa: E402
+from crowdperf.kit.path_redaction import absolute_paths  # noqa: E402
+from crowdperf.kit.privacy import SHORTEST_NAME  # noqa: E402
 
 SCENARIOS = ["SingleStream", "MultiStream", "Offline", "Server"]
 SHORT = "--min_duration_ms=500"

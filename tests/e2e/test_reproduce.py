@@ -127,7 +127,7 @@ def test_one_byte_of_a_recipe_is_named_by_its_file(reproduced: TemporaryHome, re
     content = path.read_bytes()
     path.write_bytes(content + b"\n")
     try:
-        assert named(reproduced, result) == "app-mlperf-inference/harness/qsl.py: the file was changed"
+        assert named(reproduced, result) == "src/crowdperf/harness/runner/qsl.py: the file was changed"
     finally:
         path.write_bytes(content)
 

@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 from helpers import CHECKOUT, cm_command
 
-sys.path.append(str(CHECKOUT / "script" / "get-mlperf-results-lib"))
-from mlperf_results.layout import RunPaths
-from mlperf_results.runrequests import read_request
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_requests import read_request
 
 SHARED_MEMORY = Path("/dev/shm")
 APP = "--tags=app,mlperf,inference,_digits,_cpu"
@@ -181,7 +180,7 @@ def test_a_network_with_another_output_is_refused(user: User, monkeypatch: pytes
     paths = [CHECKOUT / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib")]
     python = next((user.folder / "CM").rglob("mlperf-inference/bin/python3"))
     done = subprocess.run(
-        [str(python), "-m", "harness", str(folder / "run.json")], capture_output=True, text=True, timeout=RUN_S,
+        [str(python), "-m", "crowdperf.harness", str(folder / "run.json")], capture_output=True, text=True, timeout=RUN_S,
         env={**user.environment, "PYTHONPATH": os.pathsep.join(map(str, paths))},
     )  # fmt: skip
     assert done.returncode == 1

@@ -25,11 +25,12 @@ for folder in (HERE.parent / "submission", SCRIPTS / "check-mlperf-submission", 
     sys.path.insert(0, str(folder))
 
 from changes import C_MODEL, O_MODEL, OPEN, replace  # noqa: E402
-from mlperf_gate import report  # noqa: E402
-from mlperf_gate.gate import check  # noqa: E402
-from mlperf_gate.views import Options  # noqa: E402
-from mlperf_results.privacy import Known  # noqa: E402
 from tree_builder import LOG_ROUND, MEASUREMENTS, SYSTEM, build, copy_of  # noqa: E402
+
+from crowdperf.gate import report  # noqa: E402
+from crowdperf.gate.gate import check  # noqa: E402
+from crowdperf.gate.views import Options  # noqa: E402
+from crowdperf.kit.privacy import Known  # noqa: E402
 
 MEGABYTE = 1024 * 1024
 ALLOWED_S, ALLOWED_MB = 60, 500

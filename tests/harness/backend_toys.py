@@ -11,7 +11,7 @@ from pathlib import Path
 
 MODEL = """
 import numpy as np
-from harness.tensors import NetworkSpec, TensorSpec
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 
 
 class Toy:
@@ -96,7 +96,7 @@ def toy_on_path(folder: Path) -> Iterator[None]:
     (folder / "toy").mkdir(parents=True)
     for name, text in (("model", MODEL), ("network", ARCHITECTURE)):
         (folder / "toy" / f"{name}.py").write_text(text)
-    path = importlib.import_module("harness.benchmarks").__path__
+    path = importlib.import_module("crowdperf.benchmarks").__path__
     path.append(str(folder))
     importlib.invalidate_caches()
     try:
@@ -104,14 +104,14 @@ def toy_on_path(folder: Path) -> Iterator[None]:
     finally:
         path.remove(str(folder))
         for name in ("toy", "toy.model", "toy.network"):
-            sys.modules.pop(f"harness.benchmarks.{name}", None)
+            sys.modules.pop(f"crowdperf.benchmarks.{name}", None)
 
 
 def backend_request(network: str, path: Path | None, **changes: object):
     """Return a BackendRequest for one of the toy's networks, tiny configuration, on one thread of the processor."""
-    from harness.backends.base import BackendRequest
+    from crowdperf.harness.base.backend import BackendRequest
 
-    models = importlib.import_module("harness.benchmarks.toy.model")
+    models = importlib.import_module("crowdperf.benchmarks.toy.model")
     specs = {spec.name: spec for spec in models.Toy.networks}
     values = {
         "network": specs[network],

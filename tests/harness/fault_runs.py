@@ -21,18 +21,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from harness.errors import HarnessError
-from harness.failures import Failures
-from harness.loadgen import SINK, Calls, Test, run_test
-from harness.qsl import DenseLibrary, RaggedLibrary
-from harness.responses import ResponseSink
-from harness.sut import IssueShape, Work, chunked, multi_inline, queued, single_inline, split
-from harness.tensors import TensorSpec
-from harness.testrun import raise_recorded, samples_of
-from harness.watch.progress import Counts
-from harness.watch.silence import silence_ends
-from mlperf_results.layout import RunPaths
-from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Mode, Scenario
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.base.tensors import TensorSpec
+from crowdperf.harness.runner.loadgen import SINK, Calls, Test, run_test
+from crowdperf.harness.runner.loadgen_run import raise_recorded, samples_of
+from crowdperf.harness.runner.qsl import DenseLibrary, RaggedLibrary
+from crowdperf.harness.runner.sut import IssueShape, Work, chunked, multi_inline, queued, single_inline, split
+from crowdperf.harness.watch.progress import Counts
+from crowdperf.harness.watch.silence import silence_ends
+from crowdperf.logs.layout import RunPaths
+from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Mode, Scenario
 
 LIMIT_S = 20
 GRACE_S = 0.3

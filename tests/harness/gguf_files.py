@@ -1,4 +1,4 @@
-"""Writes a folder of Hugging Face as a GGUF file: what harness.making.llama_gguf reads, and engines of GGUF run."""
+"""Writes a folder of Hugging Face as a GGUF file: what crowdperf.models.llama_gguf reads, and engines of GGUF run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import gguf
 import numpy as np
-from harness.making.llama_gguf import _CONTROL, _OF_LAYERS, _WHOLE, Weights, _write
-from harness.making.modeljson import describe_files, write_model_info
 from safetensors.numpy import load_file
+
+from crowdperf.models.llama_gguf import _CONTROL, _OF_LAYERS, _WHOLE, Weights, _write
+from crowdperf.models.model_json import describe_files, write_model_info
 
 _NORMAL = 1
 """A type of tokens: gguf's TokenType."""

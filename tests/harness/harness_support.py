@@ -75,13 +75,13 @@ def copy_harness(folder: Path) -> Path:
 
 
 def run_harness(folder: Path, content: dict[str, object], *command: str, source: Path = HARNESS) -> Ended:
-    """Write run.json into `folder` and start `python -m harness [command] run.json` as a process of its own."""
+    """Write run.json into `folder` and start `python -m crowdperf.harness [command] run.json` as a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     run_json = folder / "run.json"
     run_json.write_text(json.dumps(content))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(RESULTS)])}
     done = subprocess.run(
-        [sys.executable, "-m", "harness", *command, str(run_json)],
+        [sys.executable, "-m", "crowdperf.harness", *command, str(run_json)],
         env=environment,
         cwd=folder,
         capture_output=True,

@@ -28,9 +28,10 @@ if __name__ == "__main__":
 import numpy as np
 from harness_support import request
 from matrix_inputs import MAKERS, CannotMake, Inputs, Workshop
-from mlperf_results.benchmarks import benchmarks_of, model_of
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.rounds import scenarios_of
+
+from crowdperf.rules.benchmarks import benchmarks_of, model_of
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.rules.rounds import scenarios_of
 
 RUN_S = 120
 BACKENDS = {"onnxruntime": "onnx", "pytorch": "pytorch", "null": ""}
@@ -139,7 +140,7 @@ def in_a_child(arguments: Sequence[str], console: Path) -> int:
             os.dup2(target, 1)
             os.dup2(target, 2)
             sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
-            from harness.__main__ import main
+            from crowdperf.harness.__main__ import main
 
             code = main(list(arguments))
         except BaseException as error:
@@ -246,7 +247,14 @@ def compare(stem: str, outcomes: Sequence[Outcome]) -> list[str]:
 
 def preload() -> None:
     """Import what every child needs, before the first fork; a library that is missing shows up in its cells."""
-    for name in ("numpy", "mlperf_loadgen", "onnxruntime", "torch", "harness.run", "harness.scoring"):
+    for name in (
+        "numpy",
+        "mlperf_loadgen",
+        "onnxruntime",
+        "torch",
+        "crowdperf.harness.runner.run",
+        "crowdperf.harness.commands.scoring",
+    ):
         try:
             importlib.import_module(name)
         except ImportError as error:

@@ -52,16 +52,16 @@ class Inputs:
 
 
 def _architecture(name: str) -> tuple[str, ...]:
-    return ("-m", "harness.making.makemodel", "--architecture", name, "--config", "tiny")
+    return ("-m", "crowdperf.models.make_model", "--architecture", name, "--config", "tiny")
 
 
 def _detection(layout: str, architecture: str) -> Maker:
     classes = str(SCRIPTS / f"get-dataset-{layout}" / "classes.txt")
-    scenes = ("-m", "harness.making.scene_dataset", "--layout", layout, "--classes", classes)
+    scenes = ("-m", "crowdperf.standins.scene_dataset", "--layout", layout, "--classes", classes)
     return Maker(
         dataset_name=layout,
         dataset=(*scenes, "--count", "12", "--pictures", "small"),
-        model=("-m", "harness.making.fit_detection", "--architecture", architecture),
+        model=("-m", "crowdperf.standins.fit_detection", "--architecture", architecture),
         query_count=10,
     )
 
@@ -186,7 +186,7 @@ class Workshop:
         return self._datasets[maker.dataset_name]
 
     def make(self, stem: str, benchmark: str) -> Inputs:
-        """Return the inputs of the model in harness/benchmarks/`stem`; raises CannotMake."""
+        """Return the inputs of the model in crowdperf/benchmarks/`stem`; raises CannotMake."""
         if stem not in self._made:
             self._made[stem] = self._make(stem, benchmark)
         return self._made[stem]
@@ -205,6 +205,16 @@ class Workshop:
         if not maker.has_store:
             return Inputs(dataset=dataset, store=None, model_infos=infos)
         store = self._folder / f"{stem}_store"
-        words = ["-m", "harness", "preprocess", "--model", benchmark, "--dataset", str(dataset), "--output", str(store)]
+        words = [
+            "-m",
+            "crowdperf.harness",
+            "preprocess",
+            "--model",
+            benchmark,
+            "--dataset",
+            str(dataset),
+            "--output",
+            str(store),
+        ]
         call([*words, "--model_info", str(infos["onnx"]), "--workers", "1"], self._folder)
         return Inputs(dataset=dataset, store=store, model_infos=infos)

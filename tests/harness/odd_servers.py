@@ -18,18 +18,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from harness.backends.endpoint.engine import open_engine
-from harness.errors import HarnessError
-from harness.failures import Failures
-from harness.modelfacts import ModelFacts
-from harness.responses import ResponseSink
-from harness.text.engine import EngineRequest, Prompt
-from harness.text.request import Endpoint, TextRequest
-from harness.text.sut import PromptLibrary, TextSut, TextWork
-from mlperf_results.endtokens import end_tokens, padding_token
-from mlperf_results.record import Sampling
 from odd_answers import END, PAD, SPECIAL
 from stub_openai import MODEL, running_stub, word, write_tokenizer
+
+from crowdperf.harness.backends.endpoint.engine import open_engine
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork
+from crowdperf.harness.text.engine import EngineRequest, Prompt
+from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.rules.end_tokens import end_tokens, padding_token
+from crowdperf.rules.record import Sampling
 
 MOST, COUNT = 12, 4
 RIGHT, REFUSED, INVALID = "right figure", "refused before the run", "INVALID"

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from harness import torch_cuda
-from harness.run import perform, read_config
 from test_torch_device import FakeDevice
+
+from crowdperf.harness.base import torch_cuda
+from crowdperf.harness.runner.run import perform, read_config
 
 
 class Linear(torch.nn.Module):

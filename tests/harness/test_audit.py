@@ -1,4 +1,5 @@
-"""harness.audit and compliance tests as whole runs: LoadGen takes the test's settings, and nothing is left behind."""
+"""crowdperf.harness.runner.audit and compliance tests as whole runs: LoadGen takes the test's settings, and nothing
+is left behind."""
 
 import json
 import os
@@ -8,13 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.audit import FILE, FOLDER, audit_file, clear_audit
-from harness.errors import HarnessError
 from harness_support import SOURCES, need, request, run_harness
-from mlperf_results.compliance import audit_values
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import parse_events, read_run_logs
-from mlperf_results.verification import verify_performance, verify_responses
+
+from crowdperf.compliance.verification import verify_performance, verify_responses
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.audit import FILE, FOLDER, audit_file, clear_audit
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import parse_events, read_run_logs
+from crowdperf.rules.compliance import audit_values
 
 need("numpy", "mlperf_loadgen", "sklearn")
 
@@ -135,7 +137,7 @@ def test_a_compliance_test_that_is_killed_does_not_spoil_the_next_run(tmp_path: 
     content = request(backend="null", compliance_test="TEST04", **paths, **slow)
     (tmp_path / "run.json").write_text(json.dumps(content))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
-    command = [sys.executable, "-m", "harness", str(tmp_path / "run.json")]
+    command = [sys.executable, "-m", "crowdperf.harness", str(tmp_path / "run.json")]
     left = tmp_path / "out" / FOLDER / FILE
     process = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:

@@ -13,13 +13,14 @@ from typing import Any
 
 import harness_support
 import pytest
-from harness.backends.llama_cpp import engine as llama_cpp
-from harness.errors import HarnessError
-from harness.text.engine import Prompt, Request
-from harness.text.request import TextRequest
-from mlperf_results.record import Sampling
 from stub_openai import write_tokenizer
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model
+
+from crowdperf.harness.backends.llama_cpp import engine as llama_cpp
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.rules.record import Sampling
 
 FAKE = """
 import json, sys, time

@@ -12,17 +12,16 @@ import types
 from pathlib import Path
 
 import pytest
-from harness_support import SOURCES, need
+from harness_support import need
 
 (np,) = need("numpy")
-sys.path[:0] = [str(path) for path in SOURCES]
 
-from harness.backends.neuron import layout  # noqa: E402
-from harness.backends.triton import repository  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import neuron_inputs, triton_repository  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
+from crowdperf.harness.backends.neuron import layout  # noqa: E402
+from crowdperf.harness.backends.triton import repository  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from crowdperf.models import neuron_inputs, triton_repository  # noqa: E402
+from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
 
 RECIPES = Path(__file__).resolve().parents[2] / "script"
 NAMES = ("input_ids", "input_mask", "segment_ids")
@@ -301,11 +300,11 @@ def test_what_is_traced_answers_as_the_network_does(tmp_path: Path) -> None:
     """BERT (tiny): int32 in, both logits side by side out, the same for a batch that was not compiled for."""
     (torch,) = need("torch")
     need("safetensors")
-    from harness.making import makemodel
-    from harness.making.engine import building, torchscript
-    from harness.making.engine.task import Task
-    from harness.modelfacts import read_model_facts
-    from harness.registry import load_model
+    from crowdperf.harness.base.model_facts import read_model_facts
+    from crowdperf.harness.runner.registry import load_model
+    from crowdperf.models import make_model as makemodel
+    from crowdperf.models.engines import building, torchscript
+    from crowdperf.models.engines.task import Task
 
     made = makemodel.make_model(
         makemodel.ModelRequest(architecture="bert", config="tiny", framework="pytorch", output_dir=tmp_path / "model")

@@ -16,13 +16,14 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 from fake_nvml import FakeCudaDriver, Gpu  # noqa: E402
-from harness.backends.onnxruntime import backend  # noqa: E402
-from harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from harness.watch import nvml  # noqa: E402
+
+from crowdperf.harness.backends.onnxruntime import backend  # noqa: E402
+from crowdperf.harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from crowdperf.harness.watch import nvml  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
 
 
 @pytest.fixture(scope="module")

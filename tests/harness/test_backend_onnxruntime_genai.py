@@ -18,13 +18,14 @@ from typing import Any, ClassVar
 import harness_support
 import numpy as np
 import pytest
-from harness.errors import HarnessError
-from harness.text.engine import Finish, Prompt, Request
-from harness.text.request import TextRequest
-from mlperf_results.record import Sampling
 from text_engines import Told, answers_of, engine_request, prompts_of
 
-ENGINE = "harness.backends.onnxruntime_genai.engine"
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Finish, Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.rules.record import Sampling
+
+ENGINE = "crowdperf.harness.backends.onnxruntime_genai.engine"
 END, VOCABULARY = 2, 300
 
 
@@ -226,8 +227,8 @@ def test_a_folder_that_cannot_be_opened_is_refused_in_a_line(backend: Any, info:
 @pytest.mark.full
 def test_the_package_itself_gives_the_reference_answers(tmp_path: Path) -> None:
     harness_support.need("onnxruntime_genai", "transformers", "onnx_ir", "safetensors", "tokenizers", "torch")
-    from harness.backends.torch_llm import engine as torch_llm
-    from harness.making import tiny_llama
+    from crowdperf.harness.backends.torch_llm import engine as torch_llm
+    from crowdperf.standins import tiny_llama
 
     backend = importlib.import_module(ENGINE)
     # Its attention takes heads of 16, 32, ... numbers only.

@@ -17,15 +17,17 @@ import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import openvino  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import registry  # noqa: E402
-from harness.backends.openvino import backend, library  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel, quantize  # noqa: E402
-from harness.making.engine import building  # noqa: E402
-from harness.making.engine.task import Task  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
+
+from crowdperf.harness.backends.openvino import backend, library  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
+from crowdperf.harness.runner import registry  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models import quantize  # noqa: E402
+from crowdperf.models.engines import building  # noqa: E402
+from crowdperf.models.engines.task import Task  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
 
 HAS_BF16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
@@ -34,7 +36,9 @@ HAS_BF16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILIT
 def model_info(tmp_path_factory):
     with toy_on_path(tmp_path_factory.mktemp("toy")), pytest.MonkeyPatch.context() as patch:
         # The registry lists the files of the harness's own folder.
-        patch.setattr(registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model"))
+        patch.setattr(
+            registry, "load_model", lambda name: importlib.import_module(f"crowdperf.benchmarks.{name}.model")
+        )
         folder = tmp_path_factory.mktemp("model")
         made = makemodel.make_model(
             ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder)

@@ -11,13 +11,14 @@ import pytest
 harness_support.need("numpy", "safetensors", "tokenizers", "torch", "openvino_genai", "gguf")
 
 import gguf_files  # noqa: E402
-from harness.backends.openvino_genai import engine as openvino_genai  # noqa: E402
-from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.text.engine import Finish, Prompt, Request  # noqa: E402
-from harness.text.request import TextRequest  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402
+
+from crowdperf.harness.backends.openvino_genai import engine as openvino_genai  # noqa: E402
+from crowdperf.harness.backends.torch_llm import engine as torch_llm  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.text.engine import Finish, Prompt, Request  # noqa: E402
+from crowdperf.harness.text.request import TextRequest  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
-from harness.backends.paced import backend as paced
-from mlperf_results.backends import STAND_IN_BACKENDS
+
+from crowdperf.harness.backends.paced import backend as paced
+from crowdperf.rules.backends import STAND_IN_BACKENDS
 
 
 class _Fast:

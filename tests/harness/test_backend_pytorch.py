@@ -12,13 +12,14 @@ harness_support.need("numpy", "torch", "safetensors")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import torch_cuda  # noqa: E402
-from harness.backends.pytorch import backend  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from harness.watch import processor  # noqa: E402
+
+from crowdperf.harness.backends.pytorch import backend  # noqa: E402
+from crowdperf.harness.base import torch_cuda  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from crowdperf.harness.watch import processor  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,7 @@ def test_weights_that_are_read_to_a_device_are_those_that_are_copied(folder):
 
 
 def test_a_network_that_overflows_in_fp16_computes_in_fp32():
-    from harness.benchmarks.stable_diffusion_xl.model import _FULL, _networks
+    from crowdperf.benchmarks.stable_diffusion_xl.model import _FULL, _networks
 
     networks = {one.name: one for one in _networks(_FULL)}
     found = {name: [one.precision_in(asked) for asked in ("fp32", "fp16", "bf16")] for name, one in networks.items()}

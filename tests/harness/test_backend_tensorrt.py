@@ -15,15 +15,17 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 import onnx  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import registry  # noqa: E402
-from harness.backends.tensorrt import backend  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel, quantize  # noqa: E402
-from harness.making.engine import building, with_tensorrt  # noqa: E402
-from harness.making.engine.task import Task, parse_sizes  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
+
+from crowdperf.harness.backends.tensorrt import backend  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
+from crowdperf.harness.runner import registry  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models import quantize  # noqa: E402
+from crowdperf.models.engines import building, with_tensorrt  # noqa: E402
+from crowdperf.models.engines.task import Task, parse_sizes  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
 
 HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 HAS_TENSORRT = importlib.util.find_spec("tensorrt") is not None
@@ -34,7 +36,9 @@ SIZES = {"tokens": (1, 8, 32)}
 def model_info(tmp_path_factory):
     with toy_on_path(tmp_path_factory.mktemp("toy")), pytest.MonkeyPatch.context() as patch:
         # The registry lists the files of the harness's own folder.
-        patch.setattr(registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model"))
+        patch.setattr(
+            registry, "load_model", lambda name: importlib.import_module(f"crowdperf.benchmarks.{name}.model")
+        )
         folder = tmp_path_factory.mktemp("model")
         yield makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 
@@ -143,8 +147,8 @@ def test_the_backend_runs_on_gpus_only_and_needs_a_file():
 
 
 def backend_request_without_toy():
-    from harness.backends.base import BackendRequest
-    from harness.tensors import NetworkSpec
+    from crowdperf.harness.base.backend import BackendRequest
+    from crowdperf.harness.base.tensors import NetworkSpec
 
     return BackendRequest(
         network=NetworkSpec(name="model", inputs=(), outputs=()), path=None, architecture="", config={},

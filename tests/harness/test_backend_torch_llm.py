@@ -13,14 +13,15 @@ import pytest
 harness_support.need("numpy", "safetensors", "tokenizers", "torch")
 
 import torch  # noqa: E402
-from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
-from harness.backends.torch_llm.llama import Llama, frequencies, open_llama, read_config  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.text.engine import Finish, Prompt, Request  # noqa: E402
-from harness.text.request import TextRequest  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402
+
+from crowdperf.harness.backends.torch_llm import engine as torch_llm  # noqa: E402
+from crowdperf.harness.backends.torch_llm.llama import Llama, frequencies, open_llama, read_config  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.text.engine import Finish, Prompt, Request  # noqa: E402
+from crowdperf.harness.text.request import TextRequest  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 SCALED = {
     "rope_type": "llama3",

@@ -19,18 +19,17 @@ import pytest
 from harness_support import RESULTS, SOURCES, need, request
 
 (np,) = need("numpy")
-sys.path[:0] = [str(path) for path in SOURCES]
 
-from harness import keeper, keptserver  # noqa: E402
-from harness.backends.triton import repository, serve, server  # noqa: E402
-from harness.config import KnownNames, parse_run_config  # noqa: E402
-from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.served import largest_request, resolve_serving, served_layouts  # noqa: E402
-from harness.serving import ServingRequest  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
-from harness.tuning import Layout  # noqa: E402
-from mlperf_results.backends import misfit  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
+from crowdperf.harness.backends.triton import repository, serve, server  # noqa: E402
+from crowdperf.harness.base import server_supervisor, supervised_server  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
+from crowdperf.harness.base.serving import ServingRequest  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
+from crowdperf.harness.runner.served import largest_request, resolve_serving, served_layouts  # noqa: E402
+from crowdperf.harness.runner.tuning import Layout  # noqa: E402
+from crowdperf.rules.backends import misfit  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
 
 FAKE = Path(__file__).with_name("fake_triton.py")
 KNOWN = KnownNames(models=("digits",), backends=("triton",))
@@ -82,7 +81,7 @@ def assert_nothing_left(tmp_path: Path, prefix: str) -> None:
     end_s = time.monotonic() + 10
     pid = model_process(tmp_path / "server.log")
     while time.monotonic() < end_s:
-        left = [path.name for path in keeper.SHARED_MEMORY.glob(f"{prefix}*")]
+        left = [path.name for path in server_supervisor.SHARED_MEMORY.glob(f"{prefix}*")]
         if not left and not is_running(pid):
             return
         time.sleep(0.05)
@@ -93,7 +92,7 @@ def test_a_path_that_a_shell_would_split_is_served_by_a_link(tmp_path: Path) -> 
     folder = tmp_path / "a 'work' $x"
     folder.mkdir()
     one = server.start_server(start(folder))
-    links = {word: keeper.SHARED_MEMORY / f"{one.prefix}{word}" for word in ("repository", "backends")}
+    links = {word: server_supervisor.SHARED_MEMORY / f"{one.prefix}{word}" for word in ("repository", "backends")}
     try:
         assert {word: link.resolve() for word, link in links.items()} == {
             "repository": folder / "work",
@@ -132,7 +131,7 @@ def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Pa
 def test_a_server_that_does_not_get_ready_says_why_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
 ) -> None:
-    monkeypatch.setattr(keptserver, "_GRACE_S", 0.5)
+    monkeypatch.setattr(supervised_server, "_GRACE_S", 0.5)
     deadline_s = 4.0 if wrong == "hang" else 20.0
     with pytest.raises(HarnessError) as caught:
         server.start_server(start(tmp_path, wrong, deadline_s=deadline_s))
@@ -145,7 +144,7 @@ def test_servers_that_a_failed_run_leaves_open_are_ended_before_it_exits(tmp_pat
     beside.mkdir()
     first, second = server.start_server(start(tmp_path)), server.start_server(start(beside))
     first.stop()
-    keptserver.stop_all()
+    supervised_server.stop_all()
     assert not second.is_alive
     assert_nothing_left(beside, second.prefix)
 
@@ -161,7 +160,7 @@ def test_a_taken_port_is_tried_again_elsewhere_but_not_a_given_one(tmp_path: Pat
 
 def test_a_server_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
     code = (
-        "import json, sys, time; from pathlib import Path; from harness.backends.triton import server\n"
+        "import json, sys, time; from pathlib import Path; from crowdperf.harness.backends.triton import server\n"
         "files = server.ServerFiles(version='0', program=Path(sys.argv[1]), backends=Path('.'), environment={},"
         " served_by='', versions={})\n"
         "folder = Path(sys.argv[2])\n"
@@ -174,7 +173,7 @@ def test_a_server_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
     starter = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert starter.stdout is not None
     prefix = starter.stdout.readline().strip()
-    assert prefix and list(keeper.SHARED_MEMORY.glob(f"{prefix}*"))
+    assert prefix and list(server_supervisor.SHARED_MEMORY.glob(f"{prefix}*"))
     os.killpg(starter.pid, signal.SIGKILL)
     starter.wait(10)
     starter.stdout.close()
@@ -218,8 +217,8 @@ def test_a_repository_has_as_long_to_load_as_its_processes_and_files_need(tmp_pa
 def test_regions_are_removed_by_their_prefix_only(tmp_path: Path) -> None:
     for name in ("mine_1", "mine_2", "other"):
         (tmp_path / name).touch()
-    keeper.remove_regions("", tmp_path)
-    keeper.remove_regions("mine_", tmp_path)
+    server_supervisor.remove_regions("", tmp_path)
+    server_supervisor.remove_regions("mine_", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
@@ -434,12 +433,12 @@ def triton_backend(monkeypatch: pytest.MonkeyPatch) -> Any:
             setattr(module, member, None)
         monkeypatch.setitem(sys.modules, name, module)
     for name in ("client", "backend"):
-        monkeypatch.delitem(sys.modules, f"harness.backends.triton.{name}", raising=False)
-    module = importlib.import_module("harness.backends.triton.backend")
+        monkeypatch.delitem(sys.modules, f"crowdperf.harness.backends.triton.{name}", raising=False)
+    module = importlib.import_module("crowdperf.harness.backends.triton.backend")
     monkeypatch.setitem(module.CALLERS, "grpc", LaggingCaller)
     yield module
     for name in ("client", "backend"):
-        del sys.modules[f"harness.backends.triton.{name}"]
+        del sys.modules[f"crowdperf.harness.backends.triton.{name}"]
 
 
 def lagging_backend(module: Any, lag: int) -> tuple[LaggingServer, Any]:

@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import keptserver
-from harness.backends.vllm import engine as vllm
-from harness.errors import HarnessError
-from harness.text.engine import Prompt, Request
-from harness.text.request import TextRequest
 from stub_openai import write_tokenizer
 from text_engines import Told, engine_request, prompts_of, tiny_model
+
+from crowdperf.harness.backends.vllm import engine as vllm
+from crowdperf.harness.base import supervised_server
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Prompt, Request
+from crowdperf.harness.text.request import TextRequest
 
 FAKE = """
 import os, sys, time
@@ -53,7 +54,7 @@ def request_of(folder: Path, wrong: str = "", **text: object):
 
 def is_listening(port: int) -> bool:
     try:
-        keptserver.ask(port, "/v1/models", timeout_s=1.0)
+        supervised_server.ask(port, "/v1/models", timeout_s=1.0)
     except OSError:
         return False
     return True

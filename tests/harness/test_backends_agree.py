@@ -18,15 +18,16 @@ harness_support.need("numpy", "torch", "safetensors", "onnx", "onnxruntime", "op
 
 import numpy as np  # noqa: E402
 import openvino  # noqa: E402
-from harness import benchmarks  # noqa: E402
-from harness.backends.base import BackendRequest  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.engine import building  # noqa: E402
-from harness.making.engine.task import Task  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.registry import load_backend  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
+
+from crowdperf import benchmarks  # noqa: E402
+from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.runner.registry import load_backend  # noqa: E402
+from crowdperf.models import make_model  # noqa: E402
+from crowdperf.models.engines import building  # noqa: E402
+from crowdperf.models.engines.task import Task  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
 
 BENCHMARKS = Path(benchmarks.__file__).parent
 ARCHITECTURES = sorted(path.parent.name for path in BENCHMARKS.glob("*/network.py"))
@@ -44,8 +45,8 @@ class Networks:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.order = ModelRequest(architecture=name, config="tiny", framework="onnx", output_dir=folder)
-        self.specs = makemodel.network_specs(self.order)
-        modules = makemodel.build_modules(self.order)
+        self.specs = make_model.network_specs(self.order)
+        modules = make_model.build_modules(self.order)
         self.opened = {}
         for framework in FRAMEWORKS:
             facts = self.made(framework, modules)
@@ -62,7 +63,7 @@ class Networks:
             return read_model_facts(None, building.build(task))
         folder.mkdir()
         order = replace(self.order, framework=framework, output_dir=folder)
-        return read_model_facts(None, makemodel.write_model(modules, order))
+        return read_model_facts(None, make_model.write_model(modules, order))
 
     def request(self, spec, path: Path) -> BackendRequest:
         return BackendRequest(
@@ -71,7 +72,7 @@ class Networks:
         )  # fmt: skip
 
     def inputs(self, spec, count: int) -> dict[str, np.ndarray]:
-        tensors = makemodel.example_inputs(self.order, spec, count)
+        tensors = make_model.example_inputs(self.order, spec, count)
         return {tensor.name: value.numpy() for tensor, value in zip(spec.inputs, tensors, strict=True)}
 
     def answers(self, framework: str, spec, inputs: dict[str, np.ndarray], number: int = 0) -> dict[str, np.ndarray]:

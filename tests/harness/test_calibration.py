@@ -15,14 +15,19 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
-from harness import opening  # noqa: E402
-from harness.backends.base import BackendRequest  # noqa: E402
-from harness.backends.onnxruntime import backend  # noqa: E402
-from harness.benchmarks.digits import model as digits  # noqa: E402
-from harness.datasets.digits import open_dataset  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import calibrate, makemodel, modeljson, quantize  # noqa: E402
-from harness.making.calibration import (  # noqa: E402
+from recipe_programs import program  # noqa: E402
+
+from crowdperf.benchmarks.digits import model as digits  # noqa: E402
+from crowdperf.harness.backends.onnxruntime import backend  # noqa: E402
+from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import CalibrationSource, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets.digits import open_dataset  # noqa: E402
+from crowdperf.harness.runner import components  # noqa: E402
+from crowdperf.harness.watch import processor  # noqa: E402
+from crowdperf.models import calibrate, model_json, quantize  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models.calibration import (  # noqa: E402
     METHODS,
     Calibration,
     Observed,
@@ -32,12 +37,9 @@ from harness.making.calibration import (  # noqa: E402
     read_calibration,
     write_calibration,
 )
-from harness.making.calibrationsamples import choose_samples  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import CalibrationSource, read_model_facts  # noqa: E402
-from harness.watch import processor  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
-from recipe_programs import program  # noqa: E402
+from crowdperf.models.calibration_samples import choose_samples  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS
 
@@ -379,9 +381,9 @@ def test_int8_for_tensorrt_itself_has_fp16_around_and_reads_the_digits(model_inf
     assert abs(found["tensorrt_fp16"] - found["tensorrt"]) <= 0.2
     config = SimpleNamespace(serving=None, text=None, device="cuda", precision="int8", backend="onnxruntime_tensorrt")
     with pytest.raises(HarnessError, match="int8 between fp16 layers: onnxruntime"):
-        opening.check_backend(config, BACKENDS["onnxruntime_tensorrt"], facts)
+        components.check_backend(config, BACKENDS["onnxruntime_tensorrt"], facts)
     other = read_model_facts(None, tmp_path / "tensorrt" / "model.json")
-    opening.check_backend(config, BACKENDS["onnxruntime_tensorrt"], other)
+    components.check_backend(config, BACKENDS["onnxruntime_tensorrt"], other)
 
 
 def test_weights_that_the_exporter_copies_are_used_themselves():
@@ -407,5 +409,5 @@ def test_only_what_a_model_reads_beside_its_networks_comes_along(tmp_path):
     for name in ("tokenizer.json", "entry.json", "_cm.json", "log.txt", "used", "arguments.txt"):
         (tmp_path / name).write_text(name)
     (tmp_path / "new").mkdir()
-    assert modeljson.copy_beside(tmp_path, tmp_path / "new") == ["tokenizer.json"]
+    assert model_json.copy_beside(tmp_path, tmp_path / "new") == ["tokenizer.json"]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tokenizer.json"]

@@ -13,12 +13,14 @@ from harness_support import need
 need("numpy", "nibabel")
 
 import numpy as np  # noqa: E402
-from harness import calibrationlists, registry  # noqa: E402
-from harness.calibrationlists import OFFICIAL, official_list  # noqa: E402
-from harness.datasets import brats19, coco, digits, imagenet, kits19, librispeech, openimages, squad  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.calibrationsamples import Choice, choose  # noqa: E402
-from harness.modelfacts import CalibrationSource, parse_model_facts  # noqa: E402
+
+from crowdperf.harness.base import calibration_lists  # noqa: E402
+from crowdperf.harness.base.calibration_lists import OFFICIAL, official_list  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import CalibrationSource, parse_model_facts  # noqa: E402
+from crowdperf.harness.datasets import brats19, coco, digits, imagenet, kits19, librispeech, openimages, squad  # noqa: E402
+from crowdperf.harness.runner import registry  # noqa: E402
+from crowdperf.models.calibration_samples import Choice, choose  # noqa: E402
 
 COUNTS = {
     "brats_cal_images_list.txt": 40, "coco_cal_images_list.txt": 500, "cal_image_list_option_1.txt": 500,
@@ -51,10 +53,10 @@ def test_an_unknown_list_is_refused_with_those_there_are(dataset: str, name: str
 
 
 def test_a_changed_list_is_not_official_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(calibrationlists._FOLDER, tmp_path / "lists")
+    shutil.copytree(calibration_lists._FOLDER, tmp_path / "lists")
     with (tmp_path / "lists" / "calibration_cases.txt").open("a") as file:
         file.write("case_00000\n")
-    monkeypatch.setattr(calibrationlists, "_FOLDER", tmp_path / "lists")
+    monkeypatch.setattr(calibration_lists, "_FOLDER", tmp_path / "lists")
     with pytest.raises(HarnessError, match="the official list has a671b8d7"):
         official_list("kits19")
 

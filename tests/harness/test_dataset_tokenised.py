@@ -10,11 +10,11 @@ from harness_support import need
 
 need("numpy")
 
-from harness.datasets.base import require_answers  # noqa: E402
-from harness.datasets.tokenised import open_dataset  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.text.parts import sample_folder  # noqa: E402
-from mlperf_results.names import Mode  # noqa: E402
+from crowdperf.harness.base.dataset import require_answers  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.datasets.parts import sample_folder  # noqa: E402
+from crowdperf.harness.datasets.tokenised import open_dataset  # noqa: E402
+from crowdperf.rules.names import Mode  # noqa: E402
 
 
 def write(folder: Path, *rows: object, facts: dict | None = None) -> Path:

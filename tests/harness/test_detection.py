@@ -6,12 +6,12 @@ import pytest
 
 harness_support.need("numpy")
 
-from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
-from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from harness.decoding import detection as d  # noqa: E402
-from harness.decoding import ssd  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
+from crowdperf.benchmarks.retinanet import model as retinanet  # noqa: E402
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.detection import boxes as d  # noqa: E402
+from crowdperf.harness.detection import ssd  # noqa: E402
 
 NOTHING = d.Detections(np.zeros((0, 4), dtype=np.float32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64))
 """What is found in an empty image."""

@@ -1,4 +1,5 @@
-"""harness.effective: a setting that LoadGen did not take over ends the run. The logs are LoadGen's own."""
+"""crowdperf.harness.runner.effective: a setting that LoadGen did not take over ends the run. The logs are LoadGen's
+own."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from harness_support import TIMEOUT_S, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
-from harness.config import KnownNames, parse_run_config  # noqa: E402
-from harness.effective import logged_settings, require_same_settings  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
-from harness.userconf import effective, parse  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
-from mlperf_results.compliance import audit_values  # noqa: E402
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.logs import Json  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
-from mlperf_results.record import ALL_SCENARIOS  # noqa: E402
 from test_failures import ENVIRONMENT  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
+from crowdperf.harness.runner.effective import logged_settings, require_same_settings  # noqa: E402
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
+from crowdperf.harness.runner.user_conf import effective, parse  # noqa: E402
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_log import Json  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.rules.compliance import audit_values  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
+from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
 
 EVERY_LINE = """
 *.*.max_duration = 90000
@@ -123,7 +125,7 @@ SABOTAGE = """
 import sys
 from harness import loadgen, userconf
 loadgen.render = lambda *words: userconf.render(*words).replace("target_qps = ", "target_qps=")
-from harness.__main__ import main
+from crowdperf.harness.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -16,20 +16,14 @@ from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_to
 need("numpy", "aiohttp", "tokenizers")
 
 import numpy as np  # noqa: E402
-from harness.backends.endpoint import client, conversation  # noqa: E402
-from harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
-from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.text.engine import (  # noqa: E402
-    Answer,
-    EngineRequest,
-    Finish,
-    Prompt,
-    Request,
-    Tokens,
-)  # fmt: skip
-from harness.text.request import Endpoint, TextRequest  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
+
+from crowdperf.harness.backends.endpoint import client, conversation  # noqa: E402
+from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.text.engine import Answer, EngineRequest, Finish, Prompt, Request, Tokens  # fmt: skip  # noqa: E402
+from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 SECRET = "sk-very-secret-key"
 NUMBERS = itertools.count()

@@ -11,10 +11,11 @@ from harness_support import need
 
 need("numpy", "aiohttp", "tokenizers")
 
-from harness.backends.endpoint import connecting  # noqa: E402
-from harness.backends.endpoint.connecting import FEWEST, MOST, ConnectWindow  # noqa: E402
 from stub_openai import running_stub, write_tokenizer  # noqa: E402
 from test_endpoint import asked, assert_right, open_engine, run  # noqa: E402
+
+from crowdperf.harness.backends.endpoint import connecting  # noqa: E402
+from crowdperf.harness.backends.endpoint.connecting import FEWEST, MOST, ConnectWindow  # noqa: E402
 
 
 def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slow_one(

@@ -12,19 +12,20 @@ from harness_support import need
 need("numpy", "aiohttp", "tokenizers")
 
 import numpy as np  # noqa: E402
-from harness.backends.endpoint.address import Key, parse_address  # noqa: E402
-from harness.backends.endpoint.answers import AnswerError, Collector  # noqa: E402
-from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
-from harness.backends.endpoint.conversation import pause_s  # noqa: E402
-from harness.backends.endpoint.counting import require_text  # noqa: E402
-from harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
-from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.text.engine import Finish, Prompt  # noqa: E402
-from harness.text.request import Endpoint, TextRequest  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
-from mlperf_results.eventstream import DONE, EventStream, StreamError  # noqa: E402
-from mlperf_results.modelserver import ServerProblem, choose_model, error_text  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
+
+from crowdperf.call.model_server import ServerProblem, choose_model, error_text  # noqa: E402
+from crowdperf.harness.backends.endpoint.address import Key, parse_address  # noqa: E402
+from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector  # noqa: E402
+from crowdperf.harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
+from crowdperf.harness.backends.endpoint.conversation import pause_s  # noqa: E402
+from crowdperf.harness.backends.endpoint.counting import require_text  # noqa: E402
+from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
+from crowdperf.harness.text.engine import Finish, Prompt  # noqa: E402
+from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402
+from crowdperf.kit.event_stream import DONE, EventStream, StreamError  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 TEXT = "日本 naïve 😀 ß"
 

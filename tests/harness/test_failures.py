@@ -24,12 +24,13 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-from harness import mishaps  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.run import perform, read_config  # noqa: E402
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.names import Mode  # noqa: E402
 from test_harness_runs import Digits, digits, write_linear_model  # noqa: E402, F401 - a fixture
+
+from crowdperf.harness.base import environment_errors  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.runner.run import perform, read_config  # noqa: E402
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.rules.names import Mode  # noqa: E402
 
 SHORT = {"min_duration_ms": 150, "threads": 1, "instances": 1, "batch_size": 8}
 MEBIBYTE = 1 << 20
@@ -45,7 +46,7 @@ def run(folder: Path, content: dict[str, object], before: Callable[[], None] | N
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(json.dumps(content))
     done = subprocess.run(
-        [sys.executable, "-m", "harness", str(folder / "run.json")],
+        [sys.executable, "-m", "crowdperf.harness", str(folder / "run.json")],
         env=ENVIRONMENT,
         cwd=folder,
         preexec_fn=before,
@@ -250,7 +251,7 @@ def test_too_little_memory_for_loadgens_queries_is_named(digits: Digits, tmp_pat
     ],
 )
 def test_errors_of_the_machine_are_told_from_bugs(error: Exception, words: str | None) -> None:
-    told = mishaps.explained(error)
+    told = environment_errors.explained(error)
     assert (told is None) == (words is None)
     assert words is None or (words in str(told) and told is not None and told.hint)
 
@@ -258,10 +259,10 @@ def test_errors_of_the_machine_are_told_from_bugs(error: Exception, words: str |
 def test_an_error_of_the_machine_is_found_behind_one_of_the_harness() -> None:
     outer = HarnessError("cannot load backends/onnxruntime.py", "install its library")
     outer.__cause__ = ImportError("libonnx.so: failed to map segment from shared object")
-    told = mishaps.explained(outer)
+    told = environment_errors.explained(outer)
     assert told is not None
     assert "not enough memory" in str(told)
-    assert mishaps.explained(HarnessError("x")) is None
+    assert environment_errors.explained(HarnessError("x")) is None
 
 
 @pytest.mark.parametrize(
@@ -271,10 +272,10 @@ def test_an_error_of_the_machine_is_found_behind_one_of_the_harness() -> None:
 def test_a_log_that_is_cut_off_is_seen_at_its_end(tmp_path: Path, text: str, is_whole: bool) -> None:
     paths = RunPaths(tmp_path)
     paths.accuracy_log.write_text(text)
-    assert (mishaps.cut_off_log(paths, Mode.ACCURACY) == "") is is_whole
-    assert mishaps.cut_off_log(paths, Mode.PERFORMANCE) == ""
+    assert (environment_errors.cut_off_log(paths, Mode.ACCURACY) == "") is is_whole
+    assert environment_errors.cut_off_log(paths, Mode.PERFORMANCE) == ""
     paths.accuracy_log.unlink()
-    assert mishaps.cut_off_log(paths, Mode.ACCURACY) != ""
+    assert environment_errors.cut_off_log(paths, Mode.ACCURACY) != ""
 
 
 # --- a process that is killed ---
@@ -292,7 +293,7 @@ def test_a_run_that_is_killed_leaves_no_result_and_the_next_one_works(
     content = digits.request(tmp_path, scenario=scenario, **{**SHORT, **target, "min_duration_ms": 60_000})
     (tmp_path / "run.json").write_text(json.dumps(content))
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "run.json"],
+        [sys.executable, "-m", "crowdperf.harness", "run.json"],
         env=ENVIRONMENT,
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
@@ -320,14 +321,14 @@ def test_an_output_folder_that_cannot_be_made_is_named(digits: Digits, tmp_path:
 
 LOADGEN_ERROR = """
 import json, sys
-from mlperf_results.layout import RunPaths
+from crowdperf.logs.layout import RunPaths
 from harness import loadgen
 real = loadgen.run_test
 def run_test(test, calls, samples, paths):
     real(test, calls, samples, paths)
     {action}
 loadgen.run_test = run_test
-from harness.__main__ import main
+from crowdperf.harness.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 

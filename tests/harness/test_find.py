@@ -1,4 +1,5 @@
-"""harness.find's rules: which rate is tried next, how long a search may take, which queries are late. All pure."""
+"""crowdperf.harness.find's rules: which rate is tried next, how long a search may take, which queries are late. All
+pure."""
 
 import json
 import math
@@ -11,13 +12,14 @@ from harness_support import need
 
 need("numpy", "mlperf_loadgen")
 
-from harness.config import KnownNames, parse_run_config  # noqa: E402
-from harness.find import record  # noqa: E402
-from harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
-from harness.find.plans import BOUNDS, MOST_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
-from harness.find.probing import Verdict  # noqa: E402
-from harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
-from harness.find.search import (  # noqa: E402
+from harness_support import request  # noqa: E402
+
+from crowdperf.harness.find import record  # noqa: E402
+from crowdperf.harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
+from crowdperf.harness.find.plans import BOUNDS, MOST_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
+from crowdperf.harness.find.probing import Verdict  # noqa: E402
+from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
+from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
     Found,
     Kind,
     Length,
@@ -27,9 +29,9 @@ from harness.find.search import (  # noqa: E402
     Try,
     first_step_fits,
     next_step,
-)  # fmt: skip
-from harness_support import request  # noqa: E402
-from mlperf_results.names import ExecutionMode  # noqa: E402
+)
+from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
+from crowdperf.rules.names import ExecutionMode  # noqa: E402
 
 PROBE, CONFIRMATION = Kind.PROBE, Kind.CONFIRMATION
 OPEN = Overrides(limit_ms=15.0, target_qps=None, min_duration_ms=None, min_query_count=None)

@@ -13,10 +13,11 @@ from harness_support import RESULTS, TIMEOUT_S, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.logs import read_run_logs  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
 from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend  # noqa: E402
+
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_log import read_run_logs  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
 
 __all__ = ["digits"]  # a fixture
 pytestmark = pytest.mark.alone
@@ -122,7 +123,10 @@ def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) 
     run_json.write_text(json.dumps(content))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(RESULTS)])}
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", str(run_json)], env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "crowdperf.harness", str(run_json)],
+        env=environment,
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
     )
     done = 0
     end_s = time.monotonic() + TIMEOUT_S

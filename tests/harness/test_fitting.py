@@ -1,4 +1,4 @@
-"""harness.making.fitting: a fit descends, its network scores as a run does, and a poor one is not written."""
+"""crowdperf.standins.fitting: a fit descends, its network scores as a run does, and a poor one is not written."""
 
 import json
 
@@ -9,11 +9,12 @@ need("numpy", "torch", "safetensors")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import fitting  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules  # noqa: E402
-from harness.metrics.score import Score  # noqa: E402
-from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.score import Score  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules  # noqa: E402
+from crowdperf.standins import fitting  # noqa: E402
 
 
 class Doubling:

@@ -1,4 +1,4 @@
-"""harness.accuracy, models.digits and datasets.digits: from response bytes to a verdict."""
+"""crowdperf.harness.runner.accuracy, models.digits and datasets.digits: from response bytes to a verdict."""
 
 from pathlib import Path
 
@@ -8,13 +8,14 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.accuracy import ResponseLog, all_passed, judge, official_targets  # noqa: E402
-from harness.benchmarks.digits.model import open_model  # noqa: E402
-from harness.datasets.digits import open_dataset  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import top1  # noqa: E402
-from harness.metrics.score import Score  # noqa: E402
-from harness.modelfacts import ModelFacts, parse_model_facts  # noqa: E402
+
+from crowdperf.benchmarks.digits.model import open_model  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, parse_model_facts  # noqa: E402
+from crowdperf.harness.base.score import Score  # noqa: E402
+from crowdperf.harness.datasets.digits import open_dataset  # noqa: E402
+from crowdperf.harness.metrics import top1  # noqa: E402
+from crowdperf.harness.runner.accuracy import ResponseLog, all_passed, judge, official_targets  # noqa: E402
 
 
 def logits(best: int) -> bytes:

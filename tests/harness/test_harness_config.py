@@ -1,15 +1,17 @@
-"""harness.config and harness.userconf: what a request may hold, and that every problem of it is told at once."""
+"""crowdperf.harness.runner.config and crowdperf.harness.runner.user_conf: what a request may hold, and that every
+problem of it is told at once."""
 
 import json
 from pathlib import Path
 
 import pytest
-from harness.config import KnownNames, parse_run_config
-from harness.errors import ConfigError
-from harness.userconf import ConfLine, effective, parse, render, require_rules
 from harness_support import request
-from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.names import ExecutionMode, Mode, Scenario
+
+from crowdperf.harness.base.errors import ConfigError
+from crowdperf.harness.runner.config import KnownNames, parse_run_config
+from crowdperf.harness.runner.user_conf import ConfLine, effective, parse, render, require_rules
+from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 
 KNOWN = KnownNames(models=("digits",), backends=("null", "onnxruntime"))
 

@@ -18,12 +18,13 @@ import pytest
 harness_support.need("numpy")
 
 from fake_nvml import FakeCudaDriver, FakePynvml, Gpu  # noqa: E402
-from harness.tensors import NetworkSpec  # noqa: E402
-from harness.watch import nvml as nvml_module  # noqa: E402
-from harness.watch.machine import GpuFacts, machine_facts, system_name  # noqa: E402
-from harness.watch.monitor import Monitor  # noqa: E402
-from harness.watch.nvml import GpuLoad, Nvml, is_own_process, near_gpus  # noqa: E402
-from mlperf_results.disturbance import disturbances  # noqa: E402
+
+from crowdperf.harness.base.tensors import NetworkSpec  # noqa: E402
+from crowdperf.harness.watch import nvml as nvml_module  # noqa: E402
+from crowdperf.harness.watch.machine import GpuFacts, machine_facts, system_name  # noqa: E402
+from crowdperf.harness.watch.monitor import Monitor  # noqa: E402
+from crowdperf.harness.watch.nvml import GpuLoad, Nvml, is_own_process, near_gpus  # noqa: E402
+from crowdperf.logs.interference import disturbances  # noqa: E402
 
 H100 = "NVIDIA H100 80GB HBM3"
 
@@ -206,7 +207,7 @@ def test_without_nvml_nothing_is_near_and_nothing_is_said(monkeypatch, capsys) -
 
 def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -> None:
     pytest.importorskip("mlperf_loadgen")
-    from harness import opening
+    from crowdperf.harness.runner import components
 
     told: list[tuple[str, object]] = []
 
@@ -220,8 +221,8 @@ def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -
         told.append(("at", cores))
         yield
 
-    monkeypatch.setattr(opening, "near_gpus", lambda gpus, instances: ((4, 5), (6, 7))[:instances])
-    monkeypatch.setattr(opening, "at_cores", at_cores)
+    monkeypatch.setattr(components, "near_gpus", lambda gpus, instances: ((4, 5), (6, 7))[:instances])
+    monkeypatch.setattr(components, "at_cores", at_cores)
     network = NetworkSpec(name="model", inputs=(), outputs=())
     facts = SimpleNamespace(files={}, config={}, engine={})
     config = SimpleNamespace(
@@ -231,7 +232,7 @@ def test_what_an_instance_allocates_is_touched_first_near_its_gpu(monkeypatch) -
     parts = SimpleNamespace(
         config=config, facts=facts, model=model, backend=SimpleNamespace(open_backend=lambda request: Backend())
     )
-    opened = opening.open_work(parts, None, opening.Layout(2, 1), 8)  # type: ignore[arg-type]
+    opened = components.open_work(parts, None, components.Layout(2, 1), 8)  # type: ignore[arg-type]
     assert told == [("at", (4, 5)), ("instance", 0), ("at", (6, 7)), ("instance", 1)]
     with opened.work.at_core(1):
         assert told[-1] == ("at", (6, 7))

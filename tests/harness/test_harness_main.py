@@ -1,11 +1,11 @@
-"""harness.__main__: the one line that a finished run says on the console."""
+"""crowdperf.harness.__main__: the one line that a finished run says on the console."""
 
 import pytest
 from harness_support import need
 
 need("numpy")
 
-from harness.__main__ import tell_result  # noqa: E402
+from crowdperf.harness.__main__ import tell_result  # noqa: E402
 
 LABEL = "test run, not a valid MLPerf result"
 LATENCY = {"p99_ns": 1}

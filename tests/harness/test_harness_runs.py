@@ -1,4 +1,5 @@
-"""Whole runs with the real LoadGen, each a process of its own: `python -m harness run.json`, `... score run.json`."""
+"""Whole runs with the real LoadGen, each a process of its own: `python -m crowdperf.harness run.json`, `... score
+run.json`."""
 
 import hashlib
 import json
@@ -13,13 +14,14 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.run import perform, read_config  # noqa: E402
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.logs import read_run_logs  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.runner.run import perform, read_config  # noqa: E402
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_log import read_run_logs  # noqa: E402
 
 SCENARIOS = ("SingleStream", "MultiStream", "Offline", "Server")
 VALIDATION = 300
@@ -156,7 +158,7 @@ def test_the_queue_of_the_server_gives_the_same_answers(digits: Digits, tmp_path
 
 SLOW_BACKEND = '''"""onnxruntime, slowed down."""
 import time
-from harness.backends.onnxruntime.backend import open_backend as open_fast
+from crowdperf.harness.backends.onnxruntime.backend import open_backend as open_fast
 class Slow:
     def __init__(self, inner): self.inner = inner
     def instance(self, number):
@@ -171,8 +173,8 @@ def open_backend(request): return Slow(open_fast(request))
 '''
 
 RAISING_BACKEND = '''"""Answers the warm-up, then raises."""
-from harness.backends.null import backend as null
-from harness.loadgen import _SingleUse
+from crowdperf.harness.backends.null import backend as null
+from crowdperf.harness.runner.loadgen import _SingleUse
 class Raising(null.NullBackend):
     def instance(self, number):
         zeros = super().instance(number)

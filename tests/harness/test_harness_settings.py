@@ -1,4 +1,4 @@
-"""harness.settings: which value a run works with, and where it comes from."""
+"""crowdperf.harness.runner.settings: which value a run works with, and where it comes from."""
 
 import json
 from dataclasses import replace
@@ -8,19 +8,11 @@ from harness_support import need, request
 
 need("numpy")
 
-from harness.config import KnownNames, parse_run_config  # noqa: E402
-from harness.errors import ConfigError  # noqa: E402
-from harness.querymemory import expected_memory_bytes, require_memory  # noqa: E402
-from harness.settings import (  # noqa: E402
-    Circumstances,
-    Origin,
-    Setting,
-    Settings,
-    Shape,
-    WarmUp,
-    resolve,
-)
-from mlperf_results.benchmarks import record_of  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError  # noqa: E402
+from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
+from crowdperf.harness.runner.query_memory import expected_memory_bytes, require_memory  # noqa: E402
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 PLACE = Circumstances(rules=record_of("digits"), user_lines={}, dataset_count=500)
 SHAPE = Shape(

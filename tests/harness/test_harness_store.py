@@ -1,4 +1,5 @@
-"""harness.store and harness.preprocess: what is written comes back sample by sample, and half-written is not taken."""
+"""crowdperf.harness.base.store and crowdperf.harness.commands.preprocess: what is written comes back sample by
+sample, and half-written is not taken."""
 
 import json
 import os
@@ -13,10 +14,11 @@ from harness_support import SOURCES, need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness import preprocess  # noqa: E402
-from harness.datasets import digits  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.store import INDEX_FILE, Store, open_store, read_chunk_index, write_chunk  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.store import INDEX_FILE, Store, open_store, read_chunk_index, write_chunk  # noqa: E402
+from crowdperf.harness.commands import preprocess  # noqa: E402
+from crowdperf.harness.datasets import digits  # noqa: E402
 
 
 def digits_folder(folder: Path, count: int = 10, seed: int = 1) -> Path:
@@ -110,7 +112,7 @@ def test_a_store_of_another_data_set_is_refused_with_the_command_that_makes_it_a
     with pytest.raises(HarnessError, match=r"was made from 10 samples in .*data") as raised:
         opened(tmp_path, data="other")
     assert f"{count} samples in {other}" in str(raised.value)
-    command = f"python3 -m harness preprocess --model=digits --dataset={other} --output={tmp_path / 'store'}"
+    command = f"python3 -m crowdperf.harness preprocess --model=digits --dataset={other} --output={tmp_path / 'store'}"
     assert command in str(raised.value.hint)
 
 
@@ -176,7 +178,7 @@ def test_the_command_works_in_several_processes_and_tells_what_it_did(tmp_path: 
     command = ["preprocess", "--model", "digits", "--dataset", "data", "--output", "store", "--workers", "2"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
     done = subprocess.run(
-        [sys.executable, "-m", "harness", *command],
+        [sys.executable, "-m", "crowdperf.harness", *command],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -1,4 +1,5 @@
-"""harness.sut, qsl, failures: every sample is answered once with its own bytes, whatever the shape, whatever fails."""
+"""crowdperf.harness.runner.sut, qsl, failures: every sample is answered once with its own bytes, whatever the shape,
+whatever fails."""
 
 import contextlib
 import ctypes
@@ -12,13 +13,14 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.failures import Failures  # noqa: E402
-from harness.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary  # noqa: E402
-from harness.responses import ResponseSink  # noqa: E402
-from harness.sut import Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
-from harness.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
-from harness.watch.progress import Counts  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.failures import Failures  # noqa: E402
+from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
+from crowdperf.harness.runner.qsl import DenseLibrary, PinnedLibrary, RaggedLibrary  # noqa: E402
+from crowdperf.harness.runner.sut import Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
+from crowdperf.harness.watch.progress import Counts  # noqa: E402
 
 COUNT = 50
 SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))
@@ -398,7 +400,7 @@ def test_offline_threads_live_until_loadgen_has_ended() -> None:
 
 
 def test_offline_shares_the_batches_between_threads_without_the_gil(monkeypatch) -> None:
-    monkeypatch.setattr("harness.sut.range", slow_range, raising=False)
+    monkeypatch.setattr("crowdperf.harness.runner.sut.range", slow_range, raising=False)
     loadgen = FakeLoadGen()
     shape = chunked(make(loadgen, instances=8), 1)
     shape.issue(list(range(COUNT)), list(range(COUNT)))

@@ -1,4 +1,5 @@
-"""harness.tuning: which shapes are tried and which one is taken. The clock is real, the networks sleep."""
+"""crowdperf.harness.runner.tuning: which shapes are tried and which one is taken. The clock is real, the networks
+sleep."""
 
 import contextlib
 import itertools
@@ -12,20 +13,21 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness import tuning  # noqa: E402
-from harness.cores import Core, physical_cores, share_out  # noqa: E402
-from harness.errors import ConfigError, OutOfDeviceMemory  # noqa: E402
-from harness.failures import Failures  # noqa: E402
-from harness.opening import search_of  # noqa: E402
-from harness.qsl import DenseLibrary  # noqa: E402
-from harness.responses import ResponseSink  # noqa: E402
-from harness.sut import Work  # noqa: E402
-from harness.tensors import TensorSpec  # noqa: E402
-from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
-from harness.warmup import Latency  # noqa: E402
-from harness.watch.progress import Counts  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
+
+from crowdperf.harness.base.cores import Core, physical_cores, share_out  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, OutOfDeviceMemory  # noqa: E402
+from crowdperf.harness.base.failures import Failures  # noqa: E402
+from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
+from crowdperf.harness.base.tensors import TensorSpec  # noqa: E402
+from crowdperf.harness.runner import tuning  # noqa: E402
+from crowdperf.harness.runner.components import search_of  # noqa: E402
+from crowdperf.harness.runner.qsl import DenseLibrary  # noqa: E402
+from crowdperf.harness.runner.sut import Work  # noqa: E402
+from crowdperf.harness.runner.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
+from crowdperf.harness.runner.warmup import Latency  # noqa: E402
+from crowdperf.harness.watch.progress import Counts  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
 
 pytestmark = pytest.mark.alone
 SPEC = TensorSpec(name="y", dtype="float32", shape=())

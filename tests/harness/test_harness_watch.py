@@ -26,14 +26,14 @@ import pytest
 
 harness_support.need("numpy")
 
-from harness import metadata_json  # noqa: E402
-from harness.watch import machine, measuring, monitor, pressure, processes, progress  # noqa: E402
-from harness.watch import owner as owner_of  # noqa: E402
-from harness.watch.machine import GpuFacts  # noqa: E402
-from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
-from harness.watch.nvml import GpuLoad  # noqa: E402
-from harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
-from harness.watch.silence import Silence, silence_limit_s  # noqa: E402
+from crowdperf.harness.runner import metadata_json  # noqa: E402
+from crowdperf.harness.watch import machine, measuring, monitor, pressure, processes, progress  # noqa: E402
+from crowdperf.harness.watch import owner as owner_of  # noqa: E402
+from crowdperf.harness.watch.machine import GpuFacts  # noqa: E402
+from crowdperf.harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
+from crowdperf.harness.watch.nvml import GpuLoad  # noqa: E402
+from crowdperf.harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
+from crowdperf.harness.watch.silence import Silence, silence_limit_s  # noqa: E402
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:
@@ -435,7 +435,7 @@ def test_a_block_that_ends_at_once_still_has_a_row():
     assert len(watched.record().rows) == 1
 
 
-WATCHING = "import os, time; from harness.watch.owner import end_with_owner; end_with_owner(os.environ); time.sleep(60)"
+WATCHING = "import os, time; from crowdperf.harness.watch.owner import end_with_owner; end_with_owner(os.environ); time.sleep(60)"
 
 
 def watching(owner: str) -> subprocess.Popen[str]:

@@ -12,8 +12,9 @@ from harness_support import copy_harness, need, request, run_harness
 need("numpy", "mlperf_loadgen", "onnx", "sklearn")
 
 import onnx  # noqa: E402
-from harness import registry  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
+
+from crowdperf.harness.runner import registry  # noqa: E402
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md").read_text(encoding="utf-8")
 

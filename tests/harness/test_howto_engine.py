@@ -13,9 +13,10 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.backends.scripted.engine import Pace, ScriptedEngine, made_answer  # noqa: E402
-from harness.text.engine import Prompt, Request  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
+
+from crowdperf.harness.backends.scripted.engine import Pace, ScriptedEngine, made_answer  # noqa: E402
+from crowdperf.harness.text.engine import Prompt, Request  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md"
 LIMIT_S = 10.0

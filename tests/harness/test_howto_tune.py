@@ -11,11 +11,11 @@ from harness_support import need
 
 need("numpy", "mlperf_loadgen")
 
-from harness import tuning  # noqa: E402
-from harness.find import plans, session  # noqa: E402
-from mlperf_results.figures import LONGER_PART, LOWER_PART  # noqa: E402
-from mlperf_results.names import ExecutionMode  # noqa: E402
-from mlperf_results.querycounts import SERVER_QUERY_COUNT  # noqa: E402
+from crowdperf.harness.find import plans, session  # noqa: E402
+from crowdperf.harness.runner import tuning  # noqa: E402
+from crowdperf.logs.figures import LONGER_PART, LOWER_PART  # noqa: E402
+from crowdperf.rules.names import ExecutionMode  # noqa: E402
+from crowdperf.rules.query_counts import SERVER_QUERY_COUNT  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "docs" / "howto" / "tune.md").read_text(encoding="utf-8").split())

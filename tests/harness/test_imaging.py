@@ -1,4 +1,5 @@
-"""harness.media.imaging: whole and damaged files, and both resizes against formulae written down without OpenCV."""
+"""crowdperf.harness.media.imaging: whole and damaged files, and both resizes against formulae written down without
+OpenCV."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ need("numpy", "cv2", "PIL")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.media import imaging  # noqa: E402
 from PIL import Image as Pillow  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.media import imaging  # noqa: E402
 
 
 def picture(height: int, width: int, seed: int = 0):

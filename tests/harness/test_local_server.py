@@ -18,9 +18,9 @@ import pytest
 
 harness_support.need("numpy")
 
-from harness.watch import localserver, pressure  # noqa: E402
-from harness.watch.localserver import ServerPlace  # noqa: E402
-from harness.watch.processes import process_rows  # noqa: E402
+from crowdperf.harness.watch import localserver, pressure  # noqa: E402
+from crowdperf.harness.watch.localserver import ServerPlace  # noqa: E402
+from crowdperf.harness.watch.processes import process_rows  # noqa: E402
 
 V4, V6 = frozenset({"127.0.0.1"}), frozenset({"::1"})
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

@@ -14,12 +14,13 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
-from harness.benchmarks.architecture import architecture_of  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
+
+from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -180,9 +181,9 @@ def test_the_command_line_makes_a_model(tmp_path, capsys):
 
 
 def test_weights_beyond_a_protobuf_message_lie_beside_the_onnx_file(tmp_path, monkeypatch):
-    from harness.making import modelfiles
+    from crowdperf.models import model_files
 
-    monkeypatch.setattr(modelfiles, "_LARGEST_ONNX_BYTES", 10)
+    monkeypatch.setattr(model_files, "_LARGEST_ONNX_BYTES", 10)
     makemodel.make_model(order(tmp_path, "onnx"))
     info = json.loads((tmp_path / "model.json").read_text())
     assert info["files"]["image"]["beside"][0]["file"] == "toy-image.onnx.data"

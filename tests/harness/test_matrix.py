@@ -12,9 +12,10 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "torch", "safetensors", "
 import matrix  # noqa: E402
 from matrix import Agreement, Cell, Outcome, benchmark_name, cells_of, part_that_agrees  # noqa: E402
 from matrix_inputs import MAKERS, Workshop  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
-from mlperf_results.names import Mode, Scenario  # noqa: E402
+
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+from crowdperf.rules.names import Mode, Scenario  # noqa: E402
 
 QUICK = ("digits",)
 """Models whose cells run each time."""

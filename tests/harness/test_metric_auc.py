@@ -10,9 +10,10 @@ from harness_support import need
 
 need("numpy")
 
-from harness.metrics import auc  # noqa: E402
 from scores import auc_cases  # noqa: E402
 from scores.agreement import check  # noqa: E402
+
+from crowdperf.harness.metrics import auc  # noqa: E402
 
 
 @pytest.mark.parametrize("name", auc_cases.CASES)

@@ -11,10 +11,11 @@ from harness_support import need
 
 need("numpy", "pycocotools")
 
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import coco  # noqa: E402
 from scores import coco_cases  # noqa: E402
 from scores.agreement import check  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.metrics import coco  # noqa: E402
 
 
 @pytest.mark.parametrize("name", coco_cases.CASES)

@@ -10,10 +10,11 @@ from harness_support import need
 
 need("numpy")
 
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import dice  # noqa: E402
 from scores import dice_cases  # noqa: E402
 from scores.agreement import check  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.metrics import dice  # noqa: E402
 
 _PATTERN = re.compile(r"Accuracy\:\s*mean\s*=\s*([\d\.]+).*")  # the checkers'
 _SLOW = [name for name in dice_cases.BRATS_CASES if name not in ("real format", "ties")]  # 64 MB a response

@@ -16,9 +16,9 @@ from harness_support import need
 
 need("numpy")
 
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import exact_match, graders  # noqa: E402
-from harness.metrics.graders import HARMONY_GRADERS, Grade, grade_formula, grader_of  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.metrics import exact_match, graders  # noqa: E402
+from crowdperf.harness.metrics.graders import HARMONY_GRADERS, Grade, grade_formula, grader_of  # noqa: E402
 
 RIGHT, WRONG, OPEN = Grade.RIGHT, Grade.WRONG, Grade.OPEN
 

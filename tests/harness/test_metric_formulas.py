@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from harness.metrics import formulas
-from harness.metrics.formulas import FormulaChecker
-from harness.metrics.graders import Grade, grade_formula
+
+from crowdperf.harness.metrics import formulas
+from crowdperf.harness.metrics.formulas import FormulaChecker
+from crowdperf.harness.metrics.graders import Grade, grade_formula
 
 pytest.importorskip("sympy")
 RIGHT, WRONG, OPEN = Grade.RIGHT, Grade.WRONG, Grade.OPEN
@@ -57,7 +58,7 @@ def test_a_formula_that_takes_too_long_stays_open_and_the_next_one_is_graded(
     checker: FormulaChecker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert checker("x", "x+0") is True
-    monkeypatch.setattr("harness.metrics.formulas.LIMIT_S", 0.5)
+    monkeypatch.setattr("crowdperf.harness.metrics.formulas.LIMIT_S", 0.5)
     assert checker("9**9**9**9", "2x") is None
     monkeypatch.undo()
     assert checker("x+x", "2x") is True

@@ -10,11 +10,12 @@ from harness_support import need
 
 need("numpy", "rouge_score", "nltk")
 
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import rouge  # noqa: E402
 from scores import rouge_cases  # noqa: E402
 from scores.agreement import check  # noqa: E402
 from scores.case import recorded  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.metrics import rouge  # noqa: E402
 
 _PATTERNS = {  # the checkers'
     "ROUGE1": r".*'rouge1':\s+'?([\d.]+)'?.*",

@@ -10,10 +10,11 @@ from harness_support import need
 
 need("numpy")
 
-from harness.errors import HarnessError  # noqa: E402
-from harness.metrics import squad  # noqa: E402
 from scores import squad_cases  # noqa: E402
 from scores.agreement import check  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.metrics import squad  # noqa: E402
 
 # the checkers' pattern (tools/submission/submission_checker/constants.py, ACC_PATTERN)
 _PATTERN = re.compile(r"^{[\"\']exact_match[\"\']\:\s*[\d\.]+,\s*[\"\']f1[\"\']\:\s*([\d\.]+)}")

@@ -11,14 +11,15 @@ need("numpy", "torch", "onnxruntime", "onnx", "safetensors")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from harness.benchmarks.bert import model as bert  # noqa: E402
-from harness.benchmarks.bert import network as network  # noqa: E402
-from harness.datasets.squad import SquadSample  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
+
+from crowdperf.benchmarks.bert import model as bert  # noqa: E402
+from crowdperf.benchmarks.bert import network as network  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets.squad import SquadSample  # noqa: E402
+from crowdperf.models import make_model as makemodel  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 SMALL = {
     "vocab_size": 50,

@@ -11,21 +11,22 @@ import pytest
 harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors")
 
 import torch  # noqa: E402
-from harness.backends.base import BackendRequest  # noqa: E402
-from harness.backends.onnxruntime.backend import open_backend  # noqa: E402
-from harness.benchmarks.architecture import architecture_of  # noqa: E402
-from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
-from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from harness.decoding.detection import encode  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import fit_detection, scene_dataset  # noqa: E402
-from harness.making.fitting import write_fitted  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.registry import load_dataset  # noqa: E402
-from harness.tensors import NetworkSpec  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
+
+from crowdperf.benchmarks.retinanet import model as retinanet  # noqa: E402
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
+from crowdperf.harness.backends.onnxruntime.backend import open_backend  # noqa: E402
+from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
+from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec  # noqa: E402
+from crowdperf.harness.detection.boxes import encode  # noqa: E402
+from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.standins import fit_detection, scene_dataset  # noqa: E402
+from crowdperf.standins.fitting import write_fitted  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

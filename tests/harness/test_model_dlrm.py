@@ -17,15 +17,16 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import sklearn.metrics  # noqa: E402
 import torch  # noqa: E402
-from harness.benchmarks.architecture import architecture_of  # noqa: E402
-from harness.benchmarks.dlrm import model as dlrm  # noqa: E402
-from harness.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
-from harness.datasets import criteo  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
 from recipe_programs import program  # noqa: E402
+
+from crowdperf.benchmarks.dlrm import model as dlrm  # noqa: E402
+from crowdperf.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
+from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets import criteo  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 FORMS = {"dlrm": "one-hot", "dlrm_v2": "multi-hot"}
 
@@ -74,7 +75,7 @@ def networks(tmp_path_factory) -> dict[tuple[str, str], object]:
 
 
 def open_tiny(model: str) -> dlrm.Dlrm:
-    module = importlib.import_module(f"harness.benchmarks.{model}.model")
+    module = importlib.import_module(f"crowdperf.benchmarks.{model}.model")
     return module.open_model(ModelFacts(config=architecture_of(model).CONFIGS["tiny"]))
 
 
@@ -333,7 +334,7 @@ def test_category_values_are_in_memory_once_the_samples_are_loaded(folders, monk
         patched.setattr(type(raw[0].table), "copy_sparse", None)  # the files are not asked again
         together, alone = opened.collate(samples), opened.collate(samples[:1])
     assert alone["sparse"] is samples[0]["sparse"]  # one sample is not copied
-    monkeypatch.setattr("harness.benchmarks.dlrm.model.free_memory_bytes", lambda: 1000)
+    monkeypatch.setattr("crowdperf.benchmarks.dlrm.model.free_memory_bytes", lambda: 1000)
     mapped = opened.preprocess(raw)
     assert "sparse" not in mapped[0]
     assert "part of the measured time" in capsys.readouterr().err

@@ -15,16 +15,17 @@ need("numpy", "torch", "onnx", "onnxruntime", "tokenizers", "rouge_score", "nltk
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
-from harness.benchmarks.gptj import model as gptj  # noqa: E402
-from harness.benchmarks.gptj import network as networks  # noqa: E402
-from harness.benchmarks.gptj.beam_search import BeamSearch, SearchRules  # noqa: E402
-from harness.datasets import cnndm  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, write_model  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.tensors import Infer  # noqa: E402
-from harness.text.tokenizer import open_tokenizer  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
+
+from crowdperf.benchmarks.gptj import model as gptj  # noqa: E402
+from crowdperf.benchmarks.gptj import network as networks  # noqa: E402
+from crowdperf.benchmarks.gptj.beam_search import BeamSearch, SearchRules  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.base.tensors import Infer  # noqa: E402
+from crowdperf.harness.datasets import cnndm  # noqa: E402
+from crowdperf.harness.text.tokenizer import open_tokenizer  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, write_model  # noqa: E402
 
 torch.set_num_threads(1)
 # Recorded with transformers 5.23.0 (GPTJForCausalLM.generate, fp32, one prompt a call) and torch 2.13.0: weights of a

@@ -13,11 +13,12 @@ need("numpy", "cv2", "PIL", "mlperf_results")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
-from harness.benchmarks.resnet50 import model as resnet50  # noqa: E402
-from harness.datasets import imagenet  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
+
+from crowdperf.benchmarks.resnet50 import model as resnet50  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets import imagenet  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 PUBLISHED = {"classes": 1001, "input_name": "input_tensor:0", "output": "label", "output_name": "ArgMax:0"}
 
@@ -228,7 +229,8 @@ def test_the_full_network_has_torchvisions_parameters():
     """torchvision 0.29's state dict loads, and its network gives the same numbers (tried on 2026-11-21)."""
     need("torch")
     import torch
-    from harness.benchmarks.resnet50 import network as network
+
+    from crowdperf.benchmarks.resnet50 import network as network
 
     with torch.device("meta"):
         module = network.build("model", network.CONFIGS["full"])
@@ -253,7 +255,7 @@ def test_the_full_network_has_torchvisions_parameters():
 def tiny(tmp_path_factory):
     """The tiny network as ONNX and as safetensors, from one seed."""
     need("torch", "onnx", "onnxruntime", "safetensors")
-    from harness.making.makemodel import ModelRequest, make_model
+    from crowdperf.models.make_model import ModelRequest, make_model
 
     folder = tmp_path_factory.mktemp("tiny")
     for framework in ("onnx", "pytorch"):
@@ -265,8 +267,9 @@ def tiny(tmp_path_factory):
 def test_both_frameworks_give_the_same_scores_for_any_batch(tiny):
     import onnxruntime
     import torch
-    from harness.benchmarks.resnet50 import network as network
     from safetensors.torch import load_file
+
+    from crowdperf.benchmarks.resnet50 import network as network
 
     facts = read_model_facts(None, tiny / "pytorch" / "model.json")
     module = network.build("model", facts.config)
@@ -333,7 +336,8 @@ def test_a_file_with_the_published_names_and_1001_classes_gives_the_same_labels(
 
 
 def test_the_store_of_preprocessed_images_is_that_of_the_model(tmp_path):
-    from harness import preprocess, store
+    from crowdperf.harness.base import store
+    from crowdperf.harness.commands import preprocess
 
     names = write_dataset(tmp_path / "data")
     words = ["--model", "resnet50", "--dataset", str(tmp_path / "data"), "--output", str(tmp_path / "store")]

@@ -10,13 +10,14 @@ import pytest
 harness_support.need("torch", "onnxruntime")
 
 import torch  # noqa: E402
-from harness.benchmarks.rgat import model as rgat  # noqa: E402
-from harness.benchmarks.rgat import network, sampling  # noqa: E402
-from harness.datasets import igbh  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.modelfiles import write_onnx  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
 from torch.nn import functional  # noqa: E402
+
+from crowdperf.benchmarks.rgat import model as rgat  # noqa: E402
+from crowdperf.benchmarks.rgat import network, sampling  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.datasets import igbh  # noqa: E402
+from crowdperf.models.model_files import write_onnx  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = {"feature_count": 32, "width": 8, "heads": 2, "class_count": 320, "fan_out": [2, 3]}

@@ -16,15 +16,16 @@ need("numpy", "torch", "onnx", "onnxruntime")
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
-from harness.benchmarks.rnnt import model as rnnt  # noqa: E402
-from harness.benchmarks.rnnt import network as networks  # noqa: E402
-from harness.datasets import librispeech  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
-from harness.media import audio_features  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.tensors import Infer  # noqa: E402
 from rnnt_waveforms import COUNT, waveform  # noqa: E402
+
+from crowdperf.benchmarks.rnnt import model as rnnt  # noqa: E402
+from crowdperf.benchmarks.rnnt import network as networks  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.base.tensors import Infer  # noqa: E402
+from crowdperf.harness.datasets import librispeech  # noqa: E402
+from crowdperf.harness.media import audio_features  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 
 torch.set_num_threads(1)
 RECORDED = Path(__file__).with_name("rnnt_features.npz")

@@ -14,13 +14,14 @@ import pytest
 
 harness_support.need("numpy", "safetensors", "tokenizers", "torch", "gguf", "jinja2")
 
-from harness.benchmarks.smollm2 import dataset as smollm2_data  # noqa: E402
-from harness.benchmarks.smollm2.text import common_prefix, open_text  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.text.engine import Answer, Finish  # noqa: E402
 from recipe_programs import program  # noqa: E402
 from text_engines import tiny_model  # noqa: E402
+
+from crowdperf.benchmarks.smollm2 import dataset as smollm2_data  # noqa: E402
+from crowdperf.benchmarks.smollm2.text import common_prefix, open_text  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
+from crowdperf.harness.text.engine import Answer, Finish  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_the_recipe_writes_prompts_with_template_tokens_and_answers(made):
 
 def test_prompts_alone_are_made_without_torch_and_no_accuracy_run_takes_them(made, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "harness.backends.torch_llm.engine", raising=False)
+    monkeypatch.delitem(sys.modules, "crowdperf.harness.backends.torch_llm.engine", raising=False)
     facts = program("get-dataset-smollm2", "make_dataset").make_dataset(
         made / "model" / "model.json", tmp_path, has_answers=False
     )

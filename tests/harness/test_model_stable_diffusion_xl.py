@@ -15,23 +15,20 @@ import pytest
 harness_support.need("torch", "tokenizers", "scipy", "PIL", "safetensors")
 
 import torch  # noqa: E402
-from harness import scoring  # noqa: E402
-from harness.accuracy import judge  # noqa: E402
-from harness.benchmarks.stable_diffusion_xl import model as sdxl  # noqa: E402
-from harness.benchmarks.stable_diffusion_xl import (  # noqa: E402
-    network,
-    pictures,
-    schedule,
-)
-from harness.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of  # noqa: E402
-from harness.benchmarks.stable_diffusion_xl.inception import Inception  # noqa: E402
-from harness.checkpoints import read_checkpoint  # noqa: E402
-from harness.datasets import coco2014 as data  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.modelfiles import write_safetensors  # noqa: E402
-from harness.media.clip_tokens import open_clip_tokenizer  # noqa: E402
-from harness.metrics.score import Score  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
+
+from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl  # noqa: E402
+from crowdperf.benchmarks.stable_diffusion_xl import network, pictures, schedule  # noqa: E402
+from crowdperf.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of  # noqa: E402
+from crowdperf.benchmarks.stable_diffusion_xl.inception import Inception  # noqa: E402
+from crowdperf.harness.base.checkpoints import read_checkpoint  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.base.score import Score  # noqa: E402
+from crowdperf.harness.commands import scoring  # noqa: E402
+from crowdperf.harness.datasets import coco2014 as data  # noqa: E402
+from crowdperf.harness.media.clip_tokens import open_clip_tokenizer  # noqa: E402
+from crowdperf.harness.runner.accuracy import judge  # noqa: E402
+from crowdperf.models.model_files import write_safetensors  # noqa: E402
 
 sys.path.append(str(harness_support.SCRIPTS / "get-ml-model-stable-diffusion-xl"))
 from PIL import Image  # noqa: E402

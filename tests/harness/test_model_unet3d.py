@@ -18,16 +18,17 @@ import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import scipy.signal  # noqa: E402
 import torch  # noqa: E402
-from harness import checkpoints  # noqa: E402
-from harness.benchmarks.unet3d import model as unet3d  # noqa: E402
-from harness.benchmarks.unet3d import network as architecture  # noqa: E402
-from harness.datasets import kits19  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
-from harness.media import nifti  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
 from recipe_programs import program  # noqa: E402
+
+from crowdperf.benchmarks.unet3d import model as unet3d  # noqa: E402
+from crowdperf.benchmarks.unet3d import network as architecture  # noqa: E402
+from crowdperf.harness.base import checkpoints  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets import kits19  # noqa: E402
+from crowdperf.harness.media import nifti  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
 make_volumes = program("get-dataset-kits19", "make_volumes")
@@ -337,7 +338,7 @@ def test_gzip_members_of_the_real_files_are_what_the_size_check_reads(tmp_path):
 
 def test_the_published_checkpoints_form_is_taken_over(tmp_path):
     if "best_model_state_dict" not in checkpoints._WRAPPERS:
-        pytest.skip("harness/checkpoints.py does not know the key of the KiTS19 checkpoint yet")
+        pytest.skip("crowdperf/harness/base/checkpoints.py does not know the key of the KiTS19 checkpoint yet")
     made = ModelRequest(architecture="unet3d", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
     state = build_modules(made)["model"].state_dict()
     torch.save({"epoch": 1, "best_model_state_dict": state}, tmp_path / "checkpoint.pth")

@@ -15,14 +15,15 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import torch  # noqa: E402
-from harness.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
-from harness.benchmarks.unet3d_brats import network as architecture  # noqa: E402
-from harness.datasets import brats19  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
-from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
 from recipe_programs import program  # noqa: E402
+
+from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
+from crowdperf.benchmarks.unet3d_brats import network as architecture  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets import brats19  # noqa: E402
+from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
 
 VOLUME = (32, 32, 24)
 

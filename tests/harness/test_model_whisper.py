@@ -11,19 +11,20 @@ import pytest
 harness_support.need("torch", "tokenizers", "mlperf_loadgen")
 
 import torch  # noqa: E402
-from harness.benchmarks.whisper import model as whisper  # noqa: E402
-from harness.benchmarks.whisper import network  # noqa: E402
-from harness.datasets import whisper as data  # noqa: E402
-from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.media import whisper_features  # noqa: E402
-from harness.metrics import wer_whisper  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.opening import require_fit  # noqa: E402
-from harness.responses import ResponseSink  # noqa: E402
-from harness.sut import batch_answer  # noqa: E402
-from harness.tensors import TokenResponses  # noqa: E402
-from mlperf_results.names import Scenario  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
+
+from crowdperf.benchmarks.whisper import model as whisper  # noqa: E402
+from crowdperf.benchmarks.whisper import network  # noqa: E402
+from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
+from crowdperf.harness.base.tensors import TokenResponses  # noqa: E402
+from crowdperf.harness.datasets import whisper as data  # noqa: E402
+from crowdperf.harness.media import whisper_features  # noqa: E402
+from crowdperf.harness.metrics import wer_whisper  # noqa: E402
+from crowdperf.harness.runner.components import require_fit  # noqa: E402
+from crowdperf.harness.runner.sut import batch_answer  # noqa: E402
+from crowdperf.rules.names import Scenario  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY = {**network.CONFIGS["tiny"], "frame_count": 40, "mel_count": 8, "d_model": 16, "heads": 2, "ffn_dim": 24}

@@ -9,13 +9,14 @@ import pytest
 harness_support.need("torch", "cv2", "pycocotools")
 
 import torch  # noqa: E402
-from harness.benchmarks.yolo import model as yolo  # noqa: E402
-from harness.benchmarks.yolo import network  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.making import scene_dataset  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.registry import load_dataset  # noqa: E402
-from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
+
+from crowdperf.benchmarks.yolo import model as yolo  # noqa: E402
+from crowdperf.benchmarks.yolo import network  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
+from crowdperf.rules.benchmarks import BENCHMARKS  # noqa: E402
+from crowdperf.standins import scene_dataset  # noqa: E402
 
 TINY = dict(network.CONFIGS["tiny"])
 CLASSES = harness_support.SCRIPTS / "get-dataset-coco" / "classes.txt"
@@ -141,7 +142,7 @@ def test_the_fit_and_the_network_mean_the_same_places():
     corners[..., 2:] += corners[..., :2] + 1
     module._found = lambda images: (torch.zeros(1), corners)
     deltas = module.raw(torch.zeros(1))[1].detach().numpy()[0]
-    from harness.decoding.detection import decode
+    from crowdperf.harness.detection.boxes import decode
 
     assert np.allclose(decode(deltas, anchors, yolo.CODING), corners[0].numpy(), atol=1e-3)
 

@@ -16,13 +16,14 @@ need("numpy", "cv2", "onnx", "onnxruntime", "mlperf_loadgen", "mlperf_results")
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-from harness import testrun  # noqa: E402
-from harness.datasets.base import DatasetFacts  # noqa: E402
-from harness.making.modeljson import describe_files, write_model_info  # noqa: E402
-from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
-from mlperf_results.names import Mode  # noqa: E402
+
+from crowdperf.harness.base.dataset import DatasetFacts  # noqa: E402
+from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
+from crowdperf.harness.runner import loadgen_run  # noqa: E402
+from crowdperf.models.model_json import describe_files, write_model_info  # noqa: E402
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+from crowdperf.rules.names import Mode  # noqa: E402
 
 OWN = "own model (not the published file)"
 
@@ -74,7 +75,7 @@ def a_dataset(count: int = 50_000, **facts: bool) -> SimpleNamespace:
 
 
 def origin_of(path: Path, **asked: str) -> str:
-    return testrun.provenance(config_of(**asked), read_model_facts(None, path), a_dataset()).model
+    return loadgen_run.provenance(config_of(**asked), read_model_facts(None, path), a_dataset()).model
 
 
 def test_a_network_of_ones_own_is_labelled_in_every_run(tmp_path):
@@ -99,7 +100,7 @@ def test_the_published_file_is_known_by_its_digest(tmp_path, monkeypatch):
     record = RECORDS["resnet50"]
     md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     changed = dataclasses.replace(record, published_md5=(*record.published_md5, md5))
-    monkeypatch.setattr(testrun, "record_of", lambda model: changed)
+    monkeypatch.setattr(loadgen_run, "record_of", lambda model: changed)
     assert origin_of(info) == "published"
 
 
@@ -132,9 +133,9 @@ def test_where_weights_come_from(tmp_path, model, backend, facts, origin):
 def test_the_weights_of_a_server_are_not_those_that_lie_here(tmp_path):
     info = described(own_network(tmp_path / "model.onnx"), is_synthetic=True)
     facts, dataset = read_model_facts(None, info), a_dataset(24, is_synthetic=True)
-    found = testrun.provenance(config_of("llama3.1-8b", "endpoint"), facts, dataset)
+    found = loadgen_run.provenance(config_of("llama3.1-8b", "endpoint"), facts, dataset)
     assert (found.model, found.dataset, found.labels) == ("server", "made", ("weights of a server, not checked",))
-    assert testrun.synthetic_parts(facts, dataset, BACKENDS["endpoint"])["model"] is False
+    assert loadgen_run.synthetic_parts(facts, dataset, BACKENDS["endpoint"])["model"] is False
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_the_weights_of_a_server_are_not_those_that_lie_here(tmp_path):
 )
 def test_a_data_set_is_counted_against_the_benchmarks(tmp_path, count, facts, dataset, label):
     info = described(own_network(tmp_path / "model.onnx"), origin="published")
-    found = testrun.provenance(config_of(), read_model_facts(None, info), a_dataset(count, **facts))
+    found = loadgen_run.provenance(config_of(), read_model_facts(None, info), a_dataset(count, **facts))
     assert (found.dataset, found.labels) == (dataset, label)
 
 

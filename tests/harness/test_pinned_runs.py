@@ -18,13 +18,14 @@ need("numpy", "torch", "mlperf_loadgen", "onnxruntime")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from harness import torch_cuda  # noqa: E402
-from harness.backends.onnxruntime import backend as onnxruntime  # noqa: E402
-from harness.backends.pytorch import backend as pytorch  # noqa: E402
-from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.opening import sample_memory_of  # noqa: E402
 from pinned_runs import Linear  # noqa: E402
+
+from crowdperf.harness.backends.onnxruntime import backend as onnxruntime  # noqa: E402
+from crowdperf.harness.backends.pytorch import backend as pytorch  # noqa: E402
+from crowdperf.harness.backends.tensorrt import backend as tensorrt  # noqa: E402
+from crowdperf.harness.base import torch_cuda  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.runner.components import sample_memory_of  # noqa: E402
 
 COUNT = 40
 

@@ -13,13 +13,14 @@ from harness_support import need
 need("numpy", "cv2", "scipy")
 
 import reference_cases as cases  # noqa: E402
-from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
-from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
-from harness.benchmarks.unet3d_brats import model as brats  # noqa: E402
-from harness.datasets.brats19 import Scans  # noqa: E402
-from harness.datasets.images import ImageFile  # noqa: E402
-from harness.media import imaging  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
+
+from crowdperf.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
+from crowdperf.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
+from crowdperf.benchmarks.unet3d_brats import model as brats  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.datasets.brats19 import Scans  # noqa: E402
+from crowdperf.harness.datasets.images import ImageFile  # noqa: E402
+from crowdperf.harness.media import imaging  # noqa: E402
 
 FACTS = {
     "ssd_resnet34": {

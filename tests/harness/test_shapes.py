@@ -1,4 +1,5 @@
-"""harness.shapes: the shape that the first run of a scenario finds is that of the later ones, and of no others."""
+"""crowdperf.harness.runner.shapes: the shape that the first run of a scenario finds is that of the later ones, and of
+no others."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from harness_support import need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
-from harness.config import KnownNames, RunConfig, parse_run_config  # noqa: E402
-from harness.shapes import FILE, FORMAT, purpose, read_shape, shape_file  # noqa: E402
 from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
+
+from crowdperf.harness.runner.config import KnownNames, RunConfig, parse_run_config  # noqa: E402
+from crowdperf.harness.runner.shapes import FILE, FORMAT, purpose, read_shape, shape_file  # noqa: E402
 
 KNOWN = KnownNames(models=("digits",), backends=("null",))
 

@@ -14,17 +14,18 @@ from harness_support import need, run_harness
 
 need("numpy", "mlperf_loadgen", "tokenizers", "safetensors", "rouge_score", "nltk")
 
-from harness import registry  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.text.engine import Answer, Finish  # noqa: E402
-from harness.text.parts import sample_folder  # noqa: E402
-from harness.text.tokenizer import open_tokenizer  # noqa: E402
-from mlperf_results.answerchecks import verify_answers, verify_lengths  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
-from mlperf_results.names import Mode, parse_scenario  # noqa: E402
-from mlperf_results.scorelines import parse_scores  # noqa: E402
 from text_benchmarks import BENCHMARKS, COUNT, make_model, text_request, write_data  # noqa: E402
+
+from crowdperf.compliance.answer_checks import verify_answers, verify_lengths  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
+from crowdperf.harness.datasets.parts import sample_folder  # noqa: E402
+from crowdperf.harness.runner import registry  # noqa: E402
+from crowdperf.harness.text.engine import Answer, Finish  # noqa: E402
+from crowdperf.harness.text.tokenizer import open_tokenizer  # noqa: E402
+from crowdperf.logs.score_lines import parse_scores  # noqa: E402
+from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.rules.names import Mode, parse_scenario  # noqa: E402
 
 SHORT = {"min_duration_ms": 200, "min_query_count": 20}
 

@@ -1,4 +1,5 @@
-"""harness.text.settings and warmup: LoadGen's settings for answers that are texts, and what they are measured from."""
+"""crowdperf.harness.runner.text_settings and warmup: LoadGen's settings for answers that are texts, and what they are
+measured from."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ from harness_support import need, request
 
 need("numpy")
 
-from harness import testrun  # noqa: E402
-from harness.config import KnownNames, parse_run_config  # noqa: E402
-from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.settings import Circumstances, Origin, Setting, WarmUp  # noqa: E402
-from harness.text.settings import LATENCY_MARGIN, resolve_text  # noqa: E402
-from harness.text.warmup import Plan, warm_up  # noqa: E402
-from mlperf_results.names import Mode, Scenario  # noqa: E402
-from mlperf_results.record import Generation, Recipes, Record, Sampling, Span, TokenLimits  # noqa: E402
 from test_text_sut import answer, sut_of  # noqa: E402
+
+from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
+from crowdperf.harness.runner import loadgen_run  # noqa: E402
+from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, WarmUp  # noqa: E402
+from crowdperf.harness.runner.text_settings import LATENCY_MARGIN, resolve_text  # noqa: E402
+from crowdperf.harness.runner.text_warmup import Plan, warm_up  # noqa: E402
+from crowdperf.rules.names import Mode, Scenario  # noqa: E402
+from crowdperf.rules.record import Generation, Recipes, Record, Sampling, Span, TokenLimits  # noqa: E402
 
 GENERATION = Generation(sampling=Sampling(max_tokens=8), longest_prompt=16, server=TokenLimits(ttft_ms=50, tpot_ms=20))
 MEASURED = WarmUp(query_latency_ms=100.0, samples_per_second=40.0)
@@ -166,5 +168,5 @@ def test_a_run_whose_queries_take_long_says_so_before_it_begins(
         target_qps=setting(rate), target_latency_ms=setting(latency_ms), min_duration_ms=setting(2000),
         min_query_count=Setting(queries, Origin[origin]),
     )  # fmt: skip
-    note = testrun._length_note(config, settings)
+    note = loadgen_run._length_note(config, settings)
     assert (said in note) if said else note == ""

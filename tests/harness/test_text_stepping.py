@@ -1,4 +1,5 @@
-"""harness.text.stepping: requests in places, and how long they may take, with a Steps that computes nothing."""
+"""crowdperf.harness.text.stepping: requests in places, and how long they may take, with a Steps that computes
+nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.text.engine import EngineRequest, Finish, Prompt, Request, Tokens  # noqa: E402
-from harness.text.request import TextRequest  # noqa: E402
-from harness.text.stepping import Progress, StepEngine  # noqa: E402
-from mlperf_results.record import Sampling  # noqa: E402
 from text_engines import Told  # noqa: E402
+
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.text.engine import EngineRequest, Finish, Prompt, Request, Tokens  # noqa: E402
+from crowdperf.harness.text.request import TextRequest  # noqa: E402
+from crowdperf.harness.text.stepping import Progress, StepEngine  # noqa: E402
+from crowdperf.rules.record import Sampling  # noqa: E402
 
 
 class IdleSteps:

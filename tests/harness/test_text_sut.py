@@ -1,4 +1,4 @@
-"""harness.text.sut and tally: what LoadGen is told of requests, however an engine behaves."""
+"""crowdperf.harness.runner.text_sut and tally: what LoadGen is told of requests, however an engine behaves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.failures import Failures  # noqa: E402
-from harness.responses import ResponseSink  # noqa: E402
-from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
-from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
-from harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
-from harness.text.tokenizer import end_tokens  # noqa: E402
-from harness.watch.silence import Silence, silence_ends  # noqa: E402
+
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.failures import Failures  # noqa: E402
+from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
+from crowdperf.harness.runner.text_sut import PromptLibrary, TextSut, TextWork  # noqa: E402
+from crowdperf.harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
+from crowdperf.harness.text.tally import Ended, Tally, bar_width, lengths_record, percentile  # noqa: E402
+from crowdperf.harness.text.tokenizer import end_tokens  # noqa: E402
+from crowdperf.harness.watch.silence import Silence, silence_ends  # noqa: E402
 
 COUNT = 10
 IDS = np.array([7, 8, 9], np.int32)
@@ -321,7 +322,7 @@ def test_failed_requests_are_counted_by_kind() -> None:
 def test_the_process_is_not_ended_while_the_log_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     before = set(threading.enumerate())
-    monkeypatch.setattr("harness.failures.os._exit", codes.append)
+    monkeypatch.setattr("crowdperf.harness.base.failures.os._exit", codes.append)
     failures = Failures(grace_s=60.0)
     failures.log = tmp_path / "mlperf_log_accuracy.json"
     failures.record(HarnessError("planned fault"))

@@ -14,18 +14,19 @@ from squad_texts import NOT_ASSIGNED, POOLS, articles, text, vocabulary
 
 need("numpy")
 
-from harness.benchmarks.bert.model import open_model  # noqa: E402
-from harness.datasets.squad import SquadDataset, open_dataset  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.media.tokenization_squad import (  # noqa: E402
+from recipe_programs import program  # noqa: E402
+
+from crowdperf.benchmarks.bert.model import open_model  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
+from crowdperf.harness.datasets.squad import SquadDataset, open_dataset  # noqa: E402
+from crowdperf.harness.media.tokenization_squad import (  # noqa: E402
     WordPieces,
     cut_windows,
     read_vocabulary,
     split_words,
     tokenize_document,
 )
-from harness.modelfacts import ModelFacts  # noqa: E402
-from recipe_programs import program  # noqa: E402
 
 # transformers 4.57.6, BertTokenizer in Python (the one of the reference), Python 3.11, 2026-11-21; the features by
 # create_squad_data.py of mlcommons/inference b66003e1 with it. Script: make the texts of squad_texts.py, hash as below.

@@ -1,5 +1,6 @@
-"""harness.torch_cuda and backends.tensorrt on a device that is the processor: which copies, captures and bindings they
-make, and that the figures are right. Not a GPU: streams, pinned memory and CUDA graphs are only pretended."""
+"""crowdperf.harness.base.torch_cuda and backends.tensorrt on a device that is the processor: which copies, captures
+and bindings they make, and that the figures are right. Not a GPU: streams, pinned memory and CUDA graphs are only
+pretended."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ need("numpy", "torch")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import torch_cuda  # noqa: E402
-from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
-from harness.benchmarks.architecture import architecture_of  # noqa: E402
-from harness.errors import HarnessError, OutOfDeviceMemory  # noqa: E402
-from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import ModelRequest  # noqa: E402
-from harness.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
-from harness.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
+
+from crowdperf.harness.backends.tensorrt import backend as tensorrt  # noqa: E402
+from crowdperf.harness.base import torch_cuda  # noqa: E402
+from crowdperf.harness.base.architecture import architecture_of  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError, OutOfDeviceMemory  # noqa: E402
+from crowdperf.harness.base.tensors import NetworkSpec, Rows, TensorSpec  # noqa: E402
+from crowdperf.harness.base.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
+from crowdperf.models import make_model  # noqa: E402
+from crowdperf.models.make_model import ModelRequest  # noqa: E402
 
 
 class FakeDevice:
@@ -184,9 +186,9 @@ def test_a_network_that_cannot_be_captured_runs_eagerly_and_says_so(request_of, 
 )
 def test_networks_of_loops_answer_as_their_modules_do(tmp_path, request_of, architecture, kinds) -> None:
     made = ModelRequest(architecture=architecture, config="tiny", framework="pytorch", output_dir=tmp_path)
-    for spec in makemodel.network_specs(made):
+    for spec in make_model.network_specs(made):
         module = architecture_of(architecture).build(spec.name, made.values)
-        inputs = makemodel.example_inputs(made, spec, 2)
+        inputs = make_model.example_inputs(made, spec, 2)
         asked = request_of(network=spec, largest_batch=2)
         opened = torch_cuda.GpuBackend({0: module}, asked, lambda gpu: FakeDevice())
         infer = opened.instance(0)
@@ -391,13 +393,13 @@ class Machine:
     def __init__(self, request_of, monkeypatch, memory: int = 9, device: str = "cuda") -> None:
         """memory: how many instances it has room for at once."""
         pytest.importorskip("mlperf_loadgen")
-        from harness import opening, run
+        from crowdperf.harness.runner import components, run
 
-        monkeypatch.setattr(opening, "near_gpus", lambda gpus, instances: ())
+        monkeypatch.setattr(components, "near_gpus", lambda gpus, instances: ())
         self.opened: list[torch_cuda.GpuBackend] = []
         self.devices: list[FakeDevice] = []
         self._request_of, self._memory = request_of, memory
-        self._opening = opening
+        self._opening = components
         config = SimpleNamespace(
             model="digits", device=device, gpus=(0,), serving=None, precision="fp32", output_dir=None, threads=None
         )

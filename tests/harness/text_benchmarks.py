@@ -47,7 +47,7 @@ def write_data(benchmark: str, folder: Path, count: int = COUNT) -> Path:
 
 def make_model(folder: Path) -> Path:
     """Write a tiny Llama; returns its model.json."""
-    from harness.making import tiny_llama
+    from crowdperf.standins import tiny_llama
 
     return tiny_llama.make(folder, vocab=512, hidden=64, layers=2, heads=4, kv_heads=2, seed=1)
 

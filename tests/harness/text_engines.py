@@ -7,11 +7,12 @@ import threading
 from pathlib import Path
 
 import numpy as np
-from harness.making import tiny_llama
-from harness.modelfacts import read_model_facts
-from harness.text.engine import EngineRequest, Prompt, Request
-from harness.text.request import TextRequest
-from mlperf_results.record import Sampling
+
+from crowdperf.harness.base.model_facts import read_model_facts
+from crowdperf.harness.text.engine import EngineRequest, Prompt, Request
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.rules.record import Sampling
+from crowdperf.standins import tiny_llama
 
 SIZES = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 4, "kv_heads": 2}
 LIMIT_S = 60.0

@@ -10,7 +10,7 @@ from harness_support import copy_harness, request
 RECORD = '''
 """parrot: no benchmark of MLPerf."""
 
-from mlperf_results.record import Generation, Recipes, Record, Sampling, TokenLimits
+from crowdperf.rules.record import Generation, Recipes, Record, Sampling, TokenLimits
 
 RECORD = Record(
     name="parrot",
@@ -38,7 +38,7 @@ DATASET = '''
 
 import json
 
-from harness.datasets.base import read_facts
+from crowdperf.harness.base.dataset import read_facts
 
 
 class Parrot:
@@ -61,8 +61,8 @@ TEXT = '''
 
 import numpy as np
 
-from harness.metrics.score import Score
-from harness.text.engine import Prompt
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.text.engine import Prompt
 
 
 class ParrotText:
@@ -88,7 +88,7 @@ def open_text(facts):
 RUDE_RECORD = '''
 """A stand-in that misbehaves."""
 
-from mlperf_results.record import BackendRecord
+from crowdperf.rules.record import BackendRecord
 
 RECORD = BackendRecord(
     framework=None, devices=("cpu",), precisions=("fp32",), is_text=True, stand_in="it misbehaves on purpose"
@@ -98,7 +98,7 @@ RECORD = BackendRecord(
 RUDE_ENGINE = '''
 """Tells no first token, or fails every seventh request."""
 
-from harness.backends.scripted.engine import Pace, ScriptedEngine
+from crowdperf.harness.backends.scripted.engine import Pace, ScriptedEngine
 
 
 class Hushed:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from recipe_loader import FIXTURES, RECIPES, load_recipe
-
-for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
-    load_recipe(library).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": "  "}
-    )
+from recipe_loader import FIXTURES, load_recipe
 
 CONFIG = load_recipe("get-mlperf-benchmark-config")
 ADD = load_recipe("add-mlperf-custom-system")

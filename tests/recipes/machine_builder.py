@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recipe_loader import FIXTURES, RECIPES, load_recipe
+from recipe_loader import FIXTURES
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import nvidia, probe  # noqa: E402
+from crowdperf.machine import nvidia, probe
 
 UBUNTU = 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\nPRETTY_NAME="Ubuntu 22.04.3 LTS"\n'
 APT, SUDO = "/usr/bin/apt-get", "/usr/bin/sudo"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from recipe_loader import RECIPES
 
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))  # which the recipes import
-
 
 def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """The recipe's run.sh in `folder`, with this Python and the harness."""

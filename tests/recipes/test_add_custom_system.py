@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from benchmark_configs import ADD, write_sheet
 from helpers import TemporaryHome, cm_command
-from mlperf_configs import lookup
-from mlperf_configs.registry import RegistryError, UnknownConfig, read_registry
-from mlperf_configs.sheets import MachineFacts, read_custom
-from mlperf_results.names import Scenario
 from recipe_loader import load_module
+
+from crowdperf.fronts.nvidia import lookup
+from crowdperf.fronts.nvidia.registry import RegistryError, UnknownConfig, read_registry
+from crowdperf.fronts.nvidia.sheets import MachineFacts, read_custom
+from crowdperf.rules.names import Scenario
 
 definition = load_module("add-mlperf-custom-system", "definition")
 

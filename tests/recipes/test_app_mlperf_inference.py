@@ -16,17 +16,15 @@ from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-for library in ("get-mlperf-results-lib", "get-machine-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 several = load_module("app-mlperf-inference", "several")
 
-from mlperf_results.appnames import app_names  # noqa: E402 - importable from here on
-from mlperf_results.backends import BACKENDS  # noqa: E402
-from mlperf_results.benchmarks import RECORDS  # noqa: E402 - importable from here on
-from mlperf_results.layout import RunPaths  # noqa: E402
-from mlperf_results.runrequests import read_request  # noqa: E402
+from crowdperf.logs.layout import RunPaths  # noqa: E402
+from crowdperf.logs.run_requests import read_request  # noqa: E402
+from crowdperf.rules.app_names import app_names  # noqa: E402 - importable from here on
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402 - importable from here on
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES / "app-mlperf-inference" / "harness"
@@ -482,7 +480,7 @@ def test_run_sh_hands_on_the_exit_code_and_keeps_the_output(tmp_path, fake_tool,
     }
     done = subprocess.run(["bash", "-c", f". '{folder}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == exit_code
-    expected = [f"-m harness {out}/run.json", f"path={folder}:/lib of results", str(out), "story"]
+    expected = [f"-m crowdperf.harness {out}/run.json", f"path={folder}:/lib of results", str(out), "story"]
     assert done.stdout.splitlines() == expected
     assert (out / "console.txt").read_text().splitlines() == expected
 

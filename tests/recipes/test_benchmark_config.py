@@ -13,18 +13,19 @@ from typing import Any
 import pytest
 from benchmark_configs import BASE, CONFIG, MACHINES, write_sheet
 from helpers import TemporaryHome
-from mlperf_configs import lookup
-from mlperf_configs.effective import EffectiveConfig
-from mlperf_configs.fields import FIELDS, BadSetting, Value, field_named
-from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
-from mlperf_configs.sheets import CONFIG_VERSIONS, OURS
-from mlperf_results.appnames import app_names
-from mlperf_results.backends import BACKENDS
-from mlperf_results.benchmarks import RECORDS, record_of
-from mlperf_results.names import Scenario, UnknownName
-from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.rounds import scenarios_of
 from recipe_loader import load_module, recipe_meta
+
+from crowdperf.fronts.nvidia import lookup
+from crowdperf.fronts.nvidia.effective import EffectiveConfig
+from crowdperf.fronts.nvidia.fields import FIELDS, BadSetting, Value, field_named
+from crowdperf.fronts.nvidia.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS, OURS
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS, record_of
+from crowdperf.rules.names import Scenario, UnknownName
+from crowdperf.rules.official_names import parse_benchmark
+from crowdperf.rules.rounds import scenarios_of
 
 matrix = load_module("run-mlperf-inference", "matrix")
 

@@ -10,15 +10,11 @@ from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.planning.plan import Plan
 from recipe_engine.planning.plan_action import make_plan
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
-
-from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
-from mlperf_results.backends import default_backend  # noqa: E402
-from mlperf_results.benchmarks import record_of  # noqa: E402
+from crowdperf.rules.app_names import APP_RECIPE, app_names
+from crowdperf.rules.backends import default_backend
+from crowdperf.rules.benchmarks import record_of
 
 MODELS = app_names(recipe_meta(APP_RECIPE)).models
 BY_HAND = {

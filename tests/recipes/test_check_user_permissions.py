@@ -14,7 +14,7 @@ accounts = load_module("check-user-permissions", "accounts")
 checks = load_module("check-user-permissions", "checks")
 recipe = load_recipe("check-user-permissions")
 
-from machine_facts import findings, mounts, probe  # noqa: E402
+from crowdperf.machine import findings, mounts, probe  # noqa: E402
 
 DOCKER = {"/usr/bin/docker": ""}
 GROUP = {"/etc/group": "root:x:0:\ndocker:x:998:alice,bench\n"}

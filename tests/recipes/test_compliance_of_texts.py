@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe
+from recipe_loader import load_module, load_recipe
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 load_recipe("run-mlperf-compliance")
 asking = load_module("run-mlperf-compliance", "asking")
 limits = load_module("run-mlperf-compliance", "limits")
 verifying = load_module("run-mlperf-compliance", "verifying")
 
-from mlperf_results.verdictlines import missing_lines  # noqa: E402
-from mlperf_results.verification import DamagedLog  # noqa: E402
+from crowdperf.compliance.verdict_lines import missing_lines  # noqa: E402
+from crowdperf.compliance.verification import DamagedLog  # noqa: E402
 
 LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures" / "valid-offline"
 TEXT = {

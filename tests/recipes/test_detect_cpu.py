@@ -8,9 +8,8 @@ import platform
 from pathlib import Path
 
 import pytest
-from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
+from recipe_loader import FIXTURES, exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
 cpu_facts = load_module("detect-cpu", "cpu_facts")
 limits = load_module("detect-cpu", "limits")
 sources = load_module("detect-cpu", "sources")

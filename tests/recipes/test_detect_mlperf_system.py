@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe
-
-for library in ("get-machine-lib", "get-mlperf-results-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
+from recipe_loader import exported, load_module, load_recipe
 
 recipe = load_recipe("detect-mlperf-system")
 submission = load_module("detect-mlperf-system", "submission")
 
-from machine_facts import choose, known_systems, probe, system  # noqa: E402
+from crowdperf.machine import choose, known_systems, probe, system  # noqa: E402
 
 
 def run(name: str, **env: str) -> dict[str, Any]:

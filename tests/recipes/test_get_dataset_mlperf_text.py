@@ -22,11 +22,9 @@ from recipe_loader import RECIPES, load_recipe
 need("numpy")
 
 RECIPE = RECIPES / "get-dataset-mlperf-text"
-for library in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference"):
-    sys.path.append(str(RECIPES / library))
 recipe = load_recipe("get-dataset-mlperf-text")
 published = sys.modules[f"{recipe.__package__}.published"]
-from mlperf_data.errors import DataError  # noqa: E402 - importable from here on
+from crowdperf.data.errors import DataError  # noqa: E402 - importable from here on
 
 TABLES = json.loads((Path(__file__).parent / "fixtures" / "pickled_tables.json").read_text())
 """Tables pickled by pandas 1.5.3, 2.2.3 and 3.0.0, compressed; recorded 2026-11-23."""

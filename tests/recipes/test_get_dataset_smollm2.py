@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import yaml
 from helpers import CHECKOUT, Finished, TemporaryHome
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
-sys.path.append(str(RECIPES / "get-mlperf-results-lib"))
-
-from mlperf_results.record import Generation, Sampling
+from crowdperf.rules.record import Generation, Sampling
 
 ALIAS = "get-dataset-smollm2"
 ASKED = Generation(sampling=Sampling(max_tokens=16), longest_prompt=256)
@@ -61,7 +58,7 @@ def checkout(home: TemporaryHome) -> Path:
     shutil.copy(CHECKOUT / "cmr.yaml", place)
     for name in (ALIAS, "get-mlperf-harness-lib", "get-mlperf-results-lib", "get-mlperf-data-lib", "detect-os"):
         shutil.copytree(RECIPES / name, place / "script" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    records = "app-mlperf-inference/harness/benchmarks"
+    records = "src/crowdperf/benchmarks"
     shutil.copytree(RECIPES / records, place / "script" / records, ignore=shutil.ignore_patterns("__pycache__"))
     folder = place / "script" / ALIAS
     meta = recipe_meta(ALIAS)
@@ -83,7 +80,7 @@ def test_another_length_renews_the_answers_and_the_same_does_not(home: Temporary
     assert not reused(home.run_cm("get,dataset,smollm2"))
     again = home.run_cm("get,dataset,smollm2")
     assert reused(again)
-    record = checkout / "script/app-mlperf-inference/harness/benchmarks/smollm2/record.py"
+    record = checkout / "src/crowdperf/benchmarks/smollm2/record.py"
     text = record.read_text(encoding="utf-8")
     record.write_text(text.replace("max_tokens=16", "max_tokens=24"), encoding="utf-8")
     other = home.run_cm("get,dataset,smollm2")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
-
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
 
 ALIAS = "get-dataset-squad"
 META_ENV = recipe_meta(ALIAS)["env"]

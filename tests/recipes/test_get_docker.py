@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped
-from machine_facts import engines
 from recipe_loader import exported, load_recipe
+
+from crowdperf.machine import engines
 
 recipe = load_recipe("get-docker")
 

@@ -19,8 +19,7 @@ import pip
 import pytest
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
-sys.path.append(str(RECIPES / "get-machine-lib"))
-from machine_facts import nvidia
+from crowdperf.machine import nvidia
 
 recipe = load_recipe("get-generic-python-lib")
 requirement = load_module("get-generic-python-lib", "requirement")

@@ -13,7 +13,7 @@ from recipe_loader import RECIPES, load_recipe
 recipe = load_recipe("get-machine-lib")
 recipe.preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
 
-from machine_facts import nvidia, probe, versions  # noqa: E402
+from crowdperf.machine import nvidia, probe, versions  # noqa: E402
 
 SMI_L = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aaaa)
   MIG 1g.5gb      Device  0: (UUID: MIG-1)

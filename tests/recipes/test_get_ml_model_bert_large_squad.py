@@ -38,8 +38,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the recipe's own tiny ONNX model."""
     import torch
-    from harness.making.fitting import write_fitted
-    from harness.making.makemodel import ModelRequest
+
+    from crowdperf.models.make_model import ModelRequest
+    from crowdperf.standins.fitting import write_fitted
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
@@ -143,9 +144,9 @@ def test_a_folder_without_a_model_json_is_refused(inside, hook_input, tmp_path):
 def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, dataset):
     """The reference in model.json, measured by torch, is reached by the ONNX file in batches of mixed lengths."""
     (onnxruntime,) = need("onnxruntime")
-    from harness.benchmarks.bert import model as bert
-    from harness.datasets.squad import open_dataset
-    from harness.modelfacts import read_model_facts
+    from crowdperf.benchmarks.bert import model as bert
+    from crowdperf.harness.base.model_facts import read_model_facts
+    from crowdperf.harness.datasets.squad import open_dataset
 
     facts = read_model_facts(None, fitted / "model.json")
     assert facts.is_synthetic
@@ -167,9 +168,9 @@ def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, datas
 
 
 def test_a_poor_fit_is_not_written(fit_model, dataset, tmp_path, monkeypatch):
-    from harness.errors import HarnessError
-    from harness.making.fitting import write_fitted
-    from harness.making.makemodel import ModelRequest
+    from crowdperf.harness.base.errors import HarnessError
+    from crowdperf.models.make_model import ModelRequest
+    from crowdperf.standins.fitting import write_fitted
 
     monkeypatch.setattr(fit_model, "train", lambda *_: None)
     order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)
@@ -224,8 +225,8 @@ STARTS_AND_ENDS = ["output_start_logits", "output_end_logits"]
 )
 def test_names_and_length_of_a_published_file_are_read_from_it(tmp_path, inputs, outputs, shape, config):
     need("onnx", "numpy")
-    from harness.benchmarks.bert import model as bert
-    from harness.modelfacts import read_model_facts
+    from crowdperf.benchmarks.bert import model as bert
+    from crowdperf.harness.base.model_facts import read_model_facts
 
     write_onnx(tmp_path / "model.onnx", inputs, outputs, shape)
     sys.argv = ["describe_onnx.py", "--model", str(tmp_path / "model.onnx"), "--output_dir", str(tmp_path),

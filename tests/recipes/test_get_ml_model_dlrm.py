@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, exported, load_recipe
+from recipe_loader import exported, load_recipe
 from recipe_script import run_script
 
 ALIASES = {"dlrm": "get-ml-model-dlrm", "dlrm_v2": "get-ml-model-dlrm-v2"}
@@ -18,7 +17,7 @@ ALIASES = {"dlrm": "get-ml-model-dlrm", "dlrm_v2": "get-ml-model-dlrm-v2"}
 @pytest.fixture
 def weights(tmp_path, monkeypatch) -> str:
     """A file of weights, too large for its MD5 to be looked at."""
-    monkeypatch.setattr(importlib.import_module("mlperf_data.published"), "_MOST_DIGESTED_BYTES", -1)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MOST_DIGESTED_BYTES", -1)
     path = tmp_path / "weights.pt"
     path.write_bytes(b"")
     return str(path)
@@ -27,7 +26,7 @@ def weights(tmp_path, monkeypatch) -> str:
 @pytest.fixture
 def with_room(monkeypatch):
     """A machine with so many GB of disk and of memory."""
-    room = importlib.import_module("mlperf_data.room")
+    room = importlib.import_module("crowdperf.data.room")
 
     def give(disk_gb: float, memory_gb: float) -> None:
         free = room.Room(disk_bytes=int(disk_gb * room.GB), memory_bytes=int(memory_gb * room.GB))
@@ -103,7 +102,6 @@ def test_a_path_and_made_weights_exclude_each_other(inside, hook_input, model):
 @pytest.mark.parametrize(("model", "framework"), [("dlrm_v2", "pytorch")])
 def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_path, model, framework):
     need("numpy", "torch", "onnx", "safetensors")
-    sys.path.insert(0, str(RECIPES / "app-mlperf-inference"))
     data = tmp_path / "data"
     env = {
         "CM_DATASET_CRITEO_WAY": "synthetic",
@@ -130,7 +128,7 @@ def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_
 
 
 def test_free_room_is_that_of_the_disk_and_of_meminfo(tmp_path):
-    room = importlib.import_module("mlperf_data.room")
+    room = importlib.import_module("crowdperf.data.room")
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 8 kB\nMemAvailable:    4 kB\n")
     free = room.free_room(tmp_path, meminfo)

@@ -11,7 +11,6 @@ import pytest
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 from recipe_programs import program
 
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
 recipe = load_recipe("get-ml-model-mlperf-text")
 
 

@@ -15,8 +15,6 @@ from harness_libraries import need
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 from recipe_programs import program
 
-sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
-
 FOLDER = RECIPES / "get-ml-model-resnet50"
 recipe = load_recipe("get-ml-model-resnet50")
 published = load_module("get-ml-model-resnet50", "published")
@@ -199,7 +197,7 @@ def test_a_given_file_that_is_not_the_published_one_ends_the_run(home, tmp_path)
 
 
 def fit_program() -> ModuleType:
-    need("torch", "onnx", "safetensors", "cv2", "harness.making.makemodel")
+    need("torch", "onnx", "safetensors", "cv2", "crowdperf.models.make_model")
     return program(FOLDER.name, "fit_model")
 
 
@@ -222,10 +220,10 @@ def dataset(tmp_path_factory):
 def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tmp_path, monkeypatch):
     fit = fit_program()
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
-    from harness.benchmarks.resnet50.model import open_model
-    from harness.making.fitting import write_fitted
-    from harness.making.makemodel import ModelRequest
-    from harness.modelfacts import read_model_facts
+    from crowdperf.benchmarks.resnet50.model import open_model
+    from crowdperf.harness.base.model_facts import read_model_facts
+    from crowdperf.models.make_model import ModelRequest
+    from crowdperf.standins.fitting import write_fitted
 
     request = ModelRequest(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path)
     fitted = fit.fit(request, dataset)
@@ -236,7 +234,7 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
     assert (facts.reference, facts.is_synthetic) == ({"acc": percent}, True)
 
     (onnxruntime,) = need("onnxruntime")
-    from harness.datasets.imagenet import open_dataset
+    from crowdperf.harness.datasets.imagenet import open_dataset
 
     session = onnxruntime.InferenceSession(str(facts.files["model"].path), providers=["CPUExecutionProvider"])
     opened, model = open_dataset(dataset), open_model(facts)
@@ -251,7 +249,7 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
 
 def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
     fit = fit_program()
-    from harness.errors import HarnessError
+    from crowdperf.harness.base.errors import HarnessError
 
     for path in dataset.glob("*"):
         if path.name != "dataset.json":
@@ -262,9 +260,9 @@ def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
 
 def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monkeypatch, capsys):
     torch, safetensors = need("torch", "safetensors.torch")
-    from harness.benchmarks.resnet50 import network as resnet50
-    from harness.making import makemodel
-    from harness.modelfacts import read_model_facts
+    from crowdperf.benchmarks.resnet50 import network as resnet50
+    from crowdperf.harness.base.model_facts import read_model_facts
+    from crowdperf.models import make_model
 
     monkeypatch.setattr(resnet50, "CONFIGS", {**resnet50.CONFIGS, "full": resnet50.CONFIGS["tiny"]})
     state = resnet50.build("model", resnet50.CONFIGS["tiny"]).state_dict()
@@ -272,7 +270,7 @@ def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monk
     facts = {"reference": {"acc": 76.014}, "source": "https://example.org/weights.pth", "licence": "BSD-3-Clause"}
     words = ["--architecture=resnet50", "--framework=pytorch", f"--weights={tmp_path / 'weights.pth'}",
              '--config={"preprocessing": "pytorch"}', f"--facts={json.dumps(facts)}"]  # fmt: skip
-    assert makemodel.main([*words, f"--output_dir={tmp_path / 'out'}"]) == 0
+    assert make_model.main([*words, f"--output_dir={tmp_path / 'out'}"]) == 0
     found = read_model_facts(None, tmp_path / "out" / "model.json")
     assert (found.framework, found.is_synthetic, found.reference) == ("pytorch", False, {"acc": 76.014})
     assert (found.config["preprocessing"], found.config["side"]) == ("pytorch", 64)
@@ -280,13 +278,13 @@ def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monk
     assert all(torch.equal(written[name], value) for name, value in state.items())
     state.pop("fc.bias")
     torch.save(state, tmp_path / "weights.pth")
-    assert makemodel.main([*words, f"--output_dir={tmp_path / 'more'}"]) == 1
+    assert make_model.main([*words, f"--output_dir={tmp_path / 'more'}"]) == 1
     assert "fc.bias" in capsys.readouterr().err
 
 
 def test_the_harness_knows_the_published_files_by_the_digests_of_the_recipes():
     """The records of the benchmarks repeat the MD5 of files that are measured as they are."""
-    from mlperf_results.benchmarks import RECORDS
+    from crowdperf.rules.benchmarks import RECORDS
 
     bert, kits, retinanet = (load_module(f"get-ml-model-{name}", module) for name, module in (
         ("bert-large-squad", "published"), ("3d-unet", "customize"), ("retinanet", "customize")))  # fmt: skip

@@ -16,8 +16,6 @@ from harness_libraries import need
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 from recipe_script import run_script
 
-sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
-
 NAMES = ("retinanet", "ssd-mobilenet", "ssd-resnet34")
 EVERY = pytest.mark.parametrize("name", NAMES)
 
@@ -52,7 +50,7 @@ def test_synthetic_models_need_no_download_and_take_no_path(name, source, hook_i
 def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, inside, tmp_path, monkeypatch):
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(b"onnx")
-    monkeypatch.setattr(importlib.import_module("mlperf_data.published"), "_MOST_DIGESTED_BYTES", 3)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MOST_DIGESTED_BYTES", 3)
     answer, env = call(hook_input, name, CM_MLPERF_DATA_GIVEN_PATH=str(copy))
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
     answer = load_recipe(f"get-ml-model-{name}").postprocess({"env": env})
@@ -93,10 +91,10 @@ def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
 @pytest.mark.parametrize(
     ("work", "programs"),
     [
-        ("tiny", ["harness.making.fit_detection"]),
-        ("random", ["harness.making.makemodel"]),
+        ("tiny", ["crowdperf.standins.fit_detection"]),
+        ("random", ["crowdperf.models.make_model"]),
         ("take", []),
-        ("convert", ["harness.making.makemodel"]),
+        ("convert", ["crowdperf.models.make_model"]),
     ],
 )
 def test_run_sh_calls_the_programs_of_the_kind_of_weights(name, work, programs, inside, tmp_path):
@@ -162,8 +160,8 @@ torch.save({"model": Evil()}, "evil.pytorch")
 
 def test_weights_of_pickled_modules_are_read_without_running_their_code(inside):
     torch = need("torch")[0]
-    from harness.checkpoints import read_checkpoint
-    from harness.errors import HarnessError
+    from crowdperf.harness.base.checkpoints import read_checkpoint
+    from crowdperf.harness.base.errors import HarnessError
 
     subprocess.run([sys.executable, "-c", PICKLING], check=True, timeout=120, capture_output=True)
     wanted = torch.load("state.pt")

@@ -44,8 +44,8 @@ def test_a_label_is_said_one_step_after_its_sound(labels: list, ends: list, step
 def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Path) -> None:
     """A checkpoint of full size has 181 MB, so the sizes are small here; its names and wrapping are the real ones."""
     torch, safetensors = need("torch", "safetensors.torch")
-    networks = importlib.import_module("harness.benchmarks.rnnt.network")
-    makemodel = importlib.import_module("harness.making.makemodel")
+    networks = importlib.import_module("crowdperf.benchmarks.rnnt.network")
+    makemodel = importlib.import_module("crowdperf.models.make_model")
     config = dict(networks.CONFIGS["tiny"])
     state = {"audio_preprocessor.featurizer.fb": torch.zeros(1, 80, 257)}
     for name in ("encoder", "prediction", "joint"):
@@ -92,7 +92,7 @@ def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path, monkeypatc
     answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
     assert "rnnt.pt is not the published file: MD5 9dd4e461268c8034f5c8564e155c67a6" in answer["error"]
     own.write_bytes(b"")
-    monkeypatch.setattr(importlib.import_module("mlperf_data.published"), "_MOST_DIGESTED_BYTES", -1)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MOST_DIGESTED_BYTES", -1)
     answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
     assert (env["CM_PUBLISHED_MODEL_IS_FETCHED"], env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]) == ("no", str(own))
     for source in ("tiny", "random"):

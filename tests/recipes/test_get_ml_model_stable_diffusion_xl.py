@@ -14,8 +14,7 @@ import pytest
 from harness_libraries import need
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
-SOURCES = [RECIPES / name for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
-sys.path += [str(source) for source in SOURCES]
+SOURCES = [RECIPES.parent / "src"]
 
 
 def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -46,7 +45,7 @@ def test_without_a_copy_both_say_where_to_get_one(hook_input, inside):
 
 
 def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, inside, tmp_path, monkeypatch):
-    from mlperf_data import room
+    from crowdperf.data import room
 
     monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: None)
     folder = pipeline(tmp_path / "model" / "checkpoint_pipe")
@@ -67,7 +66,7 @@ def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, i
 
 
 def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_input, inside, monkeypatch):
-    from mlperf_data import room
+    from crowdperf.data import room
 
     monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB")
     answer, _ = call(hook_input, "random")
@@ -90,7 +89,7 @@ def test_made_captions_are_what_the_harness_reads(count, code, tmp_path):
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     if code == 0:
-        from harness.datasets.coco2014 import CLIP_FILES, open_dataset
+        from crowdperf.harness.datasets.coco2014 import CLIP_FILES, open_dataset
 
         dataset = open_dataset(tmp_path)
         assert dataset.count == 3 and dataset.facts.is_synthetic and dataset.latent.shape == (4, 16, 16)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe, recipe_meta
-
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
+from recipe_loader import load_recipe, recipe_meta
 
 
 def call(hook_input: Any, source: str = "published", **env: str) -> tuple[dict[str, Any], dict[str, Any]]:

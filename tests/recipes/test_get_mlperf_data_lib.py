@@ -15,9 +15,9 @@ from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 FOLDER = RECIPES / "get-mlperf-data-lib"
 sys.path.append(str(FOLDER))
 
-from mlperf_data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
-from mlperf_data.errors import DataError  # noqa: E402
-from mlperf_data.expected import ExpectedFile  # noqa: E402
+from crowdperf.data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
+from crowdperf.data.errors import DataError  # noqa: E402
+from crowdperf.data.expected import ExpectedFile  # noqa: E402
 
 download_inputs = load_module("download-file", "inputs")
 

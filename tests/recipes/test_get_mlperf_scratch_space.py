@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
-for library in ("get-machine-lib", "get-mlperf-results-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
-
-from machine_facts import probe  # noqa: E402
+from crowdperf.machine import probe
 
 recipe = load_recipe("get-mlperf-scratch-space")
 detect = load_recipe("detect-mlperf-scratch-path")

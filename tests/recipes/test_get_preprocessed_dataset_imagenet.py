@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
-
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
+from recipe_loader import load_recipe
 
 recipe = load_recipe("get-preprocessed-dataset-imagenet")
 

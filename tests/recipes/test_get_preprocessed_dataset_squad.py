@@ -12,8 +12,6 @@ import pytest
 from harness_libraries import need
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))  # what get-dataset-squad's hooks import
-
 ALIAS = "get-preprocessed-dataset-squad"
 
 

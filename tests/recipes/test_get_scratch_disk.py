@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe
+from recipe_loader import exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import probe  # noqa: E402
+from crowdperf.machine import probe
 
 recipe = load_recipe("get-scratch-disk")
 filters = load_module("get-scratch-disk", "filters")

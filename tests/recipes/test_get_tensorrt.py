@@ -21,7 +21,7 @@ from test_get_generic_python_lib import make_wheel
 recipe = load_recipe("get-tensorrt")  # after nvidia_archives, which makes the packages importable
 wheels = load_module("get-tensorrt", "wheels")
 
-from machine_facts import probe  # noqa: E402
+from crowdperf.machine import probe  # noqa: E402
 
 NAME = "TensorRT-8.6.1.6.Linux.x86_64-gnu.cuda-12.0.tar.gz"
 MESSAGE = 'cm run script "get tensorrt" --tar_file={full path to the TensorRT tar file}'

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from made_summary import PLAIN, csv_of, rows
+from recipe_loader import load_recipe, recipe_meta
 
-for name in ("get-mlperf-results-lib", "get-mlperf-results-store-lib"):
-    load_recipe(name).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / name)}})
-sys.path.append(str(Path(__file__).resolve().parents[1] / "store"))
-from made_summary import PLAIN, csv_of, rows  # noqa: E402
-from results_store import importbundle  # noqa: E402
+from crowdperf.store import importbundle
 
 importer, exporter = load_recipe("import-mlperf-results"), load_recipe("export-mlperf-results")
 IMPORT, EXPORT = recipe_meta("import-mlperf-results"), recipe_meta("export-mlperf-results")

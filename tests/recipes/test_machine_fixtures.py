@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from recipe_loader import FIXTURES, RECIPES, load_recipe
+from recipe_loader import FIXTURES
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import choose, probe, system  # noqa: E402
+from crowdperf.machine import choose, probe, system
 
 MACHINES = FIXTURES / "machines"
 NAMES = choose.shipped()

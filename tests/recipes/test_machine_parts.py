@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import choose, cpu, gpu_bus, host, nvidia, packages, probe, pythons  # noqa: E402
+from crowdperf.machine import choose, cpu, gpu_bus, host, nvidia, packages, probe, pythons
 
 LSCPU = """Architecture:        x86_64
 CPU(s):              64

@@ -1,4 +1,4 @@
-"""machine_facts.toolkits: all CUDA toolkits, cuDNN and TensorRT of a machine, by the files that the vendor ships."""
+"""crowdperf.machine.toolkits: all CUDA toolkits, cuDNN and TensorRT of a machine, by the files that the vendor ships."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from machine_facts import probe, toolkits  # noqa: E402
+from crowdperf.machine import probe, toolkits
 
 NVCC = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.4, V12.4.131\n"
 RUNTIME = "#define CUDART_VERSION  12040\n"

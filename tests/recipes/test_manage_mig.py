@@ -17,7 +17,7 @@ actions = load_module("manage-mig", "actions")
 beside = load_module("manage-mig", "beside")
 recipe = load_recipe("manage-mig")
 
-from machine_facts import nvidia, probe  # noqa: E402
+from crowdperf.machine import nvidia, probe  # noqa: E402
 
 A100 = "NVIDIA A100-SXM4-40GB"
 # The tables have the form of NVIDIA's MIG user guide; the values are made up for these tests.

@@ -25,13 +25,9 @@ from recipe_engine.rules.inputs import declared_inputs, remarks_on_handles
 from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
 from recipe_engine.rules.model import PHASES
 from recipe_engine.rules.query import candidates, parse_query
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
-
-from mlperf_results.appnames import APP_RECIPE, PRECISION_ALIASES, app_names  # noqa: E402 - importable from here on
+from crowdperf.rules.app_names import APP_RECIPE, PRECISION_ALIASES, app_names
 
 ACTIONS = {
     "run": lambda i, home: run_action(i, home, None),

@@ -17,9 +17,6 @@ quantize = load_recipe("quantize-ml-model")
 engine = load_recipe("generate-engine")
 request = load_recipe("get-mlperf-model-request")
 operators = load_module("quantize-ml-model", "onnx_operators")
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -237,7 +234,7 @@ def test_engines_are_built_again_for_another_library_or_processor(tmp_path):
 
 
 def here() -> list[str]:
-    """This processor's instruction sets, by the rule of harness/backends/openvino/library.py."""
+    """This processor's instruction sets, by the rule of crowdperf/harness/backends/openvino/library.py."""
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
     flags = next(
         (line.partition(":")[2].split() for line in text.splitlines() if line.startswith(("flags", "Feat"))), []
@@ -291,7 +288,7 @@ def test_what_a_call_by_name_cannot_have_is_refused_with_what_there_is(env, said
 
 
 def test_every_benchmark_has_one_model_and_one_data_set_to_calibrate_with():
-    from mlperf_results.benchmarks import RECORDS
+    from crowdperf.rules.benchmarks import RECORDS
 
     rows = recipe_meta("get-mlperf-model-request")["prehook_deps"]
     for part in ("ml-model", "dataset"):
@@ -366,7 +363,7 @@ class KnownEnv(dict[str, str]):
 )
 def test_tensorrt_is_not_fetched_where_it_could_build_nothing(inside, monkeypatch, library, gpu, machine, code):
     load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-    from machine_facts import nvidia
+    from crowdperf.machine import nvidia
 
     monkeypatch.setattr(nvidia, "missing_gpu", lambda machine: gpu)
     info = model_json(inside, "Conv")

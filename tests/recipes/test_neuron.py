@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import load_module, load_recipe, recipe_meta
 
-for library in ("get-mlperf-results-lib", "get-machine-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 MODEL = load_recipe("get-ml-model-neuron")
 SERVER = load_recipe("get-triton-server")
 APP = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 
-from machine_facts import choose, neuron  # noqa: E402 - importable from here on
-from machine_facts.probe import Machine, recorded  # noqa: E402
+from crowdperf.machine import choose, neuron  # noqa: E402 - importable from here on
+from crowdperf.machine.probe import Machine, recorded  # noqa: E402
 
 # In the form of AWS's guide (tools/neuron-sys-tools/neuron-ls.rst of aws-neuron/aws-neuron-sdk), with the devices of
 # its table for an inf1.6xlarge: written by hand after both, not recorded on a machine.

@@ -11,11 +11,9 @@ from machine_builder import every_shipped, shipped
 from nvidia_archives import needs_gcc
 from recipe_loader import load_recipe
 
-load_recipe("get-nvidia-library-lib")  # nvidia_archives has made the packages importable
-
-from machine_facts import probe, toolkits  # noqa: E402
-from nvidia_library import archive, choose, load, outcome, request  # noqa: E402
-from nvidia_library.kinds import CUDNN, TENSORRT, Kind, version_of_number  # noqa: E402
+from crowdperf.machine import probe, toolkits
+from crowdperf.machine.nvidia_libraries import archive, choose, load, outcome, request
+from crowdperf.machine.nvidia_libraries.kinds import CUDNN, TENSORRT, Kind, version_of_number
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
 Request = request.Request

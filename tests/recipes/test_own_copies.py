@@ -9,18 +9,14 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import Finished, TemporaryHome
-from recipe_loader import RECIPES
 
-sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
-
-from mlperf_data import modelinfo, owncopies
-from mlperf_data.errors import DataError
+from crowdperf.data import modelinfo, owncopies
+from crowdperf.data.errors import DataError
 
 MODEL = "get,ml-model,resnet50"
 

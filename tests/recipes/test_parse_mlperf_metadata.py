@@ -12,16 +12,13 @@ from typing import Any
 
 import metadata_builder as made
 import pytest
-from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
+from recipe_loader import exported, load_recipe, recipe_meta
 
-for alias in ("get-mlperf-results-lib",):
-    load_recipe(alias).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}})
-
-from mlperf_metrics import commandline, found, metricfiles, telemetry  # noqa: E402
-from mlperf_metrics.metadata import LARGEST_BYTES, MetadataError, parse_metadata  # noqa: E402
-from mlperf_metrics.metrics import Metric, metrics_of  # noqa: E402
-from mlperf_metrics.upstream import UpstreamFails, upstream_metrics  # noqa: E402
-from mlperf_results.names import Mode  # noqa: E402
+from crowdperf.fronts.metrics import commandline, found, metricfiles, telemetry
+from crowdperf.fronts.metrics.metadata import LARGEST_BYTES, MetadataError, parse_metadata
+from crowdperf.fronts.metrics.metrics import Metric, metrics_of
+from crowdperf.fronts.metrics.upstream import UpstreamFails, upstream_metrics
+from crowdperf.rules.names import Mode
 
 REQUIRED_FIELDS = (
     "appHost", "appName", "appVersion", "severityLevel", "timestamp", "clientId", "profileName", "experimentId",

@@ -10,13 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
-from mlperf_results.runfacts import Score  # noqa: E402 - importable from here on
+from crowdperf.logs.run_facts import Score
 
 recipe = load_recipe("print-mlperf-results")
 META = recipe_meta("print-mlperf-results")

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from recipe_loader import RECIPES, exported, load_recipe
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("process-mlperf-accuracy")
 FOLDER = RECIPES / "process-mlperf-accuracy"
 
@@ -103,4 +100,4 @@ def test_run_sh_calls_the_harness_and_hands_on_its_exit_code(tmp_path, fake_tool
         "CM_MLPERF_ACCURACY_RUN_JSON": "/a run/run.json",
     }
     done = subprocess.run(["bash", "-c", f". '{FOLDER}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (exit_code, "-m harness score /a run/run.json /the harness\n")
+    assert (done.returncode, done.stdout) == (exit_code, "-m crowdperf.harness score /a run/run.json /the harness\n")

@@ -21,9 +21,6 @@ import pytest
 from helpers import TemporaryHome
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 ALIAS = "push-mlperf-inference-results-to-github"
 recipe = load_recipe(ALIAS)
 address = load_module(ALIAS, "address")

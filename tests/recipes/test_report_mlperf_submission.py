@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("report-mlperf-submission")
-from mlperf_results.resultrows import read_results  # noqa: E402 - importable from here on
+from crowdperf.logs.result_rows import read_results  # noqa: E402 - importable from here on
 
 MAPPING = recipe_meta("report-mlperf-submission")["input_mapping"]
 SYNTHETIC = "synthetic input, not an MLPerf result"

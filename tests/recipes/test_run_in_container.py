@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from machine_builder import build, every_shipped, shipped, t4
 from recipe_engine.running.console import as_called
-from recipe_loader import RECIPES, exported, load_module, load_recipe
+from recipe_loader import exported, load_module, load_recipe
 
 bases = load_module("run-in-container", "bases")
 dockerfile = load_module("run-in-container", "dockerfile")
@@ -25,14 +25,10 @@ facts = load_module("run-in-container", "facts")
 launch = load_module("run-in-container", "launch")
 words = load_module("run-in-container", "words")
 recipe = load_recipe("run-in-container")
-for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
-    load_recipe(library).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": " "}
-    )
 make_workspace = load_module("run-mlperf-make", "workspace")
 CACHE = "/home/bench/CM/containers/docker.io-library-python-3.11-slim-bookworm"
 
-from machine_facts import images, probe  # noqa: E402
+from crowdperf.machine import images, probe  # noqa: E402
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CHECKOUT = str(recipe.CHECKOUT)

@@ -14,11 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("run-mlperf-compliance")
 asking = load_module("run-mlperf-compliance", "asking")
 finding = load_module("run-mlperf-compliance", "finding")

@@ -14,12 +14,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_loader import RECIPES, ROOT, load_recipe
+from recipe_loader import ROOT, load_recipe
 
-for alias in ("get-mlperf-results-lib", "get-mlperf-sweep-lib"):
-    load_recipe(alias).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}, "recursion_spaces": " "}
-    )
 sys.path += [str(ROOT / "tests" / "curves"), str(ROOT / "tests" / "harness")]
 recipe = load_recipe("run-mlperf-curve")
 
@@ -101,7 +97,7 @@ def test_recorded_runs_become_a_tree(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_declaration_is_used_and_its_faults_are_named(tmp_path: Path) -> None:
     for number in NUMBERS:
         write_report(tmp_path / "runs" / f"run-{number}", setup_of(number))
-    from mlperf_curves.declaration import form
+    from crowdperf.curves.declaration import form
 
     text = form().replace("organization: unnamed", "organization: LabOrg")
     (tmp_path / "submission.yaml").write_text(text, encoding="utf-8")

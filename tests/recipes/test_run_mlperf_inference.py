@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
@@ -21,13 +18,14 @@ remaining = load_module("run-mlperf-inference", "remaining")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
-from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
-from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
-from mlperf_results.backends import default_backend  # noqa: E402
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
-from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
-from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode  # noqa: E402
-from mlperf_results.record import ALL_SCENARIOS  # noqa: E402
+from crowdperf.kit import plot  # noqa: E402 - importable from here on
+from crowdperf.logs import found_runs  # noqa: E402
+from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON  # noqa: E402
+from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402
+from crowdperf.rules.backends import default_backend  # noqa: E402
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
+from crowdperf.rules.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode  # noqa: E402
+from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))
@@ -54,7 +52,7 @@ def result(
         "label": label, "is_synthetic": {"model": is_synthetic, "dataset": False}, "duration_s": 2.0,
         "query_count": 7, "latency": None, "run": {"model": {"value": "digits"}},
         "started_utc": "2026-11-21T01:02:03+00:00", "versions": {"python": "3.11.7"}, "loadgen_version": "6.0.17",
-        "seeds": {"qsl": 1}, "model_sha256": "ab", "command": ["python3", "-m", "harness", "run.json"],
+        "seeds": {"qsl": 1}, "model_sha256": "ab", "command": ["python3", "-m", "crowdperf.harness", "run.json"],
     }  # fmt: skip
 
 
@@ -839,7 +837,7 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
     assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, as the harness chose." in printed
     assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
     assert "--find looks for that" in printed  # still a rate that was chosen here
-    assert foundruns.find_runs(folder)[0][0].paths.folder == second
+    assert found_runs.find_runs(folder)[0][0].paths.folder == second
 
 
 def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_more_at_a_higher_one(call, capsys):
@@ -877,7 +875,7 @@ def test_an_offline_estimate_is_repeated_until_the_run_is_long_enough(call, caps
     assert [one["target_qps"] for one in attempt["between"]] == [60.0, 90.0]
     printed = " ".join(capsys.readouterr().out.split())
     assert "Offline was INVALID with a target of 20, 60, 90, so it was run 3 times more with others" in printed
-    assert [run.paths.folder.name for run in foundruns.find_runs(folder)[0]] == ["run_1"]
+    assert [run.paths.folder.name for run in found_runs.find_runs(folder)[0]] == ["run_1"]
 
 
 def test_an_offline_estimate_is_not_repeated_for_ever(call):
@@ -1028,8 +1026,9 @@ SPELLINGS = {
 
 @pytest.mark.parametrize(("spelling", "model"), list(SPELLINGS.items()))
 def test_a_spelling_that_the_check_of_choices_takes_is_the_same_benchmark_behind_it(spelling, model):
-    from mlperf_results.inputs import folded
     from recipe_engine.rules.inputs import _plain
+
+    from crowdperf.call.inputs import folded
 
     choices = META["input_description"]["model"]["choices"]
     assert _plain(spelling) in {_plain(choice) for choice in choices}

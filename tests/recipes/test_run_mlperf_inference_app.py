@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-for library in ("get-mlperf-results-lib", "get-machine-lib"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 recipe = load_recipe("run-mlperf-inference-app")
 calls = load_module("run-mlperf-inference-app", "calls")
 known = load_module("run-mlperf-inference-app", "known")
@@ -20,12 +18,12 @@ readme = load_module("run-mlperf-inference-app", "readme")
 request = load_module("run-mlperf-inference-app", "request")
 steps = load_module("run-mlperf-inference-app", "steps")
 
-from machine_facts.probe import Machine, Ran  # noqa: E402 - importable from here on
-from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
-from mlperf_results.names import Mode, Scenario  # noqa: E402
-from mlperf_results.record import ALL_SCENARIOS  # noqa: E402
-from mlperf_results.rounds import ROUNDS  # noqa: E402
+from crowdperf.machine.probe import Machine, Ran  # noqa: E402 - importable from here on
+from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402
+from crowdperf.rules.backends import BACKENDS  # noqa: E402
+from crowdperf.rules.names import Mode, Scenario  # noqa: E402
+from crowdperf.rules.record import ALL_SCENARIOS  # noqa: E402
+from crowdperf.rules.rounds import ROUNDS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference-app")
 APP_META = recipe_meta(APP_RECIPE)

@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("run-mlperf-inference")
 confwords = load_module("run-mlperf-inference", "confwords")
 basis = load_module("run-mlperf-inference", "basis")
@@ -22,8 +19,8 @@ session = load_module("run-mlperf-inference", "session")
 sessionfile = load_module("run-mlperf-inference", "sessionfile")
 work = load_module("run-mlperf-inference", "work")
 
-from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
-from mlperf_results.layout import RunPaths  # noqa: E402 - importable from here on
+from crowdperf.logs.layout import RunPaths  # noqa: E402 - importable from here on
+from crowdperf.rules.app_names import APP_RECIPE, app_names  # noqa: E402 - importable from here on
 
 META = recipe_meta("run-mlperf-inference")
 APP_META = recipe_meta(APP_RECIPE)

@@ -17,14 +17,10 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
-    load_recipe(library).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": " "}
-    )
 
-from mlperf_configs.sheets import CONFIG_VERSIONS  # noqa: E402
-from mlperf_results.benchmarks import RECORDS, record_of  # noqa: E402
-from mlperf_results.names import ExecutionMode, Scenario  # noqa: E402 - importable from here on
+from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS, record_of  # noqa: E402
+from crowdperf.rules.names import ExecutionMode, Scenario  # noqa: E402 - importable from here on
 
 RECIPE = "run-mlperf-make"
 doing, pages, plans, request, run_args, views, workspace = (
@@ -411,7 +407,6 @@ def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(t
 @pytest.mark.parametrize(("benchmark", "alias"), [("gptj", "gptj"), ("dlrm", "dlrm"), ("dlrm-v2", "dlrm-v2")])
 def test_the_record_of_a_large_benchmark_says_what_its_model_recipe_needs(benchmark: str, alias: str) -> None:
     if str(RECIPES / "get-mlperf-data-lib") not in sys.path:
-        sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
     full = load_recipe(f"get-ml-model-{alias}").MODEL.full_size
     env = {"CM_ML_MODEL_FRAMEWORK": "onnx", "CM_PUBLISHED_MODEL_IS_FETCHED": "yes"}
     needed = full.needed(env)

@@ -21,8 +21,8 @@ resume = load_module("run-mlperf-inference", "resume")
 session = load_module("run-mlperf-inference", "session")
 sessionfile = load_module("run-mlperf-inference", "sessionfile")
 
-from mlperf_results.filelocks import file_lock  # noqa: E402 - importable from here on
-from mlperf_results.layout import ResultsPaths  # noqa: E402 - importable from here on
+from crowdperf.kit.file_locks import file_lock  # noqa: E402 - importable from here on
+from crowdperf.logs.layout import ResultsPaths  # noqa: E402 - importable from here on
 
 FINISHED, FAILED, STARTED = resume.Progress.FINISHED, resume.Progress.FAILED, resume.Progress.STARTED
 PERFORMANCE, ACCURACY = matrix.matrix(config(CM_MLPERF_LOADGEN_SCENARIO="offline"))

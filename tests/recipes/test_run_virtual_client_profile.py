@@ -16,19 +16,13 @@ from recipe_engine.planning.planned_step import WatchedEnv
 from recipe_engine.rules.conditions import Unknown
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
-for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-benchmark-config"):
-    load_recipe(alias).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}, "recursion_spaces": " "}
-    )
-
-from machine_facts.probe import Machine, Ran  # noqa: E402
-from mlperf_metrics.gpuload import gpu_metrics  # noqa: E402
+from crowdperf.fronts.metrics.gpuload import gpu_metrics
+from crowdperf.fronts.virtualclient import options
+from crowdperf.machine.probe import Machine, Ran
 
 recipe = load_recipe("run-virtual-client-profile")
 running = load_module("run-virtual-client-profile", "running")
 statefile = load_module("run-virtual-client-profile", "statefile")
-document = load_module("run-virtual-client-profile", "vc_profile.document")
-options = load_module("run-virtual-client-profile", "vc_profile.options")
 overlays = load_module("run-virtual-client-profile", "overlays")
 META = recipe_meta("run-virtual-client-profile")
 SHIPPED = RECIPES / "run-virtual-client-profile" / "profiles" / "PERF-GPU-MLPERF.json"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe
 
-for name in ("get-machine-lib", "get-mlperf-results-lib"):
-    sys.path.append(str(RECIPES / name))
-
-from mlperf_results.backends import BACKENDS  # noqa: E402
+from crowdperf.rules.backends import BACKENDS
 
 SERVE = load_recipe("serve-mlperf-model")
 CONTAINER = load_module("serve-mlperf-model", "container")

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from recipe_loader import RECIPES, load_recipe
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}, "recursion_spaces": " "}
-)
 PREFIX = "CM_MLPERF_SHARE_"
 
 

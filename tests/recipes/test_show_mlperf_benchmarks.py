@@ -6,17 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("show-mlperf-benchmarks")
 
-from mlperf_results.benchmarks import RECORDS  # noqa: E402
-from mlperf_results.officialnames import benchmark_of  # noqa: E402
-from mlperf_results.rounds import ROUNDS  # noqa: E402
-from mlperf_results.roundtables import load_round  # noqa: E402
+from crowdperf.logs.round_tables import load_round  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
+from crowdperf.rules.official_names import benchmark_of  # noqa: E402
+from crowdperf.rules.rounds import ROUNDS  # noqa: E402
 
 
 @pytest.fixture

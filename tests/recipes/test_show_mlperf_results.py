@@ -9,11 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
+from recipe_loader import load_recipe
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("show-mlperf-results")
 history = recipe.history
 

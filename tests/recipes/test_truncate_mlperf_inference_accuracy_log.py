@@ -14,14 +14,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
+from recipe_loader import load_recipe
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("truncate-mlperf-inference-accuracy-log")
 
-from mlperf_results import truncation  # noqa: E402 - importable from here on
+from crowdperf.logs import truncation  # noqa: E402 - importable from here on
 
 SCENARIO = Path("open", "cTuning", "results", "box", "resnet50", "Offline")
 SCORE = "accuracy=86.800%, good=43400, total=50000\n"

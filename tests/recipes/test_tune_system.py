@@ -14,7 +14,7 @@ settings = load_module("tune-system", "settings")
 tuning = load_module("tune-system", "tuning")
 recipe = load_recipe("tune-system")
 
-from machine_facts import probe  # noqa: E402
+from crowdperf.machine import probe  # noqa: E402
 
 CPU = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
 THP = {settings.THP: "always [madvise] never\n"}

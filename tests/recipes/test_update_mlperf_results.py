@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
 recipe = load_recipe("update-mlperf-results")
 placing = load_module("update-mlperf-results", "placing")
 update = load_module("update-mlperf-results", "update")
@@ -298,7 +295,7 @@ def test_what_was_made_by_a_program_is_still_called_so_when_its_records_stay_beh
     assert refused["error"].count(f"{label}; --include_synthetic copies it, with this label") == 2
     assert call(include_synthetic="yes")["return"] == 0
     assert capsys.readouterr().out.count(label) == 2
-    from mlperf_results.resultrows import compare, read_results
+    from crowdperf.logs.result_rows import compare, read_results
 
     (row,) = read_results(inside / "results").rows
     assert (row.label, row.is_synthetic) == (label, True)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe
 
-for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-benchmark-config"):
-    load_recipe(alias).preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}, "recursion_spaces": " "}
-    )
-
-expressions = load_module("run-virtual-client-profile", "vc_profile.expressions")
+from crowdperf.fronts.virtualclient import expressions
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
-"""mlperf_results.anchors: the published figures as data, and which of them a result may be set beside."""
+"""crowdperf.logs.published_results: the published figures as data, and which of them a result may be set beside."""
 
 import pytest
-from mlperf_results.anchors import ANCHORS, find_anchors, hardware, speed_ratio
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import Scenario
-from mlperf_results.rounds import rounds_of, rules_in
-from mlperf_results.systemnames import plain_name
+
+from crowdperf.logs.published_results import ANCHORS, find_anchors, hardware, speed_ratio
+from crowdperf.logs.system_names import plain_name
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 
 def test_every_anchor_is_of_a_benchmark_that_its_round_had_and_says_where_it_comes_from() -> None:

@@ -11,9 +11,10 @@ import struct
 from collections.abc import Iterable, Sequence
 
 import pytest
-from mlperf_results.answerchecks import verify_answers, verify_lengths, verify_score
-from mlperf_results.names import Scenario
-from mlperf_results.verdictlines import missing_lines
+
+from crowdperf.compliance.answer_checks import verify_answers, verify_lengths, verify_score
+from crowdperf.compliance.verdict_lines import missing_lines
+from crowdperf.rules.names import Scenario
 
 ENDS = (128001, 128009)
 BOUNDS = (1150.38, 1406.02)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS, benchmarks_of, model_of
-from mlperf_results.names import Scenario, UnknownName
-from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, targets_of
+
+from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, benchmarks_of, model_of
+from crowdperf.rules.names import Scenario, UnknownName
+from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in, targets_of
 
 # Newest round, targets, performance samples, data set, Offline minimum, Server limit in ms, as the official checkers
 # have them (mlcommons/inference at b66003e1 and, for retired benchmarks, tag v4.0).

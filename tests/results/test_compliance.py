@@ -1,11 +1,12 @@
-"""mlperf_results.compliance: the settings of the official audit.config files, and the tests the checkers ask for."""
+"""crowdperf.rules.compliance: the settings of the official audit.config files, and the tests the checkers ask for."""
 
 import pytest
-from mlperf_results import compliance
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.compliance import TESTS, audit_text, audit_values
-from mlperf_results.names import UnknownName
-from mlperf_results.rounds import rounds_of
+
+from crowdperf.rules import compliance
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.compliance import TESTS, audit_text, audit_values
+from crowdperf.rules.names import UnknownName
+from crowdperf.rules.rounds import rounds_of
 
 LOG_SEED = 720381539243781796
 TARGETS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mlperf_results.disturbance import disturbance_lines, disturbances, server_lines
+
+from crowdperf.logs.interference import disturbance_lines, disturbances, server_lines
 
 RECORDED = {
     "busy": [(99.6, 109.6, 2.003), (99.8, 85.6, 2.0), (99.9, 96.2, 7.12), (93.2, 21.0, 2.001)],

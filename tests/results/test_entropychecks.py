@@ -12,7 +12,8 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from mlperf_results.entropychecks import normalised_entropy, verify_entropies
+
+from crowdperf.compliance.entropy_checks import normalised_entropy, verify_entropies
 
 LABELS, WEIGHTS = (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 2.0, 0.5)
 ANSWERS = {(90, query): (0.7, 0.2, 0.1 + query / 10, 0.9) for query in range(4)}

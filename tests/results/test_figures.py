@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_results.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import read_run_logs
+
+from crowdperf.logs.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import read_run_logs
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mlperf_results import filelocks
-from mlperf_results.filelocks import file_lock, is_alone, lock_open_file
+
+from crowdperf.kit import file_locks
+from crowdperf.kit.file_locks import file_lock, is_alone, lock_open_file
 
 SCRIPT = Path(__file__).resolve().parents[2] / "script"
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from mlperf_results.filelocks import file_lock
+from crowdperf.kit.file_locks import file_lock
 with file_lock(Path(sys.argv[1])) as descriptor:
     {child}
     print("held", flush=True)
@@ -28,7 +29,7 @@ with file_lock(Path(sys.argv[1])) as descriptor:
 """
 WAITER = """
 import os, sys
-from mlperf_results.filelocks import lock_open_file
+from crowdperf.kit.file_locks import lock_open_file
 lock_open_file(os.open(sys.argv[1], os.O_RDWR), on_wait=lambda: print("waits", flush=True))
 print("got it", flush=True)
 """
@@ -105,7 +106,7 @@ def test_a_free_lock_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_patience_ends_with_the_callers_own_error(tmp_path: Path) -> None:
-    with file_lock(tmp_path), pytest.raises(InUse), file_lock(tmp_path, InUse(), patience_s=2 * filelocks.POLL_S):
+    with file_lock(tmp_path), pytest.raises(InUse), file_lock(tmp_path, InUse(), patience_s=2 * file_locks.POLL_S):
         pass
 
 
@@ -168,9 +169,9 @@ WITHOUT_FLOCK = """
 import sys
 sys.modules["fcntl"] = None
 from pathlib import Path
-import harness.watch.measuring, mlperf_metrics.metricfiles, mlperf_sweeps.local, mlperf_sweeps.slurm
-import mlperf_sweeps.surroundings, mlperf_sweeps.sweep, submission.placing
-from mlperf_results.filelocks import file_lock, is_alone
+import crowdperf.harness.watch.measuring, crowdperf.fronts.metrics.metricfiles, crowdperf.sweeps.local, crowdperf.sweeps.slurm
+import crowdperf.sweeps.surroundings, crowdperf.sweeps.sweep, crowdperf.submission.placing
+from crowdperf.kit.file_locks import file_lock, is_alone
 with file_lock(Path(sys.argv[1])) as first, file_lock(Path(sys.argv[1]), ValueError()) as second:
     print(first != second, is_alone(first))
 """
@@ -181,7 +182,7 @@ def test_without_flock_everything_is_imported_and_one_warning_says_that_nothing_
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(SCRIPT / name) for name in recipes)}
     words = [sys.executable, "-c", WITHOUT_FLOCK, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("True True\n", f"{filelocks.UNGUARDED}\n")
+    assert (done.stdout, done.stderr) == ("True True\n", f"{file_locks.UNGUARDED}\n")
 
 
 def test_only_recipes_without_this_library_call_flock_themselves() -> None:
@@ -189,7 +190,7 @@ def test_only_recipes_without_this_library_call_flock_themselves() -> None:
     assert {str(path.relative_to(SCRIPT)) for path in callers} == {
         "download-file/part.py",
         "get-generic-python-lib/pip_tool.py",
-        "get-mlperf-results-lib/mlperf_results/filelocks.py",
+        "src/crowdperf/kit/file_locks.py",
         "install-python-venv/environment.py",
-        "run-mlperf-sweep/mlperf_sweeps/surroundings.py",
+        "src/crowdperf/sweeps/surroundings.py",
     }

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlperf_results.foundruns import FoundRun, files_of
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import LogError, read_run_logs
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.textdocuments import LARGEST_GIVEN_BYTES
-from mlperf_results.wholefile import read_object
+
+from crowdperf.kit.text_documents import LARGEST_GIVEN_BYTES
+from crowdperf.kit.whole_file import read_object
+from crowdperf.logs.found_runs import FoundRun, files_of
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import LogError, read_run_logs
+from crowdperf.rules.names import Mode, Scenario
 
 
 def pipe(path: Path) -> None:

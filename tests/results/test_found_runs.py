@@ -1,15 +1,16 @@
-"""mlperf_results.foundruns and runfacts: runs in every layout, and figures with the place that they stand in."""
+"""crowdperf.logs.found_runs and runfacts: runs in every layout, and figures with the place that they stand in."""
 
 import hashlib
 import shutil
 from pathlib import Path
 
 import pytest
-from mlperf_results.foundruns import find_runs
-from mlperf_results.logs import LogError
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.runfacts import read_run
-from mlperf_results.summarylog import parse_summary
+
+from crowdperf.logs.found_runs import find_runs
+from crowdperf.logs.run_facts import read_run
+from crowdperf.logs.run_log import LogError
+from crowdperf.logs.summary_log import parse_summary
+from crowdperf.rules.names import Mode, Scenario
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

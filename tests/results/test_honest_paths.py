@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from mlperf_results.honestpaths import Places, absolute_paths, honest, honest_text
-from mlperf_results.layout import RunPaths
-from mlperf_results.runrequests import portable_request, read_request, usable_request
+
+from crowdperf.kit.path_redaction import Places, absolute_paths, honest, honest_text
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_requests import portable_request, read_request, usable_request
 
 PLACES = Places({"<result>": "/data/results/call", "<home>": "/home/anna", "<root>": "/"})
 

@@ -1,11 +1,12 @@
-"""mlperf_results.htmlpage and plot: escaping, headers for screen readers, plots that say in words what they show."""
+"""crowdperf.kit.html_page and plot: escaping, headers for screen readers, plots that say in words what they show."""
 
 import re
 from xml.etree import ElementTree
 
 import pytest
-from mlperf_results.htmlpage import Html, bullets, document, figures, folded, table, text
-from mlperf_results.plot import Quantile, distribution_plot, line_plot, nines
+
+from crowdperf.kit.html_page import Html, bullets, document, figures, folded, table, text
+from crowdperf.kit.plot import Quantile, distribution_plot, line_plot, nines
 
 
 def test_every_text_is_escaped_and_finished_html_is_left() -> None:

@@ -1,12 +1,13 @@
-"""mlperf_results.inputs: the inputs of a call are taken one by one, and everything that is wrong is told at once."""
+"""crowdperf.call.inputs: the inputs of a call are taken one by one, and everything that is wrong is told at once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from mlperf_results.inputs import Inputs
-from mlperf_results.names import Mode, parse_mode
+
+from crowdperf.call.inputs import Inputs
+from crowdperf.rules.names import Mode, parse_mode
 
 HERE = Path("/user")
 KEYS = {"device": "CM_DEVICE", "threads": "CM_THREADS", "rate": "CM_RATE", "again": "CM_AGAIN", "run_mode": "CM_MODE",

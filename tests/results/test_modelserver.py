@@ -19,8 +19,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from mlperf_results import modelserver
-from mlperf_results.modelserver import ServerProblem, choose_model, look
+
+from crowdperf.call import model_server
+from crowdperf.call.model_server import ServerProblem, choose_model, look
 
 KEY = "sk-0123456789abcdef"
 
@@ -127,7 +128,7 @@ def test_nobody_there_an_unknown_host_and_no_tls_are_said(root):
 
 
 def test_a_server_that_is_slow_to_answer_may_be_good(monkeypatch):
-    monkeypatch.setattr(modelserver, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(model_server, "_ANSWER_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         look(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", None, None)
 

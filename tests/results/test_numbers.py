@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.numbers import MOST_DIGITS, gpu_numbers, positive_number, whole_number
+
+from crowdperf.kit.numbers import MOST_DIGITS, gpu_numbers, positive_number, whole_number
 
 TOO_LONG = pytest.param("9" * 5000, id="too long")
 """Python's int() refuses more than 4,300 digits with an error of its own."""

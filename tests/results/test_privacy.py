@@ -1,4 +1,4 @@
-"""mlperf_results.privacy finds secrets, home folders and names, quickly, and never in what benchmarks write."""
+"""crowdperf.kit.privacy finds secrets, home folders and names, quickly, and never in what benchmarks write."""
 
 import hashlib
 import os
@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from mlperf_results import privacy, secretshapes
-from mlperf_results.privacy import (
+from recipe_engine.rules.secrets import TOKEN_SHAPES, holds_secret, is_secret
+
+from crowdperf.kit import privacy, secret_shapes
+from crowdperf.kit.privacy import (
     Budget,
     Kind,
     Known,
@@ -18,8 +20,7 @@ from mlperf_results.privacy import (
     find_leaks_in_folder,
     known_of,
 )
-from mlperf_results.secretshapes import is_secret_name
-from recipe_engine.rules.secrets import TOKEN_SHAPES, holds_secret, is_secret
+from crowdperf.kit.secret_shapes import is_secret_name
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNA = Known(
@@ -221,14 +222,14 @@ def test_no_more_leaks_are_looked_for_than_are_wanted(tmp_path: Path, monkeypatc
 def test_a_text_of_assignments_without_an_end_is_read_once(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = unit * 20_000
     matched = [0]
-    match_end = secretshapes._match_end
+    match_end = secret_shapes._match_end
 
     def counted(pattern: re.Pattern[bytes], data: bytes, start: int, end: int) -> int:
         found = match_end(pattern, data, start, end)
         matched[0] += found - start
         return found
 
-    monkeypatch.setattr(secretshapes, "_match_end", counted)
+    monkeypatch.setattr(secret_shapes, "_match_end", counted)
     find_leaks(text, limit=1)
     assert matched[0] <= 2 * len(text)
 
@@ -329,7 +330,7 @@ def test_secret_names_are_those_of_the_engine(name: str) -> None:
 
 
 def test_the_engine_and_the_search_know_the_same_tokens() -> None:
-    assert secretshapes.TOKEN_SHAPES == TOKEN_SHAPES
+    assert secret_shapes.TOKEN_SHAPES == TOKEN_SHAPES
 
 
 @pytest.mark.parametrize("secret", [secret for secret, _ in SECRETS], ids=[secret[:6] for secret, _ in SECRETS])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mlperf_results.provenance import Provenance, all_labels, parse, together
+
+from crowdperf.rules.provenance import Provenance, all_labels, parse, together
 
 OWN = "own model (not the published file)"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.querycounts import length_note
+
+from crowdperf.rules.query_counts import length_note
 
 
 @pytest.mark.parametrize(

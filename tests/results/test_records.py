@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from mlperf_results.backends import BACKENDS
-from mlperf_results.benchmarks import RECORDS
-from mlperf_results.names import Scenario
-from mlperf_results.record import Generation, Record, Sampling, TokenLimits
-from mlperf_results.recordfiles import records_folder
-from mlperf_results.rounds import scenarios_of
+
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS
+from crowdperf.rules.names import Scenario
+from crowdperf.rules.record import Generation, Record, Sampling, TokenLimits
+from crowdperf.rules.record_files import records_folder
+from crowdperf.rules.rounds import scenarios_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "script"
@@ -26,11 +27,11 @@ OWN = ("get-ml-model-", "get-dataset-", "get-preprocessed-dataset-")
 """The recipes that provide a benchmark's files bear its name."""
 
 ALLOWED = {
-    "get-mlperf-results-lib/mlperf_results/anchors.py": "published results, by benchmark",
+    "src/crowdperf/logs/published_results.py": "published results, by benchmark",
     **dict.fromkeys(
         ("tools/gpu_kit.py", "tools/gpu_kit_runs.py", "tools/gpu_kit_steps.py"), "the GPU kit's two networks"
     ),
-    "run-virtual-client-profile/vc_profile/steptypes.py": "the models of VirtualClient's executor, and their runs",
+    "src/crowdperf/fronts/virtualclient/steptypes.py": "the models of VirtualClient's executor, and their runs",
 }
 DATASETS = {record.dataset for record in RECORDS.values()}
 NAMES = {name for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)} - DATASETS

@@ -1,11 +1,12 @@
-"""mlperf_results.layout: where everything of a results folder is."""
+"""crowdperf.logs.layout: where everything of a results folder is."""
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
-from mlperf_results.names import Mode, Scenario
+
+from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
+from crowdperf.rules.names import Mode, Scenario
 
 
 def test_runs_lie_where_a_submission_expects_them() -> None:

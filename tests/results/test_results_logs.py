@@ -1,12 +1,13 @@
-"""mlperf_results.logs: recorded logs of real runs (fixtures/README.md), and what happens to damaged ones."""
+"""crowdperf.logs.run_log: recorded logs of real runs (fixtures/README.md), and what happens to damaged ones."""
 
 import shutil
 from pathlib import Path
 
 import pytest
-from mlperf_results.layout import RunPaths
-from mlperf_results.logs import LogError, parse_detail_log, parse_events, parse_summary_verdict, read_run_logs
-from mlperf_results.names import Mode, Scenario
+
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import LogError, parse_detail_log, parse_events, parse_summary_verdict, read_run_logs
+from crowdperf.rules.names import Mode, Scenario
 
 FIXTURES = Path(__file__).parent / "fixtures"
 V6_1_SEEDS = (2085463073848966840, 2747215439041700203, 16159082839903944936)

@@ -1,7 +1,9 @@
-"""mlperf_results.names: the closed sets and how text becomes one of their members."""
+"""crowdperf.rules.names: the closed sets and how text becomes one of their members."""
 
 import pytest
-from mlperf_results.names import (
+from recipe_engine.rules import errors
+
+from crowdperf.rules.names import (
     METRIC_OF_SCENARIO,
     ExecutionMode,
     Mode,
@@ -16,7 +18,6 @@ from mlperf_results.names import (
     printable,
     with_problems,
 )
-from recipe_engine.rules import errors
 
 
 @pytest.mark.parametrize(

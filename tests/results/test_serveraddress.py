@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.serveraddress import server_parts, without_login
+
+from crowdperf.kit.server_address import server_parts, without_login
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_results.systemnames import hardware_name, machine_name
+
+from crowdperf.logs.system_names import hardware_name, machine_name
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
-from mlperf_results.terminal import coloured
+
+from crowdperf.kit.terminal import coloured
 
 TEXT = "Offline  VALID\nServer  INVALID\nbusy\n"
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_results import compliance
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.officialnames import canonical_name, official_name
-from mlperf_results.record import Record
-from mlperf_results.rounds import rounds_of, rules_in
+
+from crowdperf.rules import compliance
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.official_names import canonical_name, official_name
+from crowdperf.rules.record import Record
+from crowdperf.rules.rounds import rounds_of, rules_in
 
 DATA = Path(__file__).resolve().parents[2] / "script" / "get-mlperf-results-lib" / "mlperf_results" / "rounddata"
 NAMES = [name for name, row in BENCHMARKS.items() if row.record.generation is not None]

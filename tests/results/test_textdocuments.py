@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from mlperf_results.textdocuments import given_bytes, given_text, json_for_yaml, utf8_text, yaml_mapping
+
+from crowdperf.kit.text_documents import given_bytes, given_text, json_for_yaml, utf8_text, yaml_mapping
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text_and_another_encoding_is_named_with_its_line() -> None:

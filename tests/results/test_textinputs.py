@@ -1,10 +1,11 @@
-"""mlperf_results.textinputs: what recipes' inputs say about prompts and their answers, and what is refused."""
+"""crowdperf.call.text_inputs: what recipes' inputs say about prompts and their answers, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
-from mlperf_results.backends import default_backend, misfit
-from mlperf_results.textinputs import TEXT_KEYS, text_of
+
+from crowdperf.call.text_inputs import TEXT_KEYS, text_of
+from crowdperf.rules.backends import default_backend, misfit
 
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:

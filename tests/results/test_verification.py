@@ -1,4 +1,4 @@
-"""mlperf_results.verification: the official verdict on the same logs, or a stricter one that is listed here."""
+"""crowdperf.compliance.verification: the official verdict on the same logs, or a stricter one that is listed here."""
 
 import json
 
@@ -13,10 +13,9 @@ from compliance_cases import (
     read_logs,
     response_cases,
 )
-from mlperf_results.answerchecks import verify_answers
-from mlperf_results.logs import LogError, parse_detail_log
-from mlperf_results.names import Scenario, parse_scenario
-from mlperf_results.verification import (
+
+from crowdperf.compliance.answer_checks import verify_answers
+from crowdperf.compliance.verification import (
     DamagedLog,
     baseline_lines,
     entries,
@@ -24,6 +23,8 @@ from mlperf_results.verification import (
     verify_responses,
     verify_scores,
 )
+from crowdperf.logs.run_log import LogError, parse_detail_log
+from crowdperf.rules.names import Scenario, parse_scenario
 
 OFFICIAL: dict[str, bool] = json.loads(VERDICTS.read_text())
 """Recorded by compliance_cases.py from mlcommons/inference b66003e1 (TEST05: tag v4.0)."""

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mlperf_results.wholefile import copy_whole, link_or_copy, write_once, write_whole
+
+from crowdperf.kit.whole_file import copy_whole, link_or_copy, write_once, write_whole
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:

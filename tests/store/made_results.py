@@ -9,8 +9,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from results_store.keys import key_id_of
-from results_store.model import Accuracy, Configuration, Figure, File, NewResult, Signer, Source, System
+from crowdperf.store.keys import key_id_of
+from crowdperf.store.model import Accuracy, Configuration, Figure, File, NewResult, Signer, Source, System
 
 SOURCE = Source(kind="results-folder", name="results", digest="ab" * 32)
 SIGNER = Signer(key_id=key_id_of(bytes(range(32))), public_key=bytes(range(32)), alias="swift otter")

@@ -13,11 +13,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.honestpaths import Places
-from mlperf_results.privacy import Known
-from results_store.bundle import MANIFEST, SIGNATURE, Bundle, make_bundle
-from results_store.masking import Sender, as_file
-from results_store.signing import SigningKey, canonical, new_key
+from crowdperf.kit.path_redaction import Places
+from crowdperf.kit.privacy import Known
+from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, make_bundle
+from crowdperf.store.masking import Sender, as_file
+from crowdperf.store.signing import SigningKey, canonical, new_key
 
 RECORDED = Path(__file__).parent / "data" / "digits.tar.xz"
 HOME = "/home/annamaria"
@@ -72,7 +72,7 @@ def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def _with_names(content: dict[str, Any]) -> None:
     content["host"] |= {"CM_HOST_SYSTEM_NAME": "anna-laptop", "CM_HOST_OS_KERNEL_VERSION": "6.1.0-18-anna"}
     content["command"] += f" --endpoint=http://anna-laptop:8000/v1 --results_dir={HOME}/results"
-    content["runs"][0]["command"] = [f"{HOME}/CM/cache/1/bin/python3", "-m", "harness"]
+    content["runs"][0]["command"] = [f"{HOME}/CM/cache/1/bin/python3", "-m", "crowdperf.harness"]
 
 
 def _with_paths(content: dict[str, Any]) -> None:

@@ -8,10 +8,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from results_store.bundle import MANIFEST, Bundle, NothingToShare, make_bundle, read_bundle
-from results_store.masking import Sender
-from results_store.refusal import BundleRefused
-from results_store.signing import new_key, sign_withdrawal
 from shared_results import (
     ANNA,
     OFFLINE,
@@ -25,6 +21,11 @@ from shared_results import (
     result_folder,
     signed_again,
 )
+
+from crowdperf.store.bundle import MANIFEST, Bundle, NothingToShare, make_bundle, read_bundle
+from crowdperf.store.masking import Sender
+from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.signing import new_key, sign_withdrawal
 
 
 @pytest.fixture(name="folder", scope="module")

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from mlperf_results.foundruns import RunFiles
-from results_store import facts
-from results_store.bundle import BundleFile, Manifest, ReadBundle
-from results_store.consistency import results_of_bundle
-from results_store.derivations import check_run
-from results_store.model import Problem, Signer
-from results_store.refusal import BundleRefused
 from shared_results import MULTI_STREAM, OFFLINE, SERVER, SINGLE_STREAM, recorded
+
+from crowdperf.logs.found_runs import RunFiles
+from crowdperf.store import facts
+from crowdperf.store.bundle import BundleFile, Manifest, ReadBundle
+from crowdperf.store.consistency import results_of_bundle
+from crowdperf.store.derivations import check_run
+from crowdperf.store.model import Problem, Signer
+from crowdperf.store.refusal import BundleRefused
 
 Files = dict[str, bytes]
 ACCURACY = "digits/Offline/accuracy"

@@ -5,35 +5,40 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
-
 from curve_tree import count_words, declaration, measured
-from mlperf_curves.events import read_samples
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.samples import SAMPLES, csv_of
-from mlperf_curves.tree import write_tree
-from mlperf_results.honestpaths import Places
 from report_folder import Setup
-from results_store import bundle as bundle_module
-from results_store import sharing
-from results_store.bundle import CURVE_FORMAT, MANIFEST, SIGNATURE, Bundle, make_bundle, make_curve_bundle, read_bundle
-from results_store.consistency import results_of_bundle
-from results_store.curvebundles import is_allowed
-from results_store.importing import import_loaded, load
-from results_store.masking import Sender
-from results_store.model import NewResult
-from results_store.refusal import BundleRefused
-from results_store.signing import canonical
-from results_store.store import Store
-from results_store.unpacking import packed
 from shared_results import ANNA, key
+
+from crowdperf.curves.events import read_samples
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.samples import SAMPLES, csv_of
+from crowdperf.curves.tree import write_tree
+from crowdperf.kit.path_redaction import Places
+from crowdperf.store import bundle as bundle_module
+from crowdperf.store import sharing
+from crowdperf.store.bundle import (
+    CURVE_FORMAT,
+    MANIFEST,
+    SIGNATURE,
+    Bundle,
+    make_bundle,
+    make_curve_bundle,
+    read_bundle,
+)
+from crowdperf.store.consistency import results_of_bundle
+from crowdperf.store.curvebundles import is_allowed
+from crowdperf.store.importing import import_loaded, load
+from crowdperf.store.masking import Sender
+from crowdperf.store.model import NewResult
+from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.signing import canonical
+from crowdperf.store.store import Store
+from crowdperf.store.unpacking import packed
 
 START = "results/lab-vm/gpt-oss-120b"
 POINT_FILES = ["config.json", "point.json", "result_summary.json", "system_desc.json"]

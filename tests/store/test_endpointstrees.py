@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
-
 from curve_tree import NUMBERS, write_curve
-from results_store.importing import NothingToImport, import_loaded, load
-from results_store.listing import Filter
-from results_store.objects import result_object
-from results_store.store import Store
+
+from crowdperf.store.importing import NothingToImport, import_loaded, load
+from crowdperf.store.listing import Filter
+from crowdperf.store.objects import result_object
+from crowdperf.store.store import Store
 
 
 @pytest.fixture(scope="module")

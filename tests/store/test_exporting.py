@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from made_results import RESULT, SIGNER, SOURCE, all_rows, made
 from made_summary import csv_of, rows
-from results_store.exporting import EXPORT, NotEmpty, write_export
-from results_store.importing import NothingToImport, import_loaded, load
-from results_store.keys import key_id_of
-from results_store.model import Signer
-from results_store.objects import WrongObject
-from results_store.store import Store
 from shared_results import bundle_of, result_folder
+
+from crowdperf.store.exporting import EXPORT, NotEmpty, write_export
+from crowdperf.store.importing import NothingToImport, import_loaded, load
+from crowdperf.store.keys import key_id_of
+from crowdperf.store.model import Signer
+from crowdperf.store.objects import WrongObject
+from crowdperf.store.store import Store
 
 OTHER = Signer(key_id=key_id_of(bytes(32)), public_key=bytes(32), alias="calm heron")
 

@@ -5,27 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
-
 from curve_tree import write_curve
 from made_results import all_rows
 from made_summary import csv_of, rows
-from results_store import facts
-from results_store.exporting import write_export
-from results_store.facts import Documents, Place
-from results_store.importing import import_loaded, load
-from results_store.keys import configuration_key
-from results_store.listing import Filter
-from results_store.model import NewResult
-from results_store.objects import result_object
-from results_store.resultfolders import LeftOut, results_below
-from results_store.store import Store
 from shared_results import OFFLINE, SERVER, bundle_of, change_json, result_folder
+
+from crowdperf.store import facts
+from crowdperf.store.exporting import write_export
+from crowdperf.store.facts import Documents, Place
+from crowdperf.store.importing import import_loaded, load
+from crowdperf.store.keys import configuration_key
+from crowdperf.store.listing import Filter
+from crowdperf.store.model import NewResult
+from crowdperf.store.objects import result_object
+from crowdperf.store.resultfolders import LeftOut, results_below
+from crowdperf.store.store import Store
 
 MASKED = ("machine", "made_utc")
 LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
-from results_store import schema
-from results_store.exporting import write_export
-from results_store.importing import import_loaded, load
-from results_store.keys import configuration_key, normal_name, system_key
-from results_store.listing import FACETS, SORTS, BadQuery, Filter, Sort
-from results_store.model import CurvePoint, Figure, NewResult, Signer
-from results_store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
+
+from crowdperf.store import schema
+from crowdperf.store.exporting import write_export
+from crowdperf.store.importing import import_loaded, load
+from crowdperf.store.keys import configuration_key, normal_name, system_key
+from crowdperf.store.listing import FACETS, SORTS, BadQuery, Filter, Sort
+from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
+from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
 
 NOON = "2026-11-23T12:00:00Z"
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results_store import sharing, signing
-from results_store.bundle import read_bundle
-from results_store.keys import key_id_of
-from results_store.sharing import NotShared, collector_address, main
-from results_store.signing import KEY_FILE, read_or_make_key, read_withdrawal
 from shared_results import HOME, OFFLINE, change_json, recorded, result_folder
+
+from crowdperf.store import sharing, signing
+from crowdperf.store.bundle import read_bundle
+from crowdperf.store.keys import key_id_of
+from crowdperf.store.sharing import NotShared, collector_address, main
+from crowdperf.store.signing import KEY_FILE, read_or_make_key, read_withdrawal
 
 
 class Collector:
@@ -81,7 +82,7 @@ def _around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("USER", "annamaria")
     monkeypatch.setattr(sharing.Path, "home", lambda: Path(HOME))
-    monkeypatch.setattr("mlperf_results.privacy.socket.gethostname", lambda: "anna-laptop")
+    monkeypatch.setattr("crowdperf.kit.privacy.socket.gethostname", lambda: "anna-laptop")
     monkeypatch.delenv("CM_MLPERF_COLLECTOR_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)
 

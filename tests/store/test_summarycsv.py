@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from made_summary import PLAIN, QUIRKS, csv_of, rows
-from results_store import published
-from results_store.model import NewResult
-from results_store.summarycsv import COLUMNS, CORES_NOTE, WrongTable, read_summary_csv
+
+from crowdperf.store import published
+from crowdperf.store.model import NewResult
+from crowdperf.store.summarycsv import COLUMNS, CORES_NOTE, WrongTable, read_summary_csv
 
 TABLE = read_summary_csv(csv_of(rows()))
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from results_store.refusal import BundleRefused
-from results_store.unpacking import Limits, read_members
 from shared_results import packed
+
+from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.unpacking import Limits, read_members
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 
@@ -98,8 +99,8 @@ READ = r"""
 import io, re, sys, time
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-from results_store.refusal import BundleRefused
-from results_store.unpacking import read_json_object, read_members
+from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.unpacking import read_json_object, read_members
 for path in sys.argv[3:]:
     content, begun = Path(path).read_bytes(), time.process_time()
     try:

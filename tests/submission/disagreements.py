@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from changes import Change, both, drop, edit, fields, put, rename, replace, value
-from mlperf_results.truncation import truncated_bytes
 from round_trees import build_endpoints, build_model
 from tree_builder import SUBMITTER, SYSTEM
+
+from crowdperf.logs.truncation import truncated_bytes
 
 ACCEPTS, REFUSES, CRASH = "accepts", "refuses", "crash"
 HEAVY = ("dlrm-v3", "rgat", "qwen3-vl-235b-a22b")

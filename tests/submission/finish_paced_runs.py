@@ -19,7 +19,7 @@ from pathlib import Path
 
 from record_paced_runs import MODELS, RIGHT, Model  # isort: skip: makes mlperf_results importable
 
-from mlperf_results.truncation import LOG_NAME, SCORE_NAME, truncate_log
+from crowdperf.logs.truncation import LOG_NAME, SCORE_NAME, truncate_log
 
 ARCHIVE = Path(__file__).resolve().parent / "data" / "paced_logs.tar.xz"
 WRITTEN: Mapping[str, str] = {

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from changes import DETAIL, SUMMARY, Change, both, edit, put, replace, value
 from forgeries_of_runs import every_time
-from mlperf_gate import rules_summary
-from mlperf_gate.detaillog import parse_detail_log
-from mlperf_gate.documents import TextFile
 from tree_builder import copy_of
+
+from crowdperf.gate import rules_summary
+from crowdperf.gate.detaillog import parse_detail_log
+from crowdperf.gate.documents import TextFile
 
 SYSTEM = re.compile("box-1")
 FORGED_BUILD = "2026-07-24T17:39:47.375459"

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mlperf_gate import detaillog, gate, runmarks
-from mlperf_gate.rulebook import Severity
-from mlperf_gate.views import Options
-from mlperf_results import privacy
 from tree_builder import LOG_ROUND, build, copy_of
+
+from crowdperf.gate import detaillog, gate, runmarks
+from crowdperf.gate.rulebook import Severity
+from crowdperf.gate.views import Options
+from crowdperf.kit import privacy
 
 
 class Trees:

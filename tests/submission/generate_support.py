@@ -24,7 +24,8 @@ for folder in ("generate-submission", "get-mlperf-results-lib"):
         sys.path.append(str(SCRIPTS / folder))
 
 from recipe_engine.disk.digests import recipe_digest  # noqa: E402
-from submission.program import Program  # noqa: E402
+
+from crowdperf.submission.program import Program  # noqa: E402
 
 PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
 RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"
@@ -74,7 +75,7 @@ def run_folder(results: Path, scenario: str, mode: str = "performance") -> Path:
 
 def with_old_seeds(results: Path, round_name: str) -> None:
     """Gives every log of a copy the seeds of another round."""
-    from mlperf_results.seeds import SEEDS
+    from crowdperf.logs.seeds import SEEDS
 
     new, old = SEEDS[round_name], SEEDS["v6.1"]
     for log in results.rglob("mlperf_log_detail.txt"):

@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "script" / "get-mlperf-results-lib"))
 
-from mlperf_results.compliance import audit_text, audit_values  # noqa: E402
+from crowdperf.rules.compliance import audit_text, audit_values  # noqa: E402
 
 FULL_S, QUICK_S = 662.0, 100.0
 """How long performance runs last, and those that need no duration."""

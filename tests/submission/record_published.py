@@ -1,9 +1,9 @@
-"""Judges a published round and writes mlperf_gate/published_round.json: how often each rule was asked, and refused.
+"""Judges a published round and writes crowdperf/gate/published_round.json: how often each rule was asked, and refused.
 
     python tests/submission/record_published.py --tree=DIR --round=v5.1 --commit=HEX [--check]
 
 DIR is a checkout of mlcommons/inference_results_<round>: closed/ and open/ with all files, links as links. Takes three
-minutes. The figures are what the rules rest on (mlperf_gate/evidence.py); `--check` writes nothing and fails on a
+minutes. The figures are what the rules rest on (crowdperf/gate/evidence.py); `--check` writes nothing and fails on a
 difference.
 """
 
@@ -22,10 +22,10 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 for folder in (SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
     sys.path.insert(0, str(folder))
 
-from mlperf_gate import gate  # noqa: E402
-from mlperf_gate.evidence import PUBLISHED  # noqa: E402
-from mlperf_gate.rulebook import RULES, Check, Found, Severity  # noqa: E402
-from mlperf_gate.views import Options  # noqa: E402
+from crowdperf.gate import gate  # noqa: E402
+from crowdperf.gate.evidence import PUBLISHED  # noqa: E402
+from crowdperf.gate.rulebook import RULES, Check, Found, Severity  # noqa: E402
+from crowdperf.gate.views import Options  # noqa: E402
 
 
 def counting(identity: str, check: Check, asked: Counter[str]) -> Check:

@@ -22,9 +22,10 @@ for folder in (HERE, SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-
     sys.path.insert(0, str(folder))
 
 from disagreements import CASES  # noqa: E402
-from mlperf_gate.official import run_official  # noqa: E402
-from mlperf_results.roundtables import load_round  # noqa: E402
 from round_trees import ROUND, build_endpoints, build_model  # noqa: E402
+
+from crowdperf.gate.official import run_official  # noqa: E402
+from crowdperf.logs.round_tables import load_round  # noqa: E402
 
 VERDICTS = HERE / "data" / "round_verdicts.json"
 

@@ -1,4 +1,4 @@
-"""Writes mlperf_results/rounddata/<round>.json: the figures that the official checkers of a checkout hold, by model.
+"""Writes crowdperf/logs/rounddata/<round>.json: the figures that the official checkers of a checkout hold, by model.
 
 Settings of LoadGen come from its mlperf.conf and the audit.config files of the same checkout; they were the same in all
 rounds that are written here.

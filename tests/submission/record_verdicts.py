@@ -20,10 +20,11 @@ SCRIPTS = HERE.parents[1] / "script"
 for folder in (HERE, SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
     sys.path.insert(0, str(folder))
 
-from mlperf_gate.gate import check  # noqa: E402
-from mlperf_gate.official import run_official  # noqa: E402
 from mutations import MUTATIONS, Mutation  # noqa: E402
 from tree_builder import LOG_ROUND, build, copy_of  # noqa: E402
+
+from crowdperf.gate.gate import check  # noqa: E402
+from crowdperf.gate.official import run_official  # noqa: E402
 
 VERDICTS = HERE / "data" / "verdicts.json"
 

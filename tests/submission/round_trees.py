@@ -19,19 +19,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tree_builder
-from mlperf_gate import rules_summary
-from mlperf_gate.detaillog import parse_detail_log
-from mlperf_gate.documents import TextFile
-from mlperf_gate.draws import log_value
-from mlperf_gate.rules_testlogs import sampled_share
-from mlperf_results.names import FIGURE_KEYS, Mode, Scenario
-from mlperf_results.roundtables import ModelTable, load_round
-from mlperf_results.scorelines import EXAMPLES
-from mlperf_results.seeds import SEEDS
-from mlperf_results.tree import ScenarioPlace, SubmissionTree
-from mlperf_results.truncation import GAP, PART_BYTES
-from mlperf_results.verification import RunScore, compare_scores
 from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
+
+from crowdperf.compliance.verification import RunScore, compare_scores
+from crowdperf.gate import rules_summary
+from crowdperf.gate.detaillog import parse_detail_log
+from crowdperf.gate.documents import TextFile
+from crowdperf.gate.draws import log_value
+from crowdperf.gate.rules_testlogs import sampled_share
+from crowdperf.logs.round_tables import ModelTable, load_round
+from crowdperf.logs.score_lines import EXAMPLES
+from crowdperf.logs.seeds import SEEDS
+from crowdperf.logs.tree import ScenarioPlace, SubmissionTree
+from crowdperf.logs.truncation import GAP, PART_BYTES
+from crowdperf.rules.names import FIGURE_KEYS, Mode, Scenario
 
 ROUND = "v6.1"
 MODELS = load_round(ROUND).models

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from generate_support import SCENARIOS  # noqa: F401  (makes the packages of the recipes importable)
-from mlperf_results.names import Mode, parse_scenario
-from mlperf_results.rounds import rules_in
-from mlperf_results.tree import ScenarioPlace, SubmissionTree
-from submission import assembly, checks
+
+from crowdperf.logs.tree import ScenarioPlace, SubmissionTree
+from crowdperf.rules.names import Mode, parse_scenario
+from crowdperf.rules.rounds import rules_in
+from crowdperf.submission import assembly, checks
 
 NAME: Any = SimpleNamespace(
     rules=rules_in("llama3.1-8b", "v6.1"), official="llama3.1-8b", folder="llama3.1-8b", benchmark="llama3.1-8b"

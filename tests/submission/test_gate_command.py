@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from changes import replace
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import command, official, report
-from mlperf_gate.__main__ import main
-from mlperf_gate.rulebook import Severity
-from mlperf_results.names import REHEARSAL_LABEL
-from mlperf_results.privacy import Known
 from mutations import MUTATIONS
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
+
+from crowdperf.gate import command, official, report
+from crowdperf.gate.__main__ import main
+from crowdperf.gate.rulebook import Severity
+from crowdperf.kit.privacy import Known
+from crowdperf.rules.names import REHEARSAL_LABEL
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
@@ -193,7 +194,7 @@ def test_a_checker_that_cannot_judge_the_round_is_not_asked(trees, tmp_path):  #
 def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # noqa: F811
     folders = [CHECKOUT / "script" / name for name in ("check-mlperf-submission", "get-mlperf-results-lib")]
     env = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    call = [sys.executable, "-S", "-m", "mlperf_gate", str(trees.folder / "closed"), "--version=v6.1"]
+    call = [sys.executable, "-S", "-m", "crowdperf.gate", str(trees.folder / "closed"), "--version=v6.1"]
     done = subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -201,7 +202,7 @@ def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # no
 @pytest.mark.full
 def test_pip_install_gives_a_command_that_needs_no_cm(trees, tmp_path):  # noqa: F811
     source, target = tmp_path / "source", tmp_path / "target"
-    records = [f"script/app-mlperf-inference/harness/{kind}" for kind in ("benchmarks", "backends")]
+    records = [f"src/crowdperf/harness/{kind}" for kind in ("benchmarks", "backends")]
     for name in ("script/check-mlperf-submission", "script/get-mlperf-results-lib", *records):
         shutil.copytree(CHECKOUT / name, source / name)
     for name in ("pyproject.toml", "README.md"):

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 from disagreements import CASES, CRASH, Case
 from gate_support import refusing_rules, verdict
-from mlperf_gate.rulebook import RULES, Severity
-from mlperf_gate.rules_system import power_watts
-from mlperf_results.scorelines import EXAMPLES, PATTERNS, parse_scores, unplain_scores
 from round_trees import MODELS, build_endpoints, build_model, category_of, recorded, scenarios_of
 from test_gate_rounds import official_checkout
 from tree_builder import DATA
+
+from crowdperf.gate.rulebook import RULES, Severity
+from crowdperf.gate.rules_system import power_watts
+from crowdperf.logs.score_lines import EXAMPLES, PATTERNS, parse_scores, unplain_scores
 
 VERDICTS = json.loads((DATA / "round_verdicts.json").read_text())
 RECORDED = (

@@ -14,16 +14,17 @@ from forgeries_of_results import results
 from forgeries_of_runs import forgeries
 from forgeries_of_vendors import of_vendors
 from gate_support import trees  # noqa: F401
-from mlperf_gate import rules_messages, rules_settings, rules_tokens, views
-from mlperf_gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
-from mlperf_gate.detaillog import DetailLog, parse_detail_log
-from mlperf_gate.documents import TextFile
-from mlperf_gate.earlystopping import tolerated
-from mlperf_gate.listing import read_listing
-from mlperf_gate.rulebook import RULES, Scope, Severity
-from mlperf_gate.views import Options, RunView, TreeView
-from mlperf_results.roundtables import load_round
 from tree_builder import LOG_ROUND
+
+from crowdperf.gate import rules_messages, rules_settings, rules_tokens, views
+from crowdperf.gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
+from crowdperf.gate.detaillog import DetailLog, parse_detail_log
+from crowdperf.gate.documents import TextFile
+from crowdperf.gate.earlystopping import tolerated
+from crowdperf.gate.listing import read_listing
+from crowdperf.gate.rulebook import RULES, Scope, Severity
+from crowdperf.gate.views import Options, RunView, TreeView
+from crowdperf.logs.round_tables import load_round
 
 NEEDED_FORGERIES = 35
 

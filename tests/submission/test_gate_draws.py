@@ -6,12 +6,13 @@ import dataclasses
 
 import pytest
 from gate_support import trees  # noqa: F401
-from mlperf_gate import rules_draws
-from mlperf_gate.derivation import version_of
-from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.draws import arrival, engine, log_value
-from mlperf_results.seeds import SEEDS
 from test_gate_derivation import server_run
+
+from crowdperf.gate import rules_draws
+from crowdperf.gate.derivation import version_of
+from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.draws import arrival, engine, log_value
+from crowdperf.logs.seeds import SEEDS
 
 SEED, LOG_SEED = SEEDS["v5.1"].schedule, 720381539243781796
 

@@ -32,16 +32,17 @@ from changes import (
     value,
 )
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import rules_clock
-from mlperf_gate.detaillog import parse_detail_log
-from mlperf_gate.documents import TextFile, read_text
-from mlperf_gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
-from mlperf_gate.listing import read_listing
-from mlperf_gate.lonerun import contradictions
-from mlperf_gate.rulebook import OURS, RULES, Rule, Scope, Severity
-from mlperf_gate.steps import Step
 from mutations_of_runs import figures, listed_twice, second_system
 from tree_builder import OPEN_MODEL
+
+from crowdperf.gate import rules_clock
+from crowdperf.gate.detaillog import parse_detail_log
+from crowdperf.gate.documents import TextFile, read_text
+from crowdperf.gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
+from crowdperf.gate.listing import read_listing
+from crowdperf.gate.lonerun import contradictions
+from crowdperf.gate.rulebook import OURS, RULES, Rule, Scope, Severity
+from crowdperf.gate.steps import Step
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOG, STREAM, SERVER = f"{O_RUN}/{DETAIL}", f"{O_STREAM}/{DETAIL}", f"{C_SERVER}/{DETAIL}"

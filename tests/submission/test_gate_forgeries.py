@@ -12,9 +12,10 @@ from forgeries_of_models import file_of, in_tests, of_models
 from forgeries_of_results import Forgery, fit_summary, in_both_settings, results
 from forgeries_of_vendors import of_vendors
 from gate_support import trees, verdict  # noqa: F401
-from mlperf_gate.rulebook import Severity
 from round_trees import build_model
 from tree_builder import copy_of
+
+from crowdperf.gate.rulebook import Severity
 
 FORGERIES = (*results(), *of_models(), *of_chance(), *of_vendors())
 NEEDED = 182

@@ -47,7 +47,7 @@ def test_a_changed_tree_gets_its_rule_and_a_good_one_none(mutation: Mutation, tr
 
 
 def test_every_rule_that_refuses_has_a_change_that_meets_it():
-    from mlperf_gate.rulebook import RULES, Severity
+    from crowdperf.gate.rulebook import RULES, Severity
 
     met = {mutation.rule for mutation in (*MUTATIONS, *results(), *of_models(), *of_chance(), *of_vendors())}
     elsewhere = {  # rules that no single change of these trees meets; each has a test of its own

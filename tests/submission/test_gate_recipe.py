@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from helpers import recipe_metas
-from mlperf_gate.steps import Step, command_of
-from mlperf_gate.views import Subject
 from tree_builder import build
+
+from crowdperf.gate.steps import Step, command_of
+from crowdperf.gate.views import Subject
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GATE = "--tags=check,mlperf,submission"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate.steps import Step
 from tree_builder import SUBMITTER, SYSTEM
+
+from crowdperf.gate.steps import Step
 
 
 def step_of(name: str) -> Step:

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from changes import O_ACC, O_MODEL, O_RUN, SUMMARY, both, drop, edit, replace
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import command, gate, report, rules_honesty
-from mlperf_gate.detaillog import Message, parse_detail_log
-from mlperf_gate.documents import TextFile, limit_of
-from mlperf_gate.listing import read_listing
-from mlperf_gate.views import Options, TreeView
-from mlperf_results import privacy
-from mlperf_results.roundtables import load_round
 from tree_builder import LOG_ROUND, OPEN_MODEL, SUBMITTER, SYSTEM
+
+from crowdperf.gate import command, gate, report, rules_honesty
+from crowdperf.gate.detaillog import Message, parse_detail_log
+from crowdperf.gate.documents import TextFile, limit_of
+from crowdperf.gate.listing import read_listing
+from crowdperf.gate.views import Options, TreeView
+from crowdperf.kit import privacy
+from crowdperf.logs.round_tables import load_round
 
 OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
 JUNK = {

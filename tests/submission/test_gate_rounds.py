@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate.rules_run import early_stopping_was_met
-from mlperf_results.officialnames import canonical_name, checker_name, resolve
-from mlperf_results.rounds import ROUNDS, rounds_of
-from mlperf_results.roundtables import ANY_SCENARIO, load_round
-from mlperf_results.scorelines import EXAMPLES, PATTERNS, parse_counts, parse_hashes, parse_scores
 from tree_builder import SUBMITTER, SYSTEM, build
+
+from crowdperf.gate.rules_run import early_stopping_was_met
+from crowdperf.logs.round_tables import ANY_SCENARIO, load_round
+from crowdperf.logs.score_lines import EXAMPLES, PATTERNS, parse_counts, parse_hashes, parse_scores
+from crowdperf.rules.official_names import canonical_name, checker_name, resolve
+from crowdperf.rules.rounds import ROUNDS, rounds_of
 
 FILES = {"v5.0", "v5.1", "v6.0", "v6.1"}
 
@@ -162,7 +163,7 @@ def test_a_setting_logged_twice_in_an_accuracy_run_is_found(trees):  # noqa: F81
 
 
 def test_a_rule_that_fails_is_a_finding_that_refuses(trees, monkeypatch):  # noqa: F811
-    from mlperf_gate.rulebook import RULES
+    from crowdperf.gate.rulebook import RULES
 
     def broken(view):
         raise KeyError("surprise")
@@ -177,7 +178,7 @@ def test_a_rule_that_fails_is_a_finding_that_refuses(trees, monkeypatch):  # noq
 
 
 def test_every_rule_says_what_it_asks_and_whose_it_is():
-    from mlperf_gate.rulebook import RULES
+    from crowdperf.gate.rulebook import RULES
 
     assert len(RULES) > 75
     for rule in RULES.values():

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 from changes import C_ACC, C_MODEL, CLOSED, DETAIL, JSON_LOG, O_MODEL, OPEN, T01, T04, edit, replace, value
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import runmarks
-from mlperf_gate.detaillog import DetailLog, parse_detail_log
-from mlperf_gate.documents import TextFile
-from mlperf_gate.listing import read_listing
-from mlperf_gate.rules_system import says_changed
-from mlperf_gate.runmarks import RunRegister, place_of, task_of
-from mlperf_results.scorelines import parse_sample_counts, parse_statements
-from mlperf_results.verdictlines import missing_lines, printed_counts, printed_scores
 from mutations_of_runs import T01_LOG, copy_run, counts
 from tree_builder import build, logs
+
+from crowdperf.compliance.verdict_lines import missing_lines, printed_counts, printed_scores
+from crowdperf.gate import runmarks
+from crowdperf.gate.detaillog import DetailLog, parse_detail_log
+from crowdperf.gate.documents import TextFile
+from crowdperf.gate.listing import read_listing
+from crowdperf.gate.rules_system import says_changed
+from crowdperf.gate.runmarks import RunRegister, place_of, task_of
+from crowdperf.logs.score_lines import parse_sample_counts, parse_statements
 
 OURS = {"IDENT-001", "IDENT-002", "IDENT-003", "IDENT-005", "IDENT-007"}
 

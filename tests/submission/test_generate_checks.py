@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from generate_support import SCENARIOS, copy_runs, edit_json, env_of, run_folder, unpack_light_runs
-from mlperf_results.names import Mode
-from mlperf_results.wholefile import read_object
-from submission import checks, making
-from submission.request import read_request
+
+from crowdperf.kit.whole_file import read_object
+from crowdperf.rules.names import Mode
+from crowdperf.submission import checks, making
+from crowdperf.submission.request import read_request
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +359,7 @@ def test_of_two_runs_for_one_place_the_valid_newer_one_is_taken(real_runs: Path,
 def test_the_command_that_makes_a_missing_run_repeats_how_the_others_were_made(real_runs: Path, tmp_path: Path) -> None:
     results = copy_runs(real_runs, tmp_path)
     made = run_folder(results, SCENARIOS[0], "performance")
-    edit_json(made / "result.json", command=["<cache>/mlperf-cuda/bin/python3", "-m", "harness"])
+    edit_json(made / "result.json", command=["<cache>/mlperf-cuda/bin/python3", "-m", "crowdperf.harness"])
     shutil.rmtree(run_folder(results, SCENARIOS[0], "accuracy"))
     (found,) = [text for text in problems(results, tmp_path / "tree") if "has no accuracy run" in text]
     for words in ("_accuracy-only", "--backend=", "--device=", "--adr.python.name=mlperf-cuda", "--results_dir=/"):

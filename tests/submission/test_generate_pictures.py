@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from generate_support import SUT  # noqa: F401 - puts the package on the path
-from submission.assembly import _pictures
+
+from crowdperf.submission.assembly import _pictures
 
 
 def test_a_tree_gets_the_pictures_of_its_round(tmp_path: Path) -> None:

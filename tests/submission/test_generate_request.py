@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from generate_support import env_of
-from submission.request import RequestError, read_request
+
+from crowdperf.submission.request import RequestError, read_request
 
 
 def request(tmp_path: Path, **env: str):

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from generate_support import SUT  # noqa: F401 - puts the package on the path
-from mlperf_results.names import Mode, Scenario
-from mlperf_results.tree import ScenarioPlace
-from submission import measured, texts
-from submission.found import FoundRun, sut_of
+
+from crowdperf.logs.tree import ScenarioPlace
+from crowdperf.rules.names import Mode, Scenario
+from crowdperf.submission import measured, texts
+from crowdperf.submission.found import FoundRun, sut_of
 
 DIGEST = "ab" * 32
 

@@ -28,14 +28,15 @@ from generate_support import (
     unpack_runs,
     with_old_seeds,
 )
-from mlperf_results import privacy
-from mlperf_results.privacy import known_here
-from mlperf_results.truncation import truncate_tree
-from mlperf_results.wholefile import read_object
 from round_trees import build_endpoints
-from submission import making, placing
-from submission.program import files_of
-from submission.request import read_request
+
+from crowdperf.kit import privacy
+from crowdperf.kit.privacy import known_here
+from crowdperf.kit.whole_file import read_object
+from crowdperf.logs.truncation import truncate_tree
+from crowdperf.submission import making, placing
+from crowdperf.submission.program import files_of
+from crowdperf.submission.request import read_request
 
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "get-mlperf-results-lib", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
@@ -238,7 +239,7 @@ def test_the_packed_tree_names_no_owner(real_runs: Path, tmp_path: Path) -> None
 
 
 def test_nothing_of_the_person_and_the_machine_gets_into_the_tree(real_runs: Path, tmp_path: Path) -> None:
-    from mlperf_results.privacy import find_leaks_in_folder
+    from crowdperf.kit.privacy import find_leaks_in_folder
 
     generate(real_runs, tmp_path / "tree", **CLOSED)
     assert find_leaks_in_folder(tmp_path / "tree", known_here(public=("cTuning",))) == ()
@@ -415,7 +416,7 @@ def test_the_code_folder_holds_a_harness_that_runs(real_runs: Path, tmp_path: Pa
     folder = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT
     places = [folder / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = "import harness.config, harness.userconf, mlperf_results.logs as logs; print(logs.__file__)"
+    words = "import crowdperf.harness.runner.config, crowdperf.harness.runner.user_conf, crowdperf.logs.run_log as logs; print(logs.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", words], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
@@ -443,7 +444,7 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
     assert f"| app-mlperf-inference | {digests['app-mlperf-inference']} | the same |" in text
     assert f"another state: {'0' * 64} |" in text
     assert "| process-mlperf-accuracy | " in text
-    assert "python3 -m harness run.json" in text
+    assert "python3 -m crowdperf.harness run.json" in text
 
 
 def endpoint_result(folder: Path) -> Path:

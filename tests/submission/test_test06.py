@@ -17,18 +17,19 @@ from typing import Any
 
 import pytest
 from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
-from mlperf_gate import detaillog, gate
-from mlperf_gate.documents import TextFile
-from mlperf_gate.draws import log_value
-from mlperf_gate.rules_testlogs import sampled_share
-from mlperf_gate.views import Options
-from mlperf_results.answerchecks import verify_answers
-from mlperf_results.benchmarks import record_of
-from mlperf_results.logs import parse_detail_log
-from mlperf_results.names import parse_scenario
-from mlperf_results.seeds import SEEDS
-from submission import making
-from submission.request import read_request
+
+from crowdperf.compliance.answer_checks import verify_answers
+from crowdperf.gate import detaillog, gate
+from crowdperf.gate.documents import TextFile
+from crowdperf.gate.draws import log_value
+from crowdperf.gate.rules_testlogs import sampled_share
+from crowdperf.gate.views import Options
+from crowdperf.logs.run_log import parse_detail_log
+from crowdperf.logs.seeds import SEEDS
+from crowdperf.rules.benchmarks import record_of
+from crowdperf.rules.names import parse_scenario
+from crowdperf.submission import making
+from crowdperf.submission.request import read_request
 
 SAMPLES, ROUND, MODEL = 13368, "v5.0", "gptj-99"
 RECORD = record_of(MODEL)

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mlperf_gate.documents import TextFile
-from mlperf_gate.rulebook import Found, Severity
-from mlperf_gate.rules_testscores import entropies_follow_from_logs
-from mlperf_gate.views import Options
+
+from crowdperf.gate.documents import TextFile
+from crowdperf.gate.rulebook import Found, Severity
+from crowdperf.gate.rules_testscores import entropies_follow_from_logs
+from crowdperf.gate.views import Options
 
 WHOLE, TESTED = (
     "dlrm-v3/Offline/accuracy/mlperf_log_accuracy.json",

@@ -16,10 +16,10 @@ import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mlperf_gate.draws import arrival, log_value
-from mlperf_results.names import Mode
-from mlperf_results.seeds import SEEDS
-from mlperf_results.tree import ScenarioPlace, SubmissionTree, TreeLayout
+from crowdperf.gate.draws import arrival, log_value
+from crowdperf.logs.seeds import SEEDS
+from crowdperf.logs.tree import ScenarioPlace, SubmissionTree, TreeLayout
+from crowdperf.rules.names import Mode
 
 DATA = Path(__file__).parent / "data"
 SUBMITTER, SYSTEM = "ExampleOrg", "box-1"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
-from mlperf_sweeps.executor import wrapper_words
-from mlperf_sweeps.folder import PointFolder, SweepFolder
+from crowdperf.sweeps.executor import wrapper_words
+from crowdperf.sweeps.folder import PointFolder, SweepFolder
 
 
 def make_point(sweep: SweepFolder, name: str, program: str, **more: Any) -> PointFolder:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mlperf_sweeps.sbatch import SlurmOptions
-from mlperf_sweeps.slurm import SlurmExecutor
 from slurm_sandbox import Sandbox
+
+from crowdperf.sweeps.sbatch import SlurmOptions
+from crowdperf.sweeps.slurm import SlurmExecutor
 
 
 @contextlib.contextmanager

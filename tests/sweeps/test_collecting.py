@@ -9,22 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mlperf_results.csvcells import guarded
-from mlperf_sweeps.collecting import (
-    Facts,
-    Figures,
-    Row,
-    best_of,
-    figures_of,
-    summary_text,
-    sweep_csv,
-    sweep_json,
-)
-from mlperf_sweeps.commands import under_way
-from mlperf_sweeps.folder import State
-from mlperf_sweeps.page import page
-from mlperf_sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
-from mlperf_sweeps.states import PointStatus
+
+from crowdperf.kit.csv_cells import guarded
+from crowdperf.sweeps.collecting import Facts, Figures, Row, best_of, figures_of, summary_text, sweep_csv, sweep_json
+from crowdperf.sweeps.commands import under_way
+from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.page import page
+from crowdperf.sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
+from crowdperf.sweeps.states import PointStatus
 
 FACTS = Facts(name="s", digest="d", made_utc="2026-11-23T00:00:00Z", command="cm run <b>", recipe="run,x")
 RESULTS: dict[str, Any] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mlperf_sweeps.definition import Cell, SweepError, parse_definition
+
+from crowdperf.sweeps.definition import Cell, SweepError, parse_definition
 
 HEAD = "format: 1\nname: x\n"
 

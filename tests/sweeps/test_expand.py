@@ -6,9 +6,10 @@ import contextlib
 import random
 
 import pytest
-from mlperf_sweeps.choice import Choice, parse_where
-from mlperf_sweeps.definition import SweepError, parse_definition
-from mlperf_sweeps.expand import Expansion, Point, expand
+
+from crowdperf.sweeps.choice import Choice, parse_where
+from crowdperf.sweeps.definition import SweepError, parse_definition
+from crowdperf.sweeps.expand import Expansion, Point, expand
 
 INPUTS = ("model", "batch_size", "precision", "threads", "instances", "scenario", "device", "performance_sample_count")
 HEAD = "format: 1\nname: x\n"

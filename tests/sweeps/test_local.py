@@ -13,9 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mlperf_sweeps.folder import State, SweepFolder
-from mlperf_sweeps.local import LocalExecutor, LocalOptions, wrong_options
 from point_builder import make_point
+
+from crowdperf.sweeps.folder import State, SweepFolder
+from crowdperf.sweeps.local import LocalExecutor, LocalOptions, wrong_options
 
 INTERVAL = "date +%s%N > begin; sleep 0.2; date +%s%N > end"
 
@@ -79,8 +80,8 @@ def test_points_at_the_same_time_are_labelled(sweep: SweepFolder) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from mlperf_sweeps.folder import SweepFolder
-from mlperf_sweeps.local import LocalExecutor
+from crowdperf.sweeps.folder import SweepFolder
+from crowdperf.sweeps.local import LocalExecutor
 sweep = SweepFolder(Path(sys.argv[1]))
 LocalExecutor().start(sweep, sweep.points())
 """
@@ -126,7 +127,7 @@ def test_ctrl_c_while_a_wrapper_starts_ends_the_point_in_good_order(
     python.write_text(f"#!{sys.executable}\n{program}\n")
     python.chmod(0o755)
     point = make_point(sweep, "a", "exec sleep 300")
-    monkeypatch.setattr("mlperf_sweeps.local.sys.executable", str(python))
+    monkeypatch.setattr("crowdperf.sweeps.local.sys.executable", str(python))
     executor = LocalExecutor()
     executor.start(sweep, [point])
     assert (executor.states(sweep), capfd.readouterr().err) == ({"a": State.INTERRUPTED}, "")

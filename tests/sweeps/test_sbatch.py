@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from mlperf_sweeps import sbatch, slurmclient
-from mlperf_sweeps.executor import ExecutorError
-from mlperf_sweeps.folder import State, SweepFolder
-from mlperf_sweeps.sbatch import Limits, SlurmOptions
-from mlperf_sweeps.slurm import SlurmExecutor, states_without_queue
 from point_builder import make_point
+
+from crowdperf.sweeps import sbatch, slurmclient
+from crowdperf.sweeps.executor import ExecutorError
+from crowdperf.sweeps.folder import State, SweepFolder
+from crowdperf.sweeps.sbatch import Limits, SlurmOptions
+from crowdperf.sweeps.slurm import SlurmExecutor, states_without_queue
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mlperf_sweeps.secretsfile import WrongSecrets, read_secrets
+
+from crowdperf.sweeps.secretsfile import WrongSecrets, read_secrets
 
 
 def _written(folder: Path, content: bytes, mode: int = 0o600) -> Path:

@@ -13,14 +13,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mlperf_sweeps import attempts, sbatch, slurmclient, states
-from mlperf_sweeps.executor import STARTER, wrapper_words
-from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.slurm import SlurmExecutor
-from mlperf_sweeps.sweep import Conduct, Sweep
 from point_builder import make_point
 from slurm_sandbox import reason_against
 from slurm_tools import executor, slurm
+
+from crowdperf.sweeps import attempts, sbatch, slurmclient, states
+from crowdperf.sweeps.executor import STARTER, wrapper_words
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+from crowdperf.sweeps.slurm import SlurmExecutor
+from crowdperf.sweeps.sweep import Conduct, Sweep
 
 pytestmark = pytest.mark.skipif(bool(reason_against()), reason=reason_against() or "a Slurm can be started")
 
@@ -153,8 +154,8 @@ def test_a_command_killed_after_sbatch_finds_its_jobs_again(
 ) -> None:
     points = [make_point(sweep, f"p{number}", "sleep 1; echo x >> runs.txt") for number in range(4)]
     program = (
-        "import os, signal, sys; from pathlib import Path; from mlperf_sweeps.folder import SweepFolder\n"
-        "from mlperf_sweeps import slurm; from mlperf_sweeps.sbatch import SlurmOptions\n"
+        "import os, signal, sys; from pathlib import Path; from crowdperf.sweeps.folder import SweepFolder\n"
+        "from mlperf_sweeps import slurm; from crowdperf.sweeps.sbatch import SlurmOptions\n"
         "slurm.write_json = lambda *given: os.kill(os.getpid(), signal.SIGKILL)  # of submitted.json\n"
         "sweep = SweepFolder(Path(sys.argv[1]))\n"
         "slurm.SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"

@@ -12,12 +12,13 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from mlperf_sweeps import attempts, slurmclient, states
-from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.sweep import Conduct, Sweep
 from point_builder import make_point
 from slurm_sandbox import Sandbox, reason_against
 from slurm_tools import executor, slurm
+
+from crowdperf.sweeps import attempts, slurmclient, states
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+from crowdperf.sweeps.sweep import Conduct, Sweep
 
 KINDS = (
     "kill_wrapper",

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.local import LocalExecutor, LocalOptions
-from mlperf_sweeps.sweep import Conduct, FolderInUse, Sweep, exit_code, locked, to_start, write_point
 from point_builder import make_point
+
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+from crowdperf.sweeps.local import LocalExecutor, LocalOptions
+from crowdperf.sweeps.sweep import Conduct, FolderInUse, Sweep, exit_code, locked, to_start, write_point
 
 
 class ToldExecutor:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlperf_sweeps import attempts, states
-from mlperf_sweeps.executor import STARTER, wrapper_words
-from mlperf_sweeps.folder import State, SweepFolder
-from mlperf_sweeps.wrapper import main
 from point_builder import make_point, run, state, wrapper
+
+from crowdperf.sweeps import attempts, states
+from crowdperf.sweeps.executor import STARTER, wrapper_words
+from crowdperf.sweeps.folder import State, SweepFolder
+from crowdperf.sweeps.wrapper import main
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def test_a_wrapper_imports_only_what_is_imported_quickly() -> None:
     slow = {"argparse", "dataclasses", "datetime", "inspect", "shutil", "socket", "tempfile"}
-    program = "import sys; sys.path.append(sys.argv[1]); import mlperf_sweeps.wrapper; print(*sys.modules)"
+    program = "import sys; sys.path.append(sys.argv[1]); import crowdperf.sweeps.wrapper; print(*sys.modules)"
     words = [*wrapper_words(sys.executable)[:-1], "-c", program, str(STARTER.parent)]
     loaded = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
     assert not slow & loaded

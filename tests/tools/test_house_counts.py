@@ -40,7 +40,7 @@ PACKAGE = {
 }
 
 
-@pytest.mark.parametrize("package", ["script/app-mlperf-inference/harness", "src/crowdperf/harness"])
+@pytest.mark.parametrize("package", ["src/crowdperf/harness", "src/crowdperf/harness"])
 def test_the_counts_of_a_made_house(tmp_path: Path, package: str) -> None:
     for name, text in {**FILES, **{f"{package}/{name}": text for name, text in PACKAGE.items()}}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

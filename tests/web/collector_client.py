@@ -18,14 +18,15 @@ pytest.importorskip("cryptography", reason="the packages of the results server a
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it would rather have httpx2 than httpx
     from starlette.testclient import TestClient
-from results_store.bundle import Manifest, ReadBundle
-from results_store.model import NewResult
-from results_store.refusal import refused
-from results_store.unpacking import Limits
-from results_web.access import Tokens
-from results_web.app import create_app
-from results_web.settings import Settings
 from web_builder import crowd_result, signer
+
+from crowdperf.store.bundle import Manifest, ReadBundle
+from crowdperf.store.model import NewResult
+from crowdperf.store.refusal import refused
+from crowdperf.store.unpacking import Limits
+from crowdperf.web.access import Tokens
+from crowdperf.web.app import create_app
+from crowdperf.web.settings import Settings
 
 TOKENS = Tokens("an-upload-token-of-tests", "a-moderation-token-of-tests")
 GZIP = {"Content-Type": "application/gzip"}

@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
 @contextlib.contextmanager
 def running(database: Path, *words: str) -> Iterator[Running]:
     """A collector on a free port, ended at the end of the block."""
-    command = [sys.executable, "-m", "results_web", f"--db={database}", "--port=0", *words]
+    command = [sys.executable, "-m", "crowdperf.web", f"--db={database}", "--port=0", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
     try:
         assert process.stdout is not None

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from results_web.access import AddressHash, Limit, TokenFileError, tokens_of
-from results_web.settings import SettingsError, settings_of
+
+from crowdperf.web.access import AddressHash, Limit, TokenFileError, tokens_of
+from crowdperf.web.settings import SettingsError, settings_of
 
 
 def test_tokens_are_made_once_for_their_owner_only(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("markupsafe", reason="the packages of the results server are not installed")
 
-from mlperf_results.stepplot import StepPoint, steps_of
-from results_web import charts
-from results_web.charts import Bar
-from results_web.shown import minute, plain, quantity
+from crowdperf.kit.step_plot import StepPoint, steps_of
+from crowdperf.web import charts
+from crowdperf.web.charts import Bar
+from crowdperf.web.shown import minute, plain, quantity
 
 CURVE = [
     StepPoint("1", 100.0, 100.0),

@@ -16,15 +16,16 @@ pytest.importorskip("starlette", reason="the packages of the results server are 
 pytest.importorskip("cryptography", reason="the packages of the results server are not installed")
 
 import uvicorn
-from results_store.bundle import LONGEST_FILES
-from results_store.refusal import BundleRefused
-from results_store.signing import new_key
-from results_store.unpacking import DEFAULT_LIMITS
-from results_web import __main__ as server
-from results_web import checking
 from running_collector import running
 from shared_results import OFFLINE, bundle_of, members_of, result_folder, signed_again
 from test_real_bundles import sent
+
+from crowdperf.store.bundle import LONGEST_FILES
+from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.signing import new_key
+from crowdperf.store.unpacking import DEFAULT_LIMITS
+from crowdperf.web import __main__ as server
+from crowdperf.web import checking
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,12 @@ pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is no
 import axe_playwright_python
 from headless_browser import BROWSERS, HINT, find_browser
 from playwright.sync_api import sync_playwright
-from results_store.store import Store
-from results_web.static_site import write_site
 from running_collector import Running, running
 from test_collector_pages import HOSTILE, hostile_result
 from web_builder import SOURCE, fill, signer
+
+from crowdperf.store.store import Store
+from crowdperf.web.static_site import write_site
 
 pytestmark = pytest.mark.full
 PICTURES_VARIABLE = "CROWDPERF_SCREENSHOTS"

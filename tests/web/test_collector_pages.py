@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 from collector_client import TOKENS, collector
-from results_store import facts
-from results_store.facts import Documents
-from results_store.model import Figure
-from results_store.store import Store
-from results_web import pages
-from results_web.links import round_url
 from starlette.testclient import TestClient
 from web_builder import DIGITS, HOST, SOURCE, crowd_result, curve_result, fill, published_results, signer
+
+from crowdperf.store import facts
+from crowdperf.store.facts import Documents
+from crowdperf.store.model import Figure
+from crowdperf.store.store import Store
+from crowdperf.web import pages
+from crowdperf.web.links import round_url
 
 
 @dataclasses.dataclass

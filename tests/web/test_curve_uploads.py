@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
-
 from collector_client import BEARER, collector
 from curve_tree import count_words, declaration, measured
-from mlperf_curves.events import read_samples
-from mlperf_curves.pointfiles import Offline
-from mlperf_curves.samples import SAMPLES, csv_of
-from mlperf_curves.tree import write_tree
 from report_folder import Setup
-from results_store.bundle import make_curve_bundle
-from results_store.signing import new_key
-from results_web import checking
+
+from crowdperf.curves.events import read_samples
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.samples import SAMPLES, csv_of
+from crowdperf.curves.tree import write_tree
+from crowdperf.store.bundle import make_curve_bundle
+from crowdperf.store.signing import new_key
+from crowdperf.web import checking
 
 
 @pytest.fixture(scope="module")

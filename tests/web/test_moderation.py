@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from collector_client import BEARER, TOKENS, body, collector
-from results_web.access import PASS_LASTS_S, Passes
 from starlette.testclient import TestClient
 from web_builder import signer
+
+from crowdperf.web.access import PASS_LASTS_S, Passes
 
 
 @pytest.fixture

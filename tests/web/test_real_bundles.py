@@ -19,11 +19,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from collector_client import BEARER, GZIP, TOKENS, collector
-from results_store.signing import new_key
-from results_web import checking
-from results_web.access import tokens_of
 from running_collector import Running, running
 from shared_results import bundle_of, members_of, packed, result_folder, signed_again
+
+from crowdperf.store.signing import new_key
+from crowdperf.web import checking
+from crowdperf.web.access import tokens_of
 
 
 @pytest.fixture(scope="module")
@@ -209,12 +210,12 @@ def test_a_collector_is_not_started_where_it_must_not_be(tmp_path: Path) -> None
         ["--port=x"],
         ["nothing"],
     ):
-        command = [sys.executable, "-m", "results_web", f"--db={tmp_path / 'x.sqlite'}", *words]
+        command = [sys.executable, "-m", "crowdperf.web", f"--db={tmp_path / 'x.sqlite'}", *words]
         found = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
         assert found.returncode == 1 and found.stderr.startswith("serve-mlperf-results: "), found.stderr
         assert "Traceback" not in found.stderr
     (tmp_path / "notes.md").write_text("# no database")
-    words = [sys.executable, "-m", "results_web", f"--db={tmp_path / 'notes.md'}"]
+    words = [sys.executable, "-m", "crowdperf.web", f"--db={tmp_path / 'notes.md'}"]
     found = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)
     assert "notes.md cannot be opened: " in found.stderr and "Traceback" not in found.stderr
     assert not (tmp_path / "notes.md.tokens").exists()

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from collector_client import BEARER, GZIP, TOKENS, body, collector, reader
-from results_store.signing import new_key, sign_withdrawal
-from results_store.store import Store
 from starlette.testclient import TestClient
+
+from crowdperf.store.signing import new_key, sign_withdrawal
+from crowdperf.store.store import Store
 
 BUNDLES = "/api/v1/bundles"
 

@@ -8,18 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from results_store.model import (
-    Accuracy,
-    Configuration,
-    CurvePoint,
-    Figure,
-    File,
-    NewResult,
-    Signer,
-    Source,
-    System,
-)
-from results_store.store import Store
+from crowdperf.store.model import Accuracy, Configuration, CurvePoint, Figure, File, NewResult, Signer, Source, System
+from crowdperf.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = System(accelerator="", accelerator_count=0, nodes=1, cpu="AMD EPYC 9654", sockets=2, cores=192,

@@ -133,7 +133,7 @@ TOKEN_SHAPES = (
     ("sk-", r"(?:proj-|ant-)[A-Za-z0-9_-]{20,}"),
     ("eyJ", r"[A-Za-z0-9_-]{10,1000}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 )
-"""Access tokens as services shape them: how one begins, and the pattern of the rest. `mlperf_results.secretshapes` has
+"""Access tokens as services shape them: how one begins, and the pattern of the rest. `crowdperf.kit.secret_shapes` has
 the same table: it works without an engine, and the engine imports no recipe; tests/results/test_privacy.py compares
 them, so a shape is added to both."""
 _FEW = ("gh", "gl")

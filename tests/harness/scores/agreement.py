@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from harness.errors import HarnessError
-from harness.metrics.score import Score
 from scores.case import Case, digest, recorded
 from scores.differences import DIFFERENCES
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.score import Score
 
 
 def check(metric: str, name: str, case: Case, scorer: Callable[[Case], Score]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.metrics import auc
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import auc
 
 
 def _predictions(random: np.random.RandomState, labels: np.ndarray, step: float) -> np.ndarray:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.metrics import coco
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import coco
 
 _CATEGORY_IDS = [1, 2, 3, 5, 8, 13, 90, 264]
 _FILE_ORDER = [3, 1, 264, 2, 5, 90, 13, 8]  # the official label map follows the file, not the numbers

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.metrics import dice
-from harness.metrics.score import Score
 from scores.case import Case
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import dice
 
 _BRATS_PADDED = (224, 224, 160)  # accuracy-brats.py knows no other
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from harness.metrics import rouge
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import rouge
 
 END = 256
 _TEXT = (

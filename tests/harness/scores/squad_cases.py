@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness.metrics import squad
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import squad
 
 MAX_TOKENS, MAX_QUERY_TOKENS, STRIDE = 384, 64, 128
 _TEXT = "the quick river of stone moved a house to an island where Kings built towers and ships in winter"

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.metrics import wer
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import wer
 
 _TEXT = "the a of mister o'brien it's stone house winter 'tis kings and ships under quickly i"
 _WORDS = _TEXT.split()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.metrics import wer_whisper
-from harness.metrics.score import Score
 from scores.case import Case, Responses
+
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.metrics import wer_whisper
 
 _TEXT = (
     "mister o'brien's twenty one ships had not gone to every one who is in the grey house of none the less doctor "

@@ -1,5 +1,0 @@
-"""Checks MLPerf Inference submission trees: at least as strict as both official checkers, and where they look away.
-
-Standard library only, beside the package mlperf_results of this project. `gate.check` is the way in for programs,
-`python -m mlperf_gate DIR --version=v6.1` for people.
-"""

@@ -1,0 +1,22 @@
+"""Llama 2 70B answers questions; agrees with evaluate-accuracy.py of language/llama2-70b (mlcommons/inference)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from crowdperf.harness.base.model_facts import ModelFacts
+from crowdperf.harness.base.score import Score
+from crowdperf.harness.datasets.tokenised import TokenisedDataset
+from crowdperf.harness.metrics import rouge
+from crowdperf.harness.text.tokenizer import Tokenizer
+from crowdperf.harness.text.tokens import TokenModel
+
+
+def score(responses: Iterable[tuple[int, bytes]], dataset: TokenisedDataset, tokenizer: Tokenizer) -> Score:
+    """Return ROUGE against GPT-4's answers, and the tokens of an answer."""
+    return rouge.score(responses, dataset.references, tokenizer.decode, dtype="int32", has_token_counts=True)
+
+
+def open_text(facts: ModelFacts) -> TokenModel:
+    """Return the benchmark with the tokenizer in the model's folder."""
+    return TokenModel(facts, score)

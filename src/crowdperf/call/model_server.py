@@ -1,0 +1,381 @@
+"""What a server of language models says before it answers a prompt, in words that a user can act on, and never with the
+API key. Standard library only, so that a wrong URL is found before anything is installed.
+
+`look` asks for the models (GET /models) as the harness's client does at the start of a run.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import functools
+import http.client
+import json
+import os
+import shlex
+import socket
+import ssl
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from crowdperf.call.text_inputs import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, has_messages
+from crowdperf.kit.server_address import is_loopback
+from crowdperf.rules.names import printable
+
+MODELS = "/models"
+NO_LIST = (404, 405, 501)
+"""Statuses of servers that have no list of models."""
+_MOST_SHOWN = 10
+_CONNECT_S, _ANSWER_S = 5.0, 10.0
+_LARGEST_BYTES = 8 << 20
+_HIDDEN = "***"
+_SHOWN_KEY_CHARACTERS = 8
+"""So many characters in a row of a key, in any case, are hidden like the whole key."""
+
+STATUS_WORDS = {
+    400: "the server refused the request (400)",
+    401: "the server requires authentication (401)",
+    402: "the server asks for payment (402)",
+    403: "the server does not allow this key or address (403)",
+    404: "the server does not know this path or model (404)",
+    405: "the server does not take POST here (405)",
+    408: "the server gave up waiting for the request (408)",
+    413: "the request is too large for the server (413)",
+    422: "the server cannot read the request (422)",
+    429: "the server asks for fewer requests (429)",
+    500: "the server failed (500)",
+    502: "the gateway got no answer from the server behind it (502)",
+    503: "the server is not ready or overloaded (503)",
+    504: "the gateway gave up waiting for the server behind it (504)",
+}
+Response: TypeAlias = "tuple[int, http.client.HTTPMessage, bytes]"
+"""Status, headers and body."""
+
+START_HINT = "start the server and wait until it is ready; check host and port: curl {}/models"
+KIND_HINT = "check that the URL is that of a server with OpenAI's API, and look into its log"
+
+
+class ServerProblem(Exception):
+    """Why a server cannot be measured: what it was asked for, and what came. hint: what to try."""
+
+    def __init__(self, asked: str, found: str, hint: str) -> None:
+        super().__init__(f"the endpoint cannot be used: asked {asked}: {found}")
+        self.hint = hint
+
+
+def folded(text: str) -> str:
+    """Return the text in small letters, each in its place: keys are ASCII."""
+    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
+
+
+def without_key(text: str, key: str | None) -> str:
+    """Return `text` without an API key, and without parts of it, in capitals or not."""
+    if not key:
+        return text
+    secret = folded(key)
+    size = min(_SHOWN_KEY_CHARACTERS, len(secret))
+    parts = {secret[start : start + size] for start in range(len(secret) - size + 1)}
+    line, shown, place = folded(text), [], 0
+    while place < len(line):
+        end = place
+        while line[end : end + size] in parts:
+            end += 1
+        shown.append(_HIDDEN if end > place else text[place])
+        place = end + size - 1 if end > place else place + 1
+    return "".join(shown)
+
+
+def one_line(text: str) -> str:
+    """Return what a server said on one line, with escapes in the place of what a terminal would obey."""
+    return printable(" ".join(text.split()))
+
+
+def error_text(body: Any) -> str:
+    """Return the server's own words for an error, whole: OpenAI's {"error": {"message": ...}} or a relative of it. Who
+    shows them hides the key first and cuts them afterwards."""
+    if isinstance(body, dict):
+        for key in ("error", "message", "detail", "msg"):
+            if body.get(key):
+                return error_text(body[key])
+    if isinstance(body, list) and body:
+        where = ".".join(str(part) for part in body[0].get("loc", ())) if isinstance(body[0], dict) else ""
+        return f"{where}: {error_text(body[0])}" if where else error_text(body[0])
+    return one_line(body if isinstance(body, str) else repr(body))
+
+
+def body_text(body: bytes) -> str:
+    """Return the server's own words for an error from the bytes of a response."""
+    try:
+        return error_text(json.loads(body)) if body else ""
+    except (ValueError, RecursionError):
+        return error_text(body.decode(errors="replace"))
+
+
+def shown_url(location: str) -> str:
+    """Return the URL of a redirect without user, password and query."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return "a URL that cannot be read"
+    host = parts.netloc.rpartition("@")[2]
+    return error_text((f"{parts.scheme}://{host}" if host else "") + parts.path)
+
+
+def refusal_words(status: int, text: str, location: str | None) -> str:
+    """Return what a response means that is no answer. text: the server's own words. location: of a redirect."""
+    if 300 <= status < 400:
+        where = location or "nowhere"
+        return f"the server redirects to {where} ({status}); redirects are not followed: give that URL"
+    words = STATUS_WORDS.get(status, f"the server answered with status {status}")
+    return f"{words}: {text}" if text else words
+
+
+def refusal_hint(status: int, root: str, variable: str | None) -> str:
+    """Return what to try after a response that is no answer. root: the URL without its path. variable: the one that
+    holds the key."""
+    if status in (401, 403):
+        held = f"the key in {variable} was refused" if variable else "no key was sent"
+        return f"{held}: export the key and name its variable: --endpoint_key_variable=NAME"
+    if status == 404:
+        return f"check the path of the URL; most servers need /v1 at its end: --endpoint={root}/v1"
+    if 300 <= status < 400:
+        return "give the URL behind the redirect, up to and with /v1, as --endpoint"
+    if status == 429:
+        return "wait, or raise the server's limit on requests"
+    return "wait until the server has loaded its model; look into its log"
+
+
+def listed_models(content: Any) -> list[dict[str, Any]]:
+    """Return the models in the answer to GET /models; raises ServerProblem where it is something else."""
+    entries = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise ServerProblem(
+            "for the models (GET /models)", "the answer has no list `data`",
+            "check that the URL is that of a server with OpenAI's API",
+        )  # fmt: skip
+    return [one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
+
+
+def choose_model(entries: Sequence[Mapping[str, Any]] | None, wanted: str | None) -> str:
+    """Return the model to ask for; raises ServerProblem naming those there are, the nearest first."""
+    if entries is None:
+        return str(wanted)
+    names = [str(one["id"]) for one in entries]
+    known = {*names, *(str(alias) for one in entries for alias in one.get("aliases") or ())}
+    if wanted in known or (wanted is None and len(names) == 1):
+        return wanted or names[0]
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    shown = ", ".join(map(one_line, names[:_MOST_SHOWN])) + more
+    none_yet = "wait until the server has loaded its model"
+    if wanted is None:
+        found = f"it serves {len(names)} models: {shown}" if names else "it serves no model"
+        hint = f"say which: {model_word(names[0])}" if names else none_yet
+        raise ServerProblem("for the model it serves", found, hint)
+    nearest = difflib.get_close_matches(wanted, names, n=1, cutoff=0.0) or names[:1]
+    hint = f"did you mean {model_word(nearest[0])}?" if nearest else none_yet
+    raise ServerProblem(f"for the model {wanted!r}", f"the server has: {shown or 'none'}", hint)
+
+
+def model_word(name: str) -> str:
+    """Return the input that names a model, for a shell."""
+    return f"--endpoint_model={shlex.quote(one_line(name))}"
+
+
+CERTIFICATE_HINT = "name a file with the certificate of its authority (CA bundle): export SSL_CERT_FILE=FILE.pem"
+_OTHER_NAME = (62, 64)
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (x509_vfy.h of 3.0)."""
+
+
+def certificate_words(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
+    """Return why the certificate of a host is refused, and what to try."""
+    found = f"the certificate of {host} is not trusted: {error.verify_message}"
+    named = os.environ.get("SSL_CERT_FILE", "")
+    if error.verify_code in _OTHER_NAME:
+        return found, "give the URL with a name that the certificate is for"
+    if named and not os.path.isfile(named):
+        return f"{found}; SSL_CERT_FILE={printable(named)} is not a file", CERTIFICATE_HINT
+    return found, CERTIFICATE_HINT
+
+
+class _ProxyProblem(Exception):
+    """The text says why the proxy of the environment is of no use."""
+
+
+_PROXY_HINT = "correct the proxy in {0}_PROXY, or reach the server without it: export NO_PROXY={1}"
+
+
+def connection_words(
+    error: OSError | http.client.HTTPException, url: str, waited_s: float = _CONNECT_S
+) -> tuple[str, str]:
+    """Return why no answer came from the server at `url`, and what to try. waited_s: at most, for a connection."""
+    parts = urlsplit(url)
+    host, start = parts.netloc, START_HINT.format(url)
+    if isinstance(error, socket.gaierror):
+        return f"the name of the host in {host} is not known (DNS)", start
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return certificate_words(error, host)
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS connection to {host}: {error.reason or error}; a server without TLS needs http://", KIND_HINT
+    if isinstance(error, TimeoutError):
+        return f"no connection to {host} within {waited_s:g} s", start
+    if isinstance(error, http.client.HTTPException):
+        return f"the server does not speak HTTP: {error or type(error).__name__}", KIND_HINT
+    reason = os.strerror(error.errno) if error.errno else str(error) or type(error).__name__
+    return f"no connection to {host}: {reason}", start
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL (HTTP_PROXY, HTTPS_PROXY); None without one, for this
+    machine, and for what NO_PROXY lists."""
+    parts = urlsplit(url)
+    if is_loopback(parts.hostname or "") or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    return urllib.request.getproxies().get(parts.scheme) or None
+
+
+def key_on_proxy_words(url: str) -> tuple[str, str]:
+    """Return why a key is not sent to a URL with http:// through a proxy, and what to try."""
+    host = urlsplit(url).hostname
+    return (
+        f"the API key would be readable by the proxy of HTTP_PROXY on its way to {host}",
+        f"use an https URL, or reach the server without the proxy: export NO_PROXY={host}",
+    )
+
+
+def _direct(url: str) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+
+
+def _through(proxy: str, url: str) -> tuple[http.client.HTTPConnection, dict[str, str]]:
+    """Return an open connection to a proxy, for a tunnel to a URL with https, and the headers for the proxy. Raises
+    _ProxyProblem."""
+    parts, through = urlsplit(url), urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    shown, is_tunnel = f"the proxy {through.hostname}:{through.port or 80}", parts.scheme == "https"
+    headers = {}
+    if through.username:
+        login = f"{unquote(through.username)}:{unquote(through.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    kind = http.client.HTTPSConnection if is_tunnel else http.client.HTTPConnection
+    connection = kind(through.hostname or "", through.port or 80, timeout=_CONNECT_S)
+    if is_tunnel:
+        connection.set_tunnel(parts.hostname or "", parts.port or http.client.HTTPS_PORT, headers)
+    try:
+        connection.connect()
+    except ssl.SSLError:
+        raise
+    except OSError as error:
+        connection.close()
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise _ProxyProblem(f"{shown} cannot be used: {reason}") from None
+    return connection, {} if is_tunnel else headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A server that is asked, with the key that it gets."""
+
+    url: str
+    key: str | None
+    variable: str | None
+
+    def problem(self, call: str, found: str, hint: str) -> ServerProblem:
+        return ServerProblem(call, without_key(one_line(found), self.key)[:400], without_key(hint, self.key))
+
+    def answer(self, call: str, path: str, body: bytes | None = None) -> Response | None:
+        """Return status, headers and body of an answer; None where the server takes long. Raises ServerProblem."""
+        parts, proxy = urlsplit(self.url), proxy_of(self.url)
+        if proxy and self.key is not None and parts.scheme == "http":
+            raise self.problem(call, *key_on_proxy_words(self.url))
+        try:
+            return _answer(self.url + path, self.key, body, proxy)
+        except _ProxyProblem as error:
+            hint = _PROXY_HINT.format(parts.scheme.upper(), parts.hostname)
+            raise self.problem(call, str(error), hint) from None
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, TimeoutError) and str(error) == _SLOW:
+                return None
+            raise self.problem(call, *connection_words(error, self.url)) from None
+
+    def refused(self, call: str, answer: Response) -> ServerProblem:
+        """Return what an answer with another status than 200 means."""
+        status, headers, body = answer
+        parts, location = urlsplit(self.url), headers.get("Location")
+        words = refusal_words(status, body_text(body), None if location is None else shown_url(location))
+        hint = refusal_hint(status, f"{parts.scheme}://{parts.netloc}", self.variable if self.key else None)
+        return self.problem(call, words, hint)
+
+
+@functools.lru_cache(maxsize=8)
+def look(url: str, model: str | None, variable: str | None, chat_hint: str = "") -> None:
+    """Ask the server at `url` (up to and with /v1) for its models; once for a process. variable: of the environment,
+    with the API key. chat_hint: where the benchmark needs /completions, what to do with a server that has chats only;
+    it is then asked for one token. Raises ServerProblem for what no run could get over: nobody there, another path, no
+    key, a model that it does not have. A server that is slow to answer may still be good."""
+    key = (os.environ.get(variable, "").strip() or None) if variable else None
+    server, call = _Asked(url.rstrip("/"), key, variable), "for the models (GET /models)"
+    answer = server.answer(call, MODELS)
+    if answer is None:
+        return
+    status, _, body = answer
+    if status in NO_LIST and model is not None:
+        name = model
+    elif status != http.client.OK:
+        raise server.refused(call, answer)
+    else:
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            raise server.problem(call, f"something that is not JSON: {body_text(body)}", KIND_HINT) from None
+        name = choose_model(listed_models(content), model)
+    if chat_hint:
+        call, asked = "for a token (POST /completions)", {"model": name, "prompt": "a", "max_tokens": 1}
+        answer = server.answer(call, "/completions", json.dumps(asked).encode())
+        if answer is not None and answer[0] in NO_LIST:
+            raise server.problem(call, refusal_words(answer[0], body_text(answer[2]), None), chat_hint)
+
+
+def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
+    """Look at the server that a run is to measure. model: its name at the server, "" for the only one. variable: of the
+    API key, "" for the usual one where it is set. benchmark: "" where it is not known yet. Raises ServerProblem."""
+    if not variable and DEFAULT_KEY_VARIABLE in os.environ:
+        variable = DEFAULT_KEY_VARIABLE
+    needs_more = benchmark and not has_messages(benchmark)
+    chat_hint = f"give the URL of a server with /completions; {WITH_MESSAGES}" if needs_more else ""
+    look(url, model or None, variable or None, chat_hint)
+
+
+_SLOW = "connected, but no answer yet"
+
+
+def _answer(url: str, key: str | None, body: bytes | None, proxy: str | None) -> Response:
+    """Return status, headers and body of a GET, or of a POST of JSON; raises OSError, http.client.HTTPException and
+    _ProxyProblem."""
+    parts, more = urlsplit(url), dict[str, str]()
+    if proxy is None:
+        connection = _direct(url)
+    else:
+        connection, more = _through(proxy, url)
+    target = url if proxy is not None and parts.scheme == "http" else parts.path
+    try:
+        if connection.sock is None:
+            connection.connect()
+        if connection.sock is not None:
+            connection.sock.settimeout(_ANSWER_S)
+        headers = {"Accept-Encoding": "identity", "User-Agent": "crowdperf", **more}
+        if key is not None and key.isascii() and key.isprintable():
+            headers["Authorization"] = f"Bearer {key}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request("GET" if body is None else "POST", target, body, headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read(_LARGEST_BYTES)
+        except TimeoutError:
+            raise TimeoutError(_SLOW) from None
+    finally:
+        connection.close()

@@ -1,0 +1,74 @@
+"""The rules on the files of a submission tree: what may leave a machine (E15), and what belongs there (E16)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from crowdperf.curves.clientfiles import CONFIG, SCORES, SUMMARY, ClientConfig
+from crowdperf.curves.findings import TITLES, Finding, Says
+from crowdperf.curves.pointfiles import POINT, SYSTEM
+from crowdperf.curves.tree import MASKED_HOST
+from crowdperf.kit.privacy import Known, find_leaks_in_file
+
+TITLES["E15"] = "No home folder, token, or name of a machine is in any file."
+TITLES["E16"] = "Every file is one that the layout knows, and text."
+
+_POINT_FILES = (POINT, CONFIG, SUMMARY, SCORES, SYSTEM, "results.json")
+_POINT_FOLDER = re.compile(r"r\d+")
+_MOST_BINARY_BYTES = 1024 * 1024
+_SNIFF_BYTES = 8192
+_MOST_LEAKS = 20
+_LOCAL = ("localhost", "127.0.0.1", "::1", MASKED_HOST)
+
+
+def is_in_layout(parts: tuple[str, ...]) -> bool:
+    """True where the layout has a place for a file, by its path below the submission's folder."""
+    if parts[0] in ("src", "docs"):
+        return len(parts) > 1
+    if parts[0] != "results" or len(parts) < 3:
+        return False
+    if parts[2:] == ("system_power.json",):
+        return True
+    if len(parts) < 5 or not _POINT_FOLDER.fullmatch(parts[3]):
+        return False
+    return parts[4] == "server_configs" if len(parts) > 5 else parts[4] in _POINT_FILES
+
+
+def _is_large_binary(path: Path) -> bool:
+    if path.stat().st_size <= _MOST_BINARY_BYTES:
+        return False
+    with path.open("rb") as stream:
+        return b"\0" in stream.read(_SNIFF_BYTES)
+
+
+def file_findings(root: Path, submission: Path, known: Known) -> Iterator[Finding]:
+    """Yield what is wrong with the files below a submission's folder; links are not followed. Raises OSError."""
+    for path in sorted(submission.rglob("*")):
+        shown, below = path.relative_to(root).as_posix(), path.relative_to(submission)
+        stray = Says("E16", shown)
+        if path.is_symlink():
+            yield stray.error("a link", "the file itself")
+        elif path.is_file():
+            if not is_in_layout(below.parts):
+                yield stray.error(f"a file of {path.stat().st_size} bytes", "files of the layout, src/ and docs/")
+            if _is_large_binary(path):
+                yield stray.error(f"{path.stat().st_size} bytes of binary data", f"at most {_MOST_BINARY_BYTES}")
+            for leak in find_leaks_in_file(path, known, _MOST_LEAKS):
+                yield Says("E15", shown).error(str(leak), "nothing of the person or the machine")
+        elif not path.is_dir():
+            yield stray.error("neither a file nor a folder", "files and folders")
+
+
+def address_findings(config: ClientConfig, path: str) -> Iterator[Finding]:
+    """Yield the addresses of config.yaml that name a machine, and paths that begin at a root."""
+    says = Says("E15", path)
+    for address in config.endpoints:
+        host = urlsplit(address).hostname or ""
+        if host not in _LOCAL:
+            yield says.error("endpoint_config.endpoints names a machine", f"http://{MASKED_HOST}:PORT")
+    for name, value in (("tokenizer_name", config.tokenizer), *((one.name, one.path) for one in config.datasets)):
+        if value.startswith(("/", "~")):
+            yield says.error(f"{name}: an absolute path", "its last part")

@@ -1,0 +1,318 @@
+"""What a curve is asked for: the inputs of the recipe, checked all at once. Reads the data set, changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from crowdperf.call import inputs
+from crowdperf.curves.choice import automatic_points, missing
+from crowdperf.curves.client import ClientSettings, DatasetSettings
+from crowdperf.curves.edition import Edition, SeedSet, read_edition
+from crowdperf.curves.pointfiles import Offline
+from crowdperf.curves.pointinputs import PointInputs
+from crowdperf.curves.probe import root_of
+from crowdperf.curves.regions import Regions, regions_of
+from crowdperf.curves.sizing import FLOORS_S
+from crowdperf.kit.numbers import WHOLE, whole_number
+from crowdperf.kit.text_documents import Json
+from crowdperf.kit.whole_file import file_sha256
+from crowdperf.rules.names import with_problems
+
+MODES = ("valid", "fast", "test")
+DIVISIONS = ("Standardized", "Serviced", "RDI")
+ACCURACY = ("mandatory", "none")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_Read = TypeVar("_Read")
+
+
+class RequestError(ValueError):
+    """The curve cannot be made as it was asked for; the text has every reason, one a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveRequest:
+    """A curve. points: ascending. c_min_override: the C_min that is declared, where it is not the lowest point.
+
+    notes: what a submission would miss; none stops a curve that is no valid run.
+    """
+
+    name: str
+    mode: str
+    edition: Edition
+    model: str
+    regions: Regions
+    points: tuple[int, ...]
+    offline: Offline
+    has_accuracy: bool
+    seed_set: SeedSet
+    target_cohort: str
+    division: str
+    dataset_samples: int
+    dataset_sha256: str
+    settings: ClientSettings
+    notes: tuple[str, ...]
+
+    def floor_s(self, concurrency: int) -> float:
+        """Return the least seconds of steady state at a concurrency."""
+        if self.mode in FLOORS_S:
+            return FLOORS_S[self.mode]
+        return self.edition.floor_s(concurrency, is_agentic=False)
+
+    def point_inputs(self, client_version: str, client_commit: str) -> tuple[PointInputs, ...]:
+        """Return the points in the order of their runs: ascending, a dedicated Offline run last."""
+        scored = self._scored()
+        numbers = [*self.points, *([0] if self.offline is Offline.DEDICATED else [])]
+        return tuple(
+            PointInputs(
+                concurrency=number,
+                floor_s=self.floor_s(number) if number else 0.0,
+                dataset_samples=self.dataset_samples,
+                dataset_sha256=self.dataset_sha256,
+                has_accuracy=number in scored,
+                client_version=client_version,
+                client_commit=client_commit,
+                settings=self.settings,
+            )
+            for number in numbers
+        )
+
+    def _scored(self) -> set[int]:
+        """The points with an accuracy run: the lowest in each mandatory region, and the Offline result."""
+        if not self.has_accuracy:
+            return set()
+        regions = self.regions
+        bounds = (regions.ultra_low, regions.low, regions.medium, regions.high)
+        found = {next((one for one in self.points if one in each), None) for each in bounds}
+        offline = {Offline.ELECTED: regions.c_max, Offline.DEDICATED: 0}.get(self.offline)
+        return {one for one in (*found, offline) if one is not None}
+
+
+class Inputs(inputs.Inputs):
+    """The inputs of a call."""
+
+    def needed(self, name: str) -> str:
+        """A text that must be given."""
+        text = self.text(name)
+        if not text:
+            self.problems.append(f"--{name} is missing")
+        return text
+
+    def choice(self, name: str, known: tuple[str, ...], otherwise: str) -> str:
+        """One of the names; `otherwise` where there is none, or a wrong one."""
+        found = self.one_of(name, known) if self.text(name) else otherwise
+        return found if found in known else otherwise
+
+    def count(self, name: str, otherwise: int | None = None) -> int:
+        """A whole number from 1; required where there is no other."""
+        if otherwise is None and not self.text(name):
+            self.problems.append(f"--{name} is missing: {WHOLE}")
+        return self.whole_number(name) or otherwise or 1
+
+    def path(self, name: str) -> Path | None:
+        """An input as an absolute path without links; None without it."""
+        path = super().path(name)
+        return None if path is None else path.resolve()
+
+    def check(self) -> None:
+        """Raises RequestError with all that was found wrong."""
+        if self.problems:
+            raise self.refusal()
+
+    def refusal(self) -> RequestError:
+        """All that was found wrong, each once."""
+        return RequestError(with_problems("cannot do what was asked for", tuple(dict.fromkeys(self.problems))))
+
+    def attempt(self, make: Callable[[], _Read]) -> _Read | None:
+        """What `make` returns; None, and the problem noted, where it refuses."""
+        try:
+            return make()
+        except (ValueError, OSError) as error:
+            self.problems.append(str(error))
+            return None
+
+
+_EXTRACTORS = ("identity_extractor", "abcd_extractor", "boxed_math_extractor", "python_code_extractor",
+               "function_call_extractor")  # fmt: skip
+_NO_EXTRACTOR = ("agentic_inference_inline", "vbench", "legacy_mlperf_deepseek_r1", "swe_bench_scorer")
+"""What the client takes answers out of texts with, and its scorers that need nothing of the kind: it ends with code 2
+where it lacks one. extractor.py, scoring.py and swe_bench_scorer.py in src/inference_endpoint/evaluation of
+mlcommons/endpoints ea332753 (2026-08-21)."""
+
+
+def rows_of(path: Path) -> int | None:
+    """Return the rows of a .jsonl file; None for other formats, of which --dataset_samples must say them."""
+    if path.suffix != ".jsonl":
+        return None
+    with path.open("rb") as stream:
+        return sum(1 for line in stream if line.strip())
+
+
+def _dataset(reader: Inputs, key: str, columns: Mapping[str, str], scoring: Mapping[str, Json]) -> DatasetSettings:
+    path = reader.path(key)
+    if path and not path.is_file():
+        reader.problems.append(f"--{key}: {path} is not a file")
+    name = reader.text(f"{key}_name", path.stem if path else "")
+    return DatasetSettings(name=name, path=str(path or ""), columns=dict(columns), scoring=dict(scoring))
+
+
+def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, DatasetSettings | None]:
+    columns = {"prompt": reader.text("prompt_column", "prompt")}
+    performance = _dataset(reader, "dataset", columns, {})
+    if not performance.path:
+        reader.problems.append("--dataset is missing: the file with the prompts of the performance runs")
+    if not has_accuracy:
+        return performance, None
+    if not (eval_method := reader.text("eval_method")):
+        reader.problems.append("--eval_method is missing: a scorer of the client, such as pass_at_1 or string_match")
+    scoring: dict[str, Json] = {
+        "eval_method": eval_method,
+        "ground_truth": reader.text("answer_column", "ground_truth"),
+        "num_repeats": reader.count("accuracy_repeats", 1),
+    }
+    if extractor := reader.text("extractor"):
+        scoring["extractor"] = extractor
+    elif scoring["eval_method"] and scoring["eval_method"] not in _NO_EXTRACTOR:
+        found = f"--extractor is missing: --eval_method={scoring['eval_method']} needs one"
+        reader.problems.append(f"{found}, such as {', '.join(_EXTRACTORS)}")
+    accuracy = _dataset(reader, "accuracy_dataset", columns, scoring)
+    if not accuracy.path:
+        reader.problems.append("--accuracy_dataset is missing: the file with the answers; or --accuracy=none")
+    if accuracy.name == performance.name:
+        accuracy = DatasetSettings(name=f"{accuracy.name}_accuracy", path=accuracy.path, columns=columns,
+                                   scoring=scoring)  # fmt: skip
+    return performance, accuracy
+
+
+def _samples(reader: Inputs, performance: DatasetSettings) -> int:
+    path = Path(performance.path)
+    found = rows_of(path) if path.is_file() else None
+    if found is not None and not reader.text("dataset_samples"):
+        if not found:
+            reader.problems.append(f"--dataset: {path} has no rows")
+        return found
+    if not path.is_file() and not reader.text("dataset_samples"):
+        return 1
+    return reader.count("dataset_samples")
+
+
+def _generation(reader: Inputs) -> dict[str, Json]:
+    """model_params of the client that change what is generated."""
+    text = reader.text("generation", "{}")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        reader.problems.append(f"--generation must be a JSON object of the client's model_params, got {text[:60]!r}")
+        found = {}
+    return {"temperature": 0.0, "max_new_tokens": reader.count("max_new_tokens", 1024), **found}
+
+
+def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
+    """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
+    faults = len(reader.problems)
+    c_max = reader.count("c_max")
+    if len(reader.problems) > faults:
+        return None, ()
+    text = reader.text("points", "auto")
+    if text == "auto":
+        c_min = reader.count("c_min", 1)
+        regions = reader.attempt(lambda: regions_of(c_max, c_min))
+        return regions, automatic_points(regions) if regions else ()
+    numbers = [whole_number(word.strip()) for word in text.split(",")]
+    points = tuple(sorted(number for number in numbers if number is not None))
+    if len(set(points)) < len(numbers):
+        reader.problems.append(f"--points must be auto or different whole numbers like 1,4,12, got {text!r}")
+        return None, ()
+    c_min = reader.count("c_min", points[0])
+    regions = reader.attempt(lambda: regions_of(c_max, c_min, is_override=c_min != points[0]))
+    if regions and points[-1] > regions.margin.end:
+        reader.problems.append(f"--points: {points[-1]} is above 1.1 x C_max, which is {regions.margin.end}")
+    return regions, points
+
+
+def _seeds(reader: Inputs, edition: Edition) -> tuple[SeedSet | None, str]:
+    seeds = reader.attempt(lambda: edition.seed_set(reader.text("seed_set", next(iter(edition.seed_sets)))))
+    cohorts = [str(one) for one in seeds.cohorts] if seeds else []
+    cohort = reader.text("target_cohort", cohorts[0] if cohorts else "")
+    if seeds and cohort not in cohorts:
+        reader.problems.append(f"--target_cohort: seed set {seeds.id} is for {', '.join(cohorts)}, got {cohort!r}")
+    return seeds, cohort
+
+
+def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[DatasetSettings, DatasetSettings | None]
+              ) -> ClientSettings:  # fmt: skip
+    key = reader.text("api_key_variable")
+    if key and not _VARIABLE.fullmatch(key):
+        reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
+                               "shown: it may be the key itself)")  # fmt: skip
+    url, tokenizer = reader.needed("url"), reader.needed("tokenizer")
+    folder = reader.path("tokenizer")
+    return ClientSettings(
+        name=model,
+        url=(reader.attempt(lambda: root_of(url)) if url else "") or "",
+        model=reader.text("served_model", model),
+        tokenizer=str(folder) if folder and folder.is_dir() else tokenizer,
+        generation=_generation(reader),
+        workers=reader.count("workers", 1),
+        scheduler_seed=seeds.scheduler,
+        sample_seed=seeds.sample_index,
+        performance=datasets[0],
+        accuracy=datasets[1],
+        key_variable=key,
+    )
+
+
+def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
+    """Return the curve that the inputs ask for; raises RequestError. here: where relative paths begin."""
+    reader = Inputs(given, here)
+    edition = reader.attempt(lambda: read_edition(reader.path("seed_sets"))) or read_edition()
+    name = reader.needed("model")
+    model = reader.attempt(lambda: edition.model(name)) if name else None
+    if model and model.is_agentic:
+        reader.problems.append(f"{name} is an agentic model, which is not measured here: run the client yourself, and "
+                               "give its folders with --from_recorded")  # fmt: skip
+    mode = reader.choice("execution_mode", MODES, "valid")
+    offline = Offline(reader.choice("offline", tuple(one.value for one in Offline), "elected"))
+    has_accuracy = reader.choice("accuracy", ACCURACY, "mandatory") == "mandatory"
+    regions, points = _points(reader)
+    if regions and offline is Offline.ELECTED and points and regions.c_max not in points:
+        reader.problems.append(f"--offline=elected needs the point at C_max: add {regions.c_max} to --points")
+    seeds, cohort = _seeds(reader, edition)
+    datasets = _datasets(reader, has_accuracy)
+    samples = _samples(reader, datasets[0])
+    settings = _settings(reader, name, seeds, datasets) if seeds else None
+    notes = list(missing(regions, points)) if regions and points else []
+    if mode == "valid":
+        reader.problems += notes
+    if settings and settings.model != name:
+        notes.append(f"the server knows the model as {settings.model!r}: a submission needs {name!r} in config.yaml")
+    curve = reader.text("curve", f"{name or 'some'}-curve")
+    if not _NAME.fullmatch(curve):
+        reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
+    division = reader.choice("division", DIVISIONS, "RDI")
+    if reader.problems or model is None or regions is None or seeds is None or settings is None:
+        raise reader.refusal()
+    return CurveRequest(
+        name=curve,
+        mode=mode,
+        edition=edition,
+        model=name,
+        regions=regions,
+        points=points,
+        offline=offline,
+        has_accuracy=has_accuracy,
+        seed_set=seeds,
+        target_cohort=cohort,
+        division=division,
+        dataset_samples=samples,
+        dataset_sha256=file_sha256(Path(settings.performance.path)),
+        settings=settings,
+        notes=tuple(notes),
+    )

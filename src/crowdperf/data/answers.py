@@ -1,0 +1,141 @@
+"""The answers of hooks that hand on a data set or a model: env keys, the files of the entry, failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdperf.data import modelinfo, owncopies
+from crowdperf.data.digests import file_digest, short_identity
+from crowdperf.data.errors import DataError
+from crowdperf.data.expected import relative_names
+from crowdperf.data.given import identity, path_in
+
+DATASET_FACTS_FILE = "dataset.json"
+DOWNLOADS_FILE = "downloads.json"
+"""Written by download-file into the folder of the step: the SHA-256 of what was downloaded."""
+_MOST_FILES = 100
+"""So many files of an entry are declared one by one, so that an edit is noticed; beyond that only dataset.json is."""
+
+Answer = dict[str, Any]
+
+
+def failure(error: Exception | str, hint: str = "") -> Answer:
+    """Return the answer of a hook that failed."""
+    return {"return": 1, "error": f"{error}\nhint: {hint}" if hint else str(error)}
+
+
+def work_answer(env: MutableMapping[str, Any], decide: Callable[[Path | None], Mapping[str, str]]) -> Answer:
+    """Set the env for run.sh that `decide` returns for the copy that the user gave (None without one); answer a failure
+    for DataError, ValueError and OSError."""
+    try:
+        env.update(decide(path_in(env)))
+    except (DataError, ValueError, OSError) as error:
+        return failure(error)
+    return {"return": 0}
+
+
+def dataset_answer(
+    env: MutableMapping[str, Any], folder: Path, keys: Sequence[str] = (), files: Sequence[str] = ()
+) -> Answer:
+    """Export the data set in `folder` under CM_DATASET_PATH and `keys`, with what its dataset.json says.
+
+    A folder outside the current one (the entry) is a given copy: its identity is that of all its files, and the entry
+    ends with it. `files` (relative to `folder`) are declared to the cache, which then notices an edit; by default all
+    files of a small folder in the entry, else dataset.json.
+    """
+    try:
+        facts = _dataset_facts(folder)
+        is_own = folder.resolve().is_relative_to(Path.cwd().resolve())
+        declared = [str(folder / name) for name in files or _default_files(folder)] if is_own else []
+        known = _made_identity(folder, facts) if is_own else identity(folder)
+    except (DataError, ValueError) as error:
+        return failure(error)
+    env.update({"CM_DATASET_PATH": str(folder), **{key: str(folder) for key in keys}})
+    env["CM_DATASET_IDENTITY"] = known
+    env["CM_DATASET_IS_SYNTHETIC"] = "yes" if facts.get("is_synthetic") else "no"
+    if "count" in facts:
+        env["CM_DATASET_SIZE"] = str(facts["count"])
+    if not is_own:
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(folder)
+    _register_given(env)
+    return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
+
+
+def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[str] = ()) -> Answer:
+    """Export the model that `folder`/model.json describes, its files being there with their checksums.
+
+    beside: more files of the folder that are declared to the cache, such as those of a tokenizer.
+    """
+    try:
+        info = modelinfo.read_model_info(folder)
+    except DataError as error:
+        return failure(error)
+    values = info.values
+    main = info.main.get("model", next(iter(info.main.values())))
+    env.update(
+        {
+            "CM_ML_MODEL_PATH": str(folder),
+            "CM_ML_MODEL_INFO_FILE": str(folder / modelinfo.MODEL_INFO_FILE),
+            "CM_ML_MODEL_FILE": main.name,
+            "CM_ML_MODEL_FILE_WITH_PATH": str(main),
+            "CM_ML_MODEL_NAME": str(values.get("name", "")),
+            "CM_ML_MODEL_FRAMEWORK": str(values.get("framework") or ""),
+            "CM_ML_MODEL_PRECISION": str(values.get("precision", "fp32")),
+            "CM_ML_MODEL_IS_SYNTHETIC": "yes" if values.get("is_synthetic") else "no",
+            "CM_ML_MODEL_STARTING_WEIGHTS_FILENAME": str(values.get("source") or main.name),
+            "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / modelinfo.MODEL_INFO_FILE)),
+        }
+    )
+    outside = [path for path in info.files if not path.is_relative_to(folder)]
+    if outside:
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
+    own = [str(path) for path in info.files if path.is_relative_to(folder)]
+    _register_given(env)
+    files = [*own, *(str(folder / name) for name in (modelinfo.MODEL_INFO_FILE, *beside))]
+    return {"return": 0, "files": files, **_locked_downloads(Path.cwd())}
+
+
+def _register_given(env: Mapping[str, Any]) -> None:
+    """Register the copy that was given by `--path` (get-mlperf-data-lib says as what), for requests without a path."""
+    if env.get("CM_MLPERF_DATA_REGISTERED_AS") and env.get("CM_MLPERF_DATA_GIVEN_PATH"):
+        owncopies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
+
+
+def _locked_downloads(folder: Path) -> Answer:
+    """Return the part of an answer that gives a lockfile the SHA-256 of each file downloaded into `folder`."""
+    try:
+        rows = json.loads((folder / DOWNLOADS_FILE).read_text(encoding="utf-8"))["files"]
+        downloads = {str(name): str(row["sha256"]) for name, row in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {"locked": {"downloads": downloads}} if downloads else {}
+
+
+def _dataset_facts(folder: Path) -> Mapping[str, Any]:
+    path = folder / DATASET_FACTS_FILE
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}", "make the data set again with --renew") from error
+    if not isinstance(facts, dict):
+        raise DataError(f"{path} holds no JSON object", "make the data set again with --renew")
+    return facts
+
+
+def _made_identity(folder: Path, facts: Mapping[str, Any]) -> str:
+    """The identity of data made or fetched here: by dataset.json, which changes with it, else by all files."""
+    return short_identity(file_digest(folder / DATASET_FACTS_FILE)) if facts else identity(folder)
+
+
+def _default_files(folder: Path) -> list[str]:
+    """The names to declare; in the entry's own folder, where the engine writes too, dataset.json alone."""
+    facts = [DATASET_FACTS_FILE] if (folder / DATASET_FACTS_FILE).is_file() else []
+    if folder.resolve() == Path.cwd().resolve():
+        return facts
+    names = sorted(relative_names(folder))
+    return names if len(names) <= _MOST_FILES else facts

@@ -1,0 +1,1 @@
+"""Doors that other projects' users know: NVIDIA's settings, VirtualClient's profiles and metrics."""

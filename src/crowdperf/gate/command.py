@@ -1,0 +1,138 @@
+"""One call of the gate from its words to what is shown: shared by the command and the recipe."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from crowdperf.gate import gate, official, report
+from crowdperf.gate.views import Options
+from crowdperf.kit.privacy import known_here
+from crowdperf.kit.text_documents import Json
+from crowdperf.rules.rounds import ROUNDS
+
+_FACTS, _LOGS = "_facts", "_logs"
+"""generate,inference,submission keeps what it knows about a tree in <tree>_facts, and whole logs in <tree>_logs."""
+
+_MANIFEST = "manifest.json"
+
+
+class CallError(Exception):
+    """A call that cannot be understood, or cannot be done."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CallError(message.removeprefix("argument "))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A call. round_name: the round; official: a checkout of mlcommons/inference, None without."""
+
+    root: Path
+    round_name: str
+    format: str
+    official: Path | None
+    options: Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came out."""
+
+    verdict: gate.Verdict
+    official: list[official.OfficialVerdict] | None
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = _Parser(
+        prog="check-mlperf-submission",
+        description="Checks an MLPerf Inference submission tree.",
+        epilog="Exit codes: 0 accepted, 1 refused, 2 not judged: a wrong call, or a folder that cannot be read.",
+    )
+    parser.add_argument("submission_dir", help="folder with closed/, open/ or network/")
+    parser.add_argument("--version", choices=ROUNDS, required=True, help="round of the submission")
+    parser.add_argument("--submitter", help="only this submitter")
+    parser.add_argument("--expected_results", type=int, metavar="N", help="refuse any other number of results")
+    parser.add_argument("--allow_synthetic", action="store_true", help="for proving a pipeline; the verdict says so")
+    parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
+    parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
+    parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")
+    parser.add_argument("--official", type=Path, metavar="CHECKOUT", help="run both checkers of mlcommons/inference")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--list_rules", action="store_true", help="show every rule and end")
+    return parser
+
+
+def parse(words: list[str]) -> Asked:
+    """Return what the words of a call mean. Raises CallError. Looks at the machine for what is private on it."""
+    found = make_parser().parse_args(words)
+    root = Path(found.submission_dir)
+    beside = root.resolve()
+    logs = beside.with_name(beside.name + _LOGS)
+    options = Options(
+        submitter=found.submitter,
+        expected_results=found.expected_results,
+        allow_synthetic=found.allow_synthetic,
+        infer_scenarios=found.infer_scenarios,
+        is_rehearsal=found.rehearsal,
+        backup_folder=found.backup_dir or (logs if logs.is_dir() else None),
+        is_backup_complete=found.backup_dir is not None,
+        known=known_here(public=public_names(root)),
+        made_files=read_manifest(beside.with_name(beside.name + _FACTS) / _MANIFEST),
+    )
+    return Asked(root=root, round_name=found.version, format=found.format, official=found.official, options=options)
+
+
+def public_names(root: Path) -> tuple[str, ...]:
+    """Return the names of submitters and systems: they are published on purpose, whatever a user is called."""
+    found = (*root.glob("*/*"), *root.glob("*/*/results/*"))
+    return tuple(sorted({path.name for path in found if path.is_dir()}))
+
+
+def read_manifest(path: Path) -> Mapping[str, tuple[str, ...]]:
+    """Return the digests of the files that the tree's step made; nothing where it did not make the tree."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): tuple(map(str, digests)) for name, digests in content["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def run(asked: Asked) -> Answer:
+    """Do the call. Raises CallError, also for a tree that is no folder."""
+    try:
+        verdict = gate.check(asked.root, asked.round_name, asked.options)
+    except OSError as error:
+        raise CallError(f"{asked.root} is not a folder that can be read: {error.strerror}") from error
+    if asked.official is None:
+        return Answer(verdict=verdict, official=None)
+    try:
+        verdicts = official.run_official(asked.official, asked.root, asked.round_name, asked.options.submitter)
+    except official.OfficialError as error:
+        raise CallError(str(error)) from error
+    return Answer(verdict=verdict, official=verdicts)
+
+
+def as_json(asked: Asked, answer: Answer) -> dict[str, Json]:
+    """Return the answer as JSON values."""
+    content = report.as_json(answer.verdict, str(asked.root))
+    if answer.official is not None:
+        content["official"] = official.as_json(answer.verdict.is_accepted, answer.official, answer.verdict.is_rehearsal)
+    return content
+
+
+def as_text(asked: Asked, answer: Answer) -> str:
+    """Return the answer for people."""
+    text = report.as_text(answer.verdict, str(asked.root))
+    if answer.official is None:
+        return text
+    return official.as_text(answer.verdict.is_accepted, answer.official, answer.verdict.is_rehearsal) + text

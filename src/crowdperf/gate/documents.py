@@ -1,0 +1,178 @@
+"""Reads the files of a tree for the rules; what cannot be read becomes a text that says why, never an exception."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crowdperf.gate.listing import Listing
+from crowdperf.kit.text_documents import Json, doubled_name, json_object, yaml_mapping
+from crowdperf.kit.whole_file import file_sha256
+
+READ_LIMIT_BYTES = 50 * 1024 * 1024
+"""No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
+
+_MEGABYTE = 1024 * 1024
+_LIMITS_BYTES = {
+    "mlperf_log_detail.txt": 16 * _MEGABYTE,
+    "mlperf_log_summary.txt": _MEGABYTE // 16,
+    "mlperf_log_accuracy.json": _MEGABYTE,
+    "accuracy.txt": _MEGABYTE // 4,
+    "baseline_accuracy.txt": _MEGABYTE,
+    "compliance_accuracy.txt": _MEGABYTE,
+    "verify_accuracy.txt": _MEGABYTE,
+    "verify_performance.txt": _MEGABYTE,
+    "verify_output_len.txt": _MEGABYTE,
+    "user.conf": _MEGABYTE // 64,
+    "measurements.json": _MEGABYTE // 8,
+    "model_mapping.json": _MEGABYTE,
+    "config.yaml": _MEGABYTE // 4,
+    "config.yml": _MEGABYTE // 4,
+    "result_summary.json": _MEGABYTE,
+    "accuracy_results.json": _MEGABYTE,
+    "README.md": 8 * _MEGABYTE,
+}
+"""The largest file of its kind that is parsed. The largest published ones of round v5.1: detail log 2.6 MB (the samples
+of dlrm-v2), accuracy.txt 95 kB, summary 3.5 kB, user.conf 1 kB; a cut accuracy log has at most 10 kB."""
+_NEVER_CUT, _NEVER_CUT_BYTES = "/TEST06/accuracy/mlperf_log_accuracy.json", 8 * _MEGABYTE
+"""TEST06's log of a hundred whole answers: at most 3.3 MB in v5.1 (deepseek-r1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """A file as text. Either `text` or, where it cannot be had, `problem`; `is_missing` where nothing is there."""
+
+    path: str
+    text: str = ""
+    problem: str = ""
+    is_missing: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """True where `text` is what the file holds."""
+        return not self.problem and not self.is_missing
+
+    def line_of(self, words: str) -> int | None:
+        """Return the number of the first line with `words`, None where there is none."""
+        position = self.text.find(words)
+        return None if position < 0 else self.text.count("\n", 0, position) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A JSON object; `fields` is empty where the file is missing or is none (`problem` says why).
+
+    doubled: a name that an object in it has twice.
+    """
+
+    path: str
+    fields: Mapping[str, Json]
+    source: TextFile
+    problem: str = ""
+    doubled: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """True where nothing is there."""
+        return self.source.is_missing
+
+    @property
+    def is_usable(self) -> bool:
+        """True where `fields` is what the file holds."""
+        return not self.problem and not self.is_missing
+
+    def line_of(self, field: str) -> int | None:
+        """Return the number of the line where a field begins."""
+        return self.source.line_of(json.dumps(field))
+
+
+def limit_of(path: str) -> int:
+    """Return how many bytes a file of this name may have; JSON files of descriptions have no name of their own."""
+    if path.endswith(_NEVER_CUT):
+        return _NEVER_CUT_BYTES
+    name = path.rsplit("/", 1)[-1]
+    if name == "mlperf_log_accuracy.json" and "/performance/" in path:
+        return READ_LIMIT_BYTES  # of no meaning there, and never read: a published one has 1.2 MB
+    return _LIMITS_BYTES.get(name, _MEGABYTE if "/systems/" in path else READ_LIMIT_BYTES)
+
+
+def read_bytes(listing: Listing, path: str, limit: int = READ_LIMIT_BYTES) -> bytes | str:
+    """Return what a file of the listing holds, or the words that say why it cannot be read."""
+    size = listing.sizes[path]
+    if size > limit:
+        return f"{size} bytes, more than the {limit} that such a file of a submission may have; not read"
+    try:
+        return (listing.root / path).read_bytes()
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def read_text(listing: Listing, path: str) -> TextFile:
+    """Return a file as UTF-8 text."""
+    if path not in listing.sizes:
+        return TextFile(path=path, is_missing=True)
+    content = read_bytes(listing, path, limit_of(path))
+    if isinstance(content, str):
+        return TextFile(path=path, problem=content)
+    return as_text_file(path, content)
+
+
+def as_text_file(path: str, content: bytes) -> TextFile:
+    """Return what a file holds as UTF-8 text."""
+    try:
+        return TextFile(path=path, text=content.decode("utf-8").replace("\r\n", "\n"))
+    except UnicodeDecodeError as error:
+        return TextFile(path=path, problem=f"no UTF-8 text (byte {error.start})")
+
+
+def read_json(listing: Listing, path: str) -> JsonFile:
+    """Return a file that should hold one JSON object."""
+    source = read_text(listing, path)
+    if not source.is_usable:
+        return JsonFile(path=path, fields={}, source=source, problem=source.problem)
+    try:
+        return JsonFile(path=path, fields=json_object(source.text), source=source, doubled=doubled_name(source.text))
+    except ValueError as error:
+        return JsonFile(path=path, fields={}, source=source, problem=str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """A YAML mapping: `fields` is empty where the file is missing or is none; `problem` says why."""
+
+    source: TextFile
+    fields: Mapping[str, Json]
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where it lies, or should lie."""
+        return self.source.path
+
+
+def read_yaml(listing: Listing, path: str) -> YamlFile:
+    """Return a file that should hold one YAML mapping."""
+    source = read_text(listing, path)
+    if not source.is_usable:
+        return YamlFile(source=source, fields={}, problem=source.problem)
+    try:
+        return YamlFile(source=source, fields=yaml_mapping(source.text))
+    except ValueError as error:
+        return YamlFile(source=source, fields={}, problem=str(error))
+
+
+def sha256_of(listing: Listing, path: str) -> str | None:
+    """Return the digest of a file; None where it cannot be read."""
+    content = read_bytes(listing, path) if path in listing.sizes else ""
+    return None if isinstance(content, str) else hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(path: Path) -> str | None:
+    """Return the SHA-256 digest of a file outside of the tree, of any size; None where it cannot be read."""
+    try:
+        return file_sha256(path)
+    except OSError:
+        return None

@@ -1,0 +1,119 @@
+"""A result in the layout of MLPerf Endpoints inside an Inference submission: no LoadGen, three files of its client.
+
+    results/SYSTEM/MODEL/Offline/   config.yaml   README.md   measurements.json
+        performance/result_summary.json   accuracy/accuracy_results.json   audit/audit_NAME.json
+
+Chosen as the newer checker chooses it: where both detail logs of LoadGen are absent. That checker then fails with an
+exception where nothing else is there, either; here such a folder is a result whose logs are missing. Sources:
+loader.py, parsers/endpoints_parser.py and constants.py of mlcommons/inference b66003e1,
+tools/submission/submission_checker; what the client writes: src/inference_endpoint/metrics/report.py of
+mlcommons/endpoints ea332753 (August 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from crowdperf.gate.detaillog import number_of
+from crowdperf.gate.documents import JsonFile, YamlFile, read_json, read_yaml
+from crowdperf.gate.listing import join
+from crowdperf.gate.views import ScenarioView, Subject
+from crowdperf.kit.text_documents import Json
+from crowdperf.logs.round_tables import ModelTable
+
+SUMMARY, SCORES = "performance/result_summary.json", "accuracy/accuracy_results.json"
+CONFIGS = ("config.yaml", "config.yml")
+AUDITS = {
+    "TEST01": "accuracy_in_performance_test",
+    "TEST04": "output_caching_test",
+    "TEST06": "consistency_output_test",
+    "TEST07": "accuracy_in_performance_full_test",
+    "TEST08": "accuracy_in_performance_dlrmv3_test",
+}
+"""What the client calls a compliance test: audit/audit_NAME.json (ENDPOINTS_COMPLIANCE_MAPPING)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointsView:
+    """One scenario of a model in this layout. audits: by compliance test, those of the model's tests."""
+
+    scenario: ScenarioView
+    config: YamlFile
+    summary: JsonFile
+    scores: JsonFile
+    audits: Mapping[str, JsonFile]
+
+    @property
+    def subject(self) -> Subject:
+        """Whose result it is."""
+        return self.scenario.subject
+
+    @property
+    def table(self) -> ModelTable | None:
+        """The model's figures in the round."""
+        return self.scenario.model.table
+
+    def setting(self, *keys: str) -> Json:
+        """A value of config.yaml by its path, None where there is none."""
+        return inner(self.config.fields, *keys)
+
+    def figure(self, *keys: str) -> float | None:
+        """A number of result_summary.json by its path."""
+        return number_of(inner(self.summary.fields, *keys))
+
+    def percentile(self, metric: str, percent: str) -> float | None:
+        """A percentile of `latency`, `ttft` or `tpot`: the early-stopping estimate, which the checker looks at."""
+        values = inner(self.summary.fields, metric, "early_stopping_percentiles")
+        if not isinstance(values, dict):
+            return None
+        return number_of(values.get(percent, values.get(percent.removesuffix(".0"))))
+
+    @property
+    def entries(self) -> tuple[Mapping[str, Json], ...]:
+        """The scores, one entry for each data set."""
+        found = self.scores.fields.get("accuracy_scores")
+        return tuple(one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
+
+
+def inner(fields: Mapping[str, Json], *keys: str) -> Json:
+    """Return what lies in nested objects, None where a key is missing."""
+    value: Json = dict(fields)
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def numbers_in(value: Json) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a score: the score itself under "", or each of an object's by its name."""
+    for name, one in value.items() if isinstance(value, dict) else [("", value)]:
+        try:
+            number = number_of(float(one)) if isinstance(one, str) else number_of(one)
+        except ValueError:
+            continue
+        if number is not None:
+            yield name, number
+
+
+def endpoints_of(scenario: ScenarioView) -> EndpointsView | None:
+    """Return the view of a result in this layout, None for one of LoadGen, and in rounds before v6.1."""
+    listing, folder = scenario.tree.listing, scenario.folder
+    names = (*CONFIGS, SUMMARY, SCORES)
+    logs = [join(folder, f"{place}/mlperf_log_detail.txt") for place in ("performance/run_1", "accuracy")]
+    if not scenario.tree.round.since("v6.1") or any(path in listing.sizes for path in logs):
+        return None
+    if not any(join(folder, name) in listing.sizes for name in names):
+        return None
+    config = next((name for name in CONFIGS if join(folder, name) in listing.sizes), CONFIGS[0])
+    tests = scenario.model.table.tests if scenario.model.table else ()
+    return EndpointsView(
+        scenario=scenario,
+        config=read_yaml(listing, join(folder, config)),
+        summary=read_json(listing, join(folder, SUMMARY)),
+        scores=read_json(listing, join(folder, SCORES)),
+        audits={
+            test: read_json(listing, join(folder, f"audit/audit_{AUDITS[test]}.json"))
+            for test in tests
+            if test in AUDITS
+        },
+    )

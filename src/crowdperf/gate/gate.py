@@ -1,0 +1,296 @@
+"""Applies every rule of a round to a tree and gives the verdict. Never raises for what a tree holds.
+
+A rule that fails with an exception is itself a finding that refuses: what could not be checked is not accepted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdperf.gate import (  # noqa: F401 - the rules register themselves
+    rules_accuracy,
+    rules_clock,
+    rules_compliance,
+    rules_conf,
+    rules_coverage,
+    rules_draws,
+    rules_endpoints,
+    rules_figures,
+    rules_generated,
+    rules_honesty,
+    rules_identity,
+    rules_loadgen,
+    rules_messages,
+    rules_run,
+    rules_scores,
+    rules_settings,
+    rules_sizes,
+    rules_summary,
+    rules_system,
+    rules_testlogs,
+    rules_testscores,
+    rules_tokens,
+    rules_tree,
+    rules_verdict,
+    views,
+)
+from crowdperf.gate.endpoints import endpoints_of
+from crowdperf.gate.listing import read_listing
+from crowdperf.gate.rulebook import RULES, Found, Rule, Scope, Severity
+from crowdperf.gate.rules_compliance import WITH_RUN
+from crowdperf.gate.rules_endpoints import OF_ANY_LAYOUT
+from crowdperf.gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
+from crowdperf.gate.rules_run import OF_EVERY_TEST
+from crowdperf.gate.steps import Step, command_of
+from crowdperf.gate.views import Options, ResultView, ScenarioView, Subject, TreeView
+from crowdperf.logs.round_tables import RoundTable, load_round
+from crowdperf.rules.names import printable
+from crowdperf.rules.rounds import ROUNDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One objection, with what a person needs to put it right. path: relative to the tree."""
+
+    rule: str
+    severity: Severity
+    path: str
+    line: int | None
+    text: str
+    found: str
+    allowed: str
+    source: str
+    step: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One scenario of a model on a system; is_accepted: nothing against it or against what it lies in."""
+
+    path: str
+    is_accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All findings, the results, and whether the tree is accepted.
+
+    is_synthetic, is_rehearsal: only because that was allowed.
+    """
+
+    round_name: str
+    findings: tuple[Finding, ...]
+    results: tuple[Result, ...]
+    is_accepted: bool
+    is_synthetic: bool
+    is_rehearsal: bool = False
+
+    @property
+    def text(self) -> str:
+        """The verdict in a few words."""
+        if not self.is_accepted:
+            count = sum(finding.severity is Severity.ERROR for finding in self.findings)
+            return f"refused ({count} finding{'s' if count != 1 else ''})"
+        if self.is_rehearsal:
+            return "accepted as a rehearsal only, not as a submission"
+        if self.is_synthetic:
+            return "accepted as a pipeline proof only: synthetic"
+        return "accepted"
+
+
+def _allowed(options: Options) -> tuple[str, ...]:
+    """The rules whose findings are notes, because the caller asked for that."""
+    if options.is_rehearsal:
+        return (*SYNTHETIC_RULES, *REHEARSAL_RULES)
+    return SYNTHETIC_RULES if options.allow_synthetic else ()
+
+
+_LONGEST = 5000
+"""Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
+
+_MOST, _MOST_OF_RULE = 100_000, 100
+"""So many findings are kept, and so many of a rule on what lies in a scenario: a file may be made to have millions."""
+
+
+class _Collector:
+    """The findings so far."""
+
+    def __init__(self, tree: TreeView, shown_root: str) -> None:
+        self.tree = tree
+        self.shown_root = shown_root
+        self.findings: list[Finding] = []
+        self.rules: set[str] = set()
+        self.refused: set[tuple[str, ...]] = set()
+        self.results: list[ResultView] = []
+
+    def add(self, rule: Rule, found: Found, subject: Subject) -> None:
+        """Take in what a rule found."""
+        step = found.step or rule.step
+        is_note = rule.identity in _allowed(self.tree.options)
+        severity = Severity.WARNING if is_note else found.severity or rule.severity
+        self.refused |= {_parts(subject)} if severity is Severity.ERROR else set()
+        self.rules.add(rule.identity)
+        if len(self.findings) >= _MOST:
+            return
+        self.findings.append(
+            Finding(
+                rule=rule.identity,
+                severity=severity,
+                path=_shown(found.path),
+                line=found.line,
+                text=rule.text,
+                found=_shown(found.found),
+                allowed=_shown(found.allowed),
+                source=found.source or rule.source,
+                step=step.value,
+                fix=_shown(command_of(step, subject, self.shown_root, self.tree.round.name)),
+            )
+        )
+
+    def apply(self, scope: Scope, view: Any, division: str = "", only: tuple[str, ...] = ()) -> None:
+        """Apply every rule of a scope, or some of them, to its view; a test's files are made by the compliance step."""
+        for rule in RULES.values():
+            is_meant = rule.scope is scope and (not only or rule.identity in only)
+            if not is_meant or not _applies(rule, self.tree.round, division):
+                continue
+            try:
+                for found in rule.check(view) if scope in _OF_MANY_FILES else _first(rule.check(view)):
+                    self.add(rule, _of_step(found, view), view.subject)
+            except Exception as error:  # what a rule cannot judge is refused, whatever a tree holds
+                text = f"{rule.identity} could not be applied ({type(error).__name__}: {error})"
+                self.add_own("GATE-001", text[:300], "a tree that this rule can judge", view.subject)
+
+    def add_own(self, identity: str, found: str, allowed: str, subject: Subject) -> None:
+        """Add a finding of the gate itself."""
+        step = Step.CHECK if identity == "GATE-001" else Step.TREE
+        rule = Rule(
+            identity=identity,
+            scope=Scope.TREE,
+            text=_OWN_RULES[identity],
+            source="this project: the gate itself",
+            step=step,
+            check=lambda _: iter(()),
+        )
+        self.add(rule, Found(path="", found=found, allowed=allowed), subject)
+
+
+_OWN_RULES = {
+    "GATE-001": "Every rule can be applied.",
+    "TREE-001": "There are results: the official checkers accept an empty tree.",
+    "TREE-002": "There are as many results as expected.",
+}
+
+
+def _shown(text: str) -> str:
+    """A foreign text as a finding has it: on one line, without control characters, not longer than people read."""
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+_OF_MANY_FILES = (Scope.TREE, Scope.SUBMITTER)
+
+
+def _first(found: Iterator[Found]) -> Iterator[Found]:
+    """Yield the findings of a rule that are listed; the last one says where there are more."""
+    for number, one in enumerate(found, start=1):
+        if number == _MOST_OF_RULE:
+            yield dataclasses.replace(one, found=f"{one.found} (and more, which are not listed)")
+            return
+        yield one
+
+
+def _of_step(found: Found, view: Any) -> Found:
+    """Name the step that made a run, where the rule is of runs of several steps."""
+    if not isinstance(view, views.RunView) or found.step is not None:
+        return found
+    if view.test:
+        return dataclasses.replace(found, step=Step.COMPLIANCE)
+    return dataclasses.replace(found, step=Step.ACCURACY) if view.is_accuracy else found
+
+
+def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
+    if division and division not in rule.divisions:
+        return False
+    is_late_enough = rule.since is None or table.since(rule.since)
+    is_early_enough = rule.until is None or ROUNDS.index(table.name) <= ROUNDS.index(rule.until)
+    return is_late_enough and is_early_enough
+
+
+def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
+    endpoints = endpoints_of(scenario)
+    if endpoints is not None:
+        collector.apply(Scope.SCENARIO, scenario, scenario.division, only=OF_ANY_LAYOUT)
+        collector.apply(Scope.ENDPOINTS, endpoints, scenario.division)
+        return
+    collector.apply(Scope.SCENARIO, scenario, scenario.division)
+    runs = [*views.performance_runs(scenario), views.accuracy_run(scenario)]
+    for run in runs[:-1]:
+        collector.apply(Scope.RUN, run, scenario.division)
+    for test in views.tests(scenario, runs[0]):
+        collector.apply(Scope.TEST, test, scenario.division)
+        if test.folder in collector.tree.listing.folders:
+            only = () if test.test in WITH_RUN else OF_EVERY_TEST
+            collector.apply(Scope.RUN, test.run, scenario.division, only=only)
+            runs.append(test.run)
+    for run in runs:
+        collector.apply(Scope.LOG, run, scenario.division)
+    collector.results.append(ResultView(tree=collector.tree, subject=scenario.subject))
+
+
+def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
+    """Apply all rules; yields the folder of each result and whose it is."""
+    tree = collector.tree
+    collector.apply(Scope.TREE, tree)
+    for owner in views.submitters(tree):
+        collector.apply(Scope.SUBMITTER, owner, owner.division)
+        for system in views.systems(owner):
+            collector.apply(Scope.SYSTEM, system, owner.division)
+            for model in views.models(system):
+                collector.apply(Scope.MODEL, model, owner.division)
+                for scenario in views.scenarios(model):
+                    _check_scenario(collector, scenario)
+                    yield scenario.folder, scenario.subject
+    for result in collector.results:
+        collector.apply(Scope.RESULT, result, result.subject.division)
+
+
+def _parts(subject: Subject) -> tuple[str, ...]:
+    return (subject.division, subject.submitter, subject.system, subject.model, subject.scenario)
+
+
+def _is_refused(subject: Subject, refused: set[tuple[str, ...]]) -> bool:
+    """Whether something was found against a result or against what it lies in: its model, system, ..., the tree."""
+    own = _parts(subject)
+    return any(own[:count] + ("",) * (len(own) - count) in refused for count in range(len(own) + 1))
+
+
+def check(root: Path, round_name: str, options: Options | None = None) -> Verdict:
+    """Return the verdict on a tree. Raises OSError when `root` is no folder that can be read.
+
+    round_name: of `crowdperf.rules.rounds.ROUNDS`.
+    """
+    options = options or Options()
+    tree = TreeView(listing=read_listing(root), round=load_round(round_name), options=options)
+    collector = _Collector(tree, str(root))
+    found = list(_check_all(collector))
+    expected = options.expected_results
+    if not found:
+        allowed = "DIVISION/SUBMITTER/results/SYSTEM/MODEL/SCENARIO"
+        collector.add_own("TREE-001", "no result", allowed, Subject(submitter=options.submitter or ""))
+    if expected is not None and len(found) != expected:
+        collector.add_own("TREE-002", f"{len(found)} results", f"{expected} results", Subject())
+    return Verdict(
+        round_name=round_name,
+        findings=tuple(collector.findings),
+        results=tuple(
+            Result(path=_shown(folder), is_accepted=not _is_refused(subject, collector.refused))
+            for folder, subject in found
+        ),
+        is_accepted=not collector.refused,
+        is_synthetic=not collector.rules.isdisjoint(SYNTHETIC_RULES),
+        is_rehearsal=options.is_rehearsal,
+    )

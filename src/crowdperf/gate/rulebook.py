@@ -1,0 +1,132 @@
+"""What a rule is, and the register of all of them; rules_*.py fill it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from crowdperf.gate.steps import Step
+
+BOTH = "both official checkers (mlcommons/inference b66003e1, tools/submission)"
+NEWER = "tools/submission/submission_checker of mlcommons/inference b66003e1"
+OLDER = "tools/submission/submission_checker_old.py of mlcommons/inference b66003e1"
+RULES_TEXT = "MLPerf inference rules (mlcommons/inference_policies, inference_rules.adoc)"
+LOADGEN = "results.cc, loadgen.cc and test_settings_internal.cc of LoadGen 4.1 to 6.0.17"
+MLPERF_CONF = "mlperf.conf in LoadGen 6.0.17, mlcommons/inference b66003e1"
+CLIENT = "src of mlcommons/endpoints at ea332753 (August 2026), whose client writes these files"
+OURS = "this project: no official checker looks, though the result would be wrong"
+
+SINCE = "v5.0"
+"""The first round whose LoadGen derives its figures and logs its messages as the rules on logs say. Published logs of
+round v4.1 (198fc467: 435 of LoadGen 4.0, 2,782 of 4.1) lack settings that later ones write, and have other figures."""
+
+ALL_DIVISIONS = ("closed", "open", "network")
+CLOSED = ("closed", "network")
+
+
+class Severity(enum.Enum):
+    """Whether a finding refuses the tree."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Scope(enum.Enum):
+    """What a rule is applied to: the view that its function takes.
+
+    RUN: a performance run whose figures count, the submitted one or that of a test. LOG: every run that LoadGen logged,
+    accuracy runs and those of all tests, too. ENDPOINTS: a scenario without LoadGen's logs. RESULT: a scenario beside
+    all others, once every log of the tree has been read.
+    """
+
+    TREE = "tree"
+    SUBMITTER = "submitter"
+    SYSTEM = "system"
+    MODEL = "model"
+    SCENARIO = "scenario"
+    RUN = "run"
+    LOG = "log"
+    TEST = "test"
+    ENDPOINTS = "endpoints"
+    RESULT = "result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a rule objects to. step, source, severity: where they are not those of the rule: which step makes the file,
+    whose figure it is, whether it refuses."""
+
+    path: str
+    found: str
+    allowed: str
+    line: int | None = None
+    step: Step | None = None
+    source: str = ""
+    severity: Severity | None = None
+
+
+Check = Callable[[Any], Iterator[Found]]
+"""Takes the view of the rule's scope. (The one `Any` here: a register of functions of nine types.)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. since, until: the first and the last round that has it, None without an end."""
+
+    identity: str
+    scope: Scope
+    text: str
+    source: str
+    step: Step
+    check: Check
+    severity: Severity = Severity.ERROR
+    divisions: tuple[str, ...] = ALL_DIVISIONS
+    since: str | None = None
+    until: str | None = None
+
+
+RULES: dict[str, Rule] = {}
+"""By identity, in the order of registration."""
+
+
+_STEPS = {
+    Scope.SYSTEM: Step.SYSTEM,
+    Scope.SCENARIO: Step.ACCURACY,
+    Scope.RUN: Step.PERFORMANCE,
+    Scope.LOG: Step.PERFORMANCE,
+    Scope.TEST: Step.COMPLIANCE,
+    Scope.ENDPOINTS: Step.ENDPOINTS,
+    Scope.RESULT: Step.PERFORMANCE,
+}
+"""Which step makes what the rules of a scope look at, unless a rule names another one; the tree of the others."""
+
+
+def rule(
+    identity: str, scope: Scope, text: str, *, source: str, step: Step | None = None, **more: Any
+) -> Callable[[Check], Check]:
+    """Register the function below as a rule; `more`: severity, divisions, since, until."""
+
+    def register(check: Check) -> Check:
+        if identity in RULES:
+            raise ValueError(f"two rules are called {identity}")
+        made_by = step or _STEPS.get(scope, Step.TREE)
+        row = Rule(identity=identity, scope=scope, text=text, source=source, step=made_by, check=check, **more)
+        RULES[identity] = row
+        return check
+
+    return register
+
+
+def log_rule(
+    identity: str, text: str, *, source: str = LOADGEN, since: str | None = SINCE, **more: Any
+) -> Callable[[Check], Check]:
+    """Register a rule on every run's log; what it finds is the performance run's, unless the gate knows better."""
+    return rule(identity, Scope.LOG, text, source=source, since=since, **more)
+
+
+def shown(value: object) -> str:
+    """Return a value as a finding shows it: as JSON-like text, cut short."""
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:157]}..."

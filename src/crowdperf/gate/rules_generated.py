@@ -1,0 +1,123 @@
+"""The rule on the queries that LoadGen generates before a run: as many, for as long, as its settings ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from crowdperf.gate.derivation import CLOSE, SECOND_NS, contradiction, given, is_close, numbers, readable, usable
+from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.rulebook import Found, log_rule
+from crowdperf.gate.views import RunView
+
+_SLACK, _LOST = 1.1, 1.0
+"""LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
+
+
+@log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
+def generated_follows(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        yield from _least_samples(log)
+        if log.scenario == "Offline":
+            yield from _offline_interval(log)
+        elif log.scenario in ("SingleStream", "MultiStream"):
+            yield from _stream_interval(log)
+    for log in usable(run):
+        yield from _queries(log)
+
+
+def _queries(log: DetailLog) -> Iterator[Found]:
+    """Of a performance run; an accuracy run has each sample once, whatever was asked for."""
+    scenario = log.scenario
+    yield from _samples_of_query(log)
+    if scenario == "Offline":
+        yield from _offline_samples(log)
+    elif scenario in ("SingleStream", "MultiStream"):
+        yield from _stream_queries(log)
+    elif scenario == "Server":
+        keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
+                "effective_min_query_count")  # fmt: skip
+        found = numbers(log, *keys)
+        if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
+            yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
+        elif found is not None and found[2] % _padding(log):
+            yield contradiction(log, keys[2], given(log, keys[2]), f"a multiple of the {_padding(log)} samples")
+
+
+def _least_samples(log: DetailLog) -> Iterator[Found]:
+    keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
+    found = numbers(log, *keys)
+    if found is not None and found[0] != found[1] * found[2]:
+        yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
+
+
+def _samples_of_query(log: DetailLog) -> Iterator[Found]:
+    pair = ("generated_samples_per_query", "effective_samples_per_query")
+    found = numbers(log, *pair)
+    if found is None:
+        return
+    padded, loaded = found[1], log.values.get("loaded_qsl_set")
+    if log.values.get("effective_sample_concatenate_permutation") is True and log.scenario == "Offline":
+        size = len(loaded) if isinstance(loaded, list) and loaded else 1
+        padded = -(-found[1] // size) * size
+    if found[0] != padded:
+        yield contradiction(log, pair[0], given(log, *pair), f"{padded:g}")
+
+
+def _offline_samples(log: DetailLog) -> Iterator[Found]:
+    keys = ("effective_samples_per_query", "effective_min_duration_ms", "effective_target_qps",
+            "requested_min_query_count")  # fmt: skip
+    found = numbers(log, *keys)
+    if found is None or log.values.get("effective_performance_issue_unique") is True:
+        return
+    wanted = max(found[3], _SLACK * found[1] / 1000 * found[2])
+    if not is_close(found[0], wanted, relative=2 * CLOSE, absolute=_LOST):
+        yield contradiction(log, keys[0], given(log, *keys), f"{wanted:.0f}")
+
+
+def _padding(log: DetailLog) -> int:
+    """Of what number a count of queries is a multiple: of the samples, where all are issued equally often."""
+    loaded = log.values.get("loaded_qsl_set")
+    is_equal = log.values.get("effective_sample_concatenate_permutation") is True
+    return len(loaded) if is_equal and isinstance(loaded, list) and loaded else 1
+
+
+def _offline_interval(log: DetailLog) -> Iterator[Found]:
+    """What LoadGen generates its one query for is the interval of the target rate."""
+    keys = ("generated_query_duration", "effective_target_qps")
+    found = numbers(log, *keys)
+    if found is not None and found[1] > 0:
+        wanted_ns = SECOND_NS / found[1]
+        if not is_close(found[0], wanted_ns, relative=2 * CLOSE, absolute=1.0):
+            yield contradiction(log, keys[0], given(log, *keys), f"{wanted_ns:.0f}: one query at the target rate")
+
+
+def _stream_interval(log: DetailLog) -> Iterator[Found]:
+    """Queries are generated at fixed intervals."""
+    keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
+    found = numbers(log, *keys)
+    if found is not None and found[2] > 0:
+        duration_ns, queries, interval_ns = found[0], found[1], SECOND_NS / found[2]
+        if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
+            yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+
+
+def _stream_queries(log: DetailLog) -> Iterator[Found]:
+    """For twice the duration asked for, and no more of them."""
+    keys = ("generated_query_duration", "generated_query_count", "effective_min_duration_ms")
+    found = numbers(log, *keys)
+    if found is None or not found[0] > 0:
+        return
+    duration_ns, queries, asked_ms = found
+    is_unique = log.values.get("effective_performance_issue_unique") is True
+    if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
+        text = given(log, keys[0], keys[2])
+        yield contradiction(log, keys[0], text, "at least twice the duration asked for")
+    least = log.number("effective_min_query_count")
+    if is_unique or least is None or (log.scenario == "MultiStream" and _padding(log) > 1):
+        return
+    wanted = max(least, math.ceil(2e6 * asked_ms / duration_ns * queries) + 1 if asked_ms else 0)
+    wanted = -(-wanted // _padding(log)) * _padding(log)
+    if abs(queries - wanted) > 1 + CLOSE * wanted:
+        text = given(log, keys[1], "effective_min_query_count", keys[2])
+        yield contradiction(log, keys[1], text, f"{wanted:g}: LoadGen generates no more than that takes")

@@ -1,0 +1,286 @@
+"""Rules on the settings of a performance run: what was asked for, what LoadGen made of it, what the rules ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from crowdperf.gate.derivation import (
+    CLOSE,
+    SECOND_NS,
+    STAMPS_S,
+    contradiction,
+    given,
+    has_token_latencies,
+    is_close,
+    lasted_s,
+    numbers,
+    performance_rule,
+    readable,
+    usable,
+)
+from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.rulebook import (
+    BOTH,
+    CLOSED,
+    LOADGEN,
+    MLPERF_CONF,
+    OURS,
+    SINCE,
+    Found,
+    Scope,
+    Severity,
+    log_rule,
+    rule,
+    shown,
+)
+from crowdperf.gate.userconf import Asked, asked_for
+from crowdperf.gate.views import RunView
+from crowdperf.kit.text_documents import Json
+
+_TAKEN_OVER = (
+    "scenario", "test_mode", "min_duration_ms", "max_duration_ms", "max_query_count", "qsl_rng_seed",
+    "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
+    "accuracy_log_sampling_target", "print_timestamps", "performance_issue_unique", "performance_issue_same",
+    "performance_issue_same_index", "sample_concatenate_permutation",
+)  # fmt: skip
+_OF_SERVER = {
+    "effective_target_qps": "requested_server_target_qps",
+    "effective_target_latency_ns": "requested_server_target_latency_ns",
+    "effective_target_latency_percentile": "requested_server_target_latency_percentile",
+    "effective_max_async_queries": "requested_server_max_async_queries",
+    "effective_min_query_count": "requested_min_query_count",
+}
+_OF_STREAM = {
+    "SingleStream": {"effective_target_latency_percentile": "requested_single_stream_target_latency_percentile"},
+    "MultiStream": {
+        "effective_min_query_count": "requested_min_query_count",
+        "effective_target_latency_percentile": "requested_multi_stream_target_latency_percentile",
+        "effective_samples_per_query": "requested_multi_stream_samples_per_query",
+    },
+}
+
+
+def _same(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
+    """Yield where two keys both have values, but different ones."""
+    for key, other in pairs.items():
+        one, two = log.values.get(key), log.values.get(other)
+        if one is not None and two is not None and (one != two or isinstance(one, bool) != isinstance(two, bool)):
+            yield contradiction(log, key, given(log, key, other), "the same")
+
+
+@log_rule("SET-001", "LoadGen worked with the settings that were asked for.")
+def effective_is_requested(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        yield from _same(log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
+        scenario = log.scenario or ""
+        yield from _same(log, _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {}))
+        if scenario == "SingleStream" and log.values.get("effective_sample_concatenate_permutation") is False:
+            yield from _same(log, {"effective_min_query_count": "requested_min_query_count"})
+        yield from _fixed(log, scenario)
+
+
+def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
+    """What LoadGen sets itself in a scenario."""
+    wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
+    if scenario == "Offline":
+        wanted = {"effective_target_duration_ms": 0, "effective_min_query_count": 1, "result_query_count": 1,
+                  "effective_target_latency_percentile": 0.99}  # fmt: skip
+    if scenario != "Server":
+        wanted["effective_max_async_queries"], wanted["effective_target_latency_ns"] = 1, 0
+    if scenario in ("SingleStream", "Server"):
+        wanted["effective_samples_per_query"] = 1
+    for key, value in wanted.items():
+        if key in log.values and value is not None and log.values[key] != value:
+            yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
+
+
+@log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
+def target_rate_follows(run: RunView) -> Iterator[Found]:
+    asked = {"Offline": "requested_offline_expected_qps",
+             "SingleStream": "requested_single_stream_expected_latency_ns",
+             "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
+    for log in readable(run):
+        key = asked.get(log.scenario or "")
+        found = numbers(log, "effective_target_qps", key) if key else None
+        if key is None or found is None or not found[1] > 0:
+            continue
+        wanted = found[1] if log.scenario == "Offline" else SECOND_NS / found[1]
+        if not is_close(found[0], wanted, relative=2 * CLOSE):
+            yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+
+
+@performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
+def limits_were_kept(log: DetailLog) -> Iterator[Found]:
+    """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
+
+    That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
+    no log of one can show that it did. (IssueQueryThread in issue_query_controller.cc: target_duration is 0.)
+    """
+    if log.scenario == "Offline":
+        return
+    found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
+    if found is not None and 0 < found[0] < found[1]:
+        text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
+        yield contradiction(log, "effective_max_duration_ms", text, "0, or no less than min_duration")
+    else:
+        yield from _issued_too_late(log)
+    found = numbers(log, "effective_max_query_count", "result_query_count")
+    if found is not None and 0 < found[0] <= found[1] and not log.error_count:
+        text = given(log, "effective_max_query_count", "result_query_count")
+        yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
+
+
+def _issued_too_late(log: DetailLog) -> Iterator[Found]:
+    """LoadGen ends a run with an error at the first query that it issues after max_duration.
+
+    A stream may end naturally at that query, so its last but one counts: two latencies before the end of the run.
+    """
+    found = numbers(log, "effective_max_duration_ms", "result_query_count", "result_max_latency_ns")
+    if found is None or not found[0] > 0 or log.error_count:
+        return
+    limit_s, queries, longest_ns = found[0] / 1000, found[1], found[2]
+    rate = log.number("result_scheduled_samples_per_sec") if log.scenario == "Server" else None
+    elapsed_s = lasted_s(log)
+    issued_s = None if elapsed_s is None else elapsed_s - 2 * longest_ns / SECOND_NS
+    issued_s = (queries - 1) / rate if rate else issued_s
+    if issued_s is not None and issued_s * (1 - CLOSE) - STAMPS_S > limit_s:
+        text = (
+            f"{given(log, 'effective_max_duration_ms')}, but a query was issued after {issued_s:.3f} s without an error"
+        )
+        yield contradiction(log, "effective_max_duration_ms", text, "0, or a run that it did not end")
+
+
+@rule("SET-005", Scope.RUN, "A submitted run is not a run of a compliance test.", source=MLPERF_CONF, since=SINCE)
+def has_no_test_settings(run: RunView) -> Iterator[Found]:
+    yield from _off(run, ("performance_issue_same", "performance_issue_unique", "performance_issue_same_index"))
+
+
+@rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, since=SINCE,
+      severity=Severity.WARNING)  # fmt: skip
+def logs_no_responses(run: RunView) -> Iterator[Found]:
+    """A warning, because it can only cost speed: LoadGen draws the samples to log from a seed of its own, takes each
+    completion time before it copies a response, and issues the same queries at the same times. (SampleComplete in
+    loadgen.cc, LoadGen 6.0.17. A log of TEST01 as the submitted one is what IDENT-008 refuses.)"""
+    yield from _off(run, ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "accuracy_log_probability"))
+
+
+def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
+    """Settings that are false or 0 but in compliance runs."""
+    for log in usable(run):
+        for key in (f"effective_{name}" for name in names if not run.test):
+            if log.values.get(key):
+                yield contradiction(log, key, given(log, key), "false or 0 in a submitted run")
+
+
+@rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
+      since="v5.0", divisions=CLOSED)  # fmt: skip
+def has_round_settings(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    for log in usable(run):
+        scenario = log.scenario or ""
+        wanted = {} if table is None else {
+            "effective_target_latency_percentile": table.latency_percentile.get(scenario),
+            "effective_samples_per_query": table.samples_per_query.get(scenario),
+        }  # fmt: skip
+        for key, value in wanted.items():
+            if value is not None and log.values.get(key) != value:
+                yield contradiction(
+                    log, key, given(log, key), f"{value:g}: {scenario} in {run.scenario.tree.round.name}"
+                )
+
+
+@rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH, since="v5.0",
+      divisions=CLOSED)  # fmt: skip
+def token_targets_are_kept(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    limits = {} if table is None else table.token_latency_ns.get(run.scenario.scenario or "", {})
+    for log in usable(run):
+        for name, limit in limits.items() if has_token_latencies(log) else ():
+            key = f"requested_server_{name}_latency"
+            value = log.number(key)
+            if value is None or value > limit:
+                yield contradiction(log, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
+
+
+@rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
+      since="v5.0")  # fmt: skip
+def user_conf_is_legal(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            wanted = log.number(one.key) if one.is_fixed and run.scenario.division in CLOSED else None
+            if (one.is_forbidden and one.value) or (wanted is not None and not is_close(one.value, wanted)):
+                allowed = "no such line" if wanted is None else f"{given(log, one.key)}, as in the log"
+                yield Found(path=run.scenario.user_conf.path, found=one.text, allowed=allowed, line=one.line)
+
+
+@rule("SET-012", Scope.RUN, "The log was made with the settings of user.conf.", source=LOADGEN, since="v5.0",
+      severity=Severity.WARNING)  # fmt: skip
+def user_conf_was_used(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            if not one.is_drawn:
+                yield from _differs(run, log, one)
+
+
+@rule("SET-016", Scope.RUN, "The seeds of the log are those that user.conf asks for.",
+      source=OURS, since="v5.0")  # fmt: skip
+def user_conf_has_seeds(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            if one.is_drawn:
+                yield from _differs(run, log, one)
+
+
+def _differs(run: RunView, log: DetailLog, one: Asked) -> Iterator[Found]:
+    value, relative = log.number(one.key), 0.0 if one.is_drawn else CLOSE
+    if value is not None and not one.is_fixed and not is_close(value, one.value, relative):
+        found = f"{one.text}, but the log has {given(log, one.key)}"
+        yield Found(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
+
+
+def _asked(run: RunView) -> Iterator[Asked]:
+    """What user.conf asks of a submitted run; a compliance run has an audit.config as well."""
+    if not run.test and run.scenario.user_conf.is_usable:
+        yield from asked_for(run.scenario.user_conf.text, run.scenario.model, run.detail.scenario or "")
+
+
+@performance_rule("SET-010", "As many different samples were loaded as the setting says.")
+def loaded_follows(log: DetailLog) -> Iterator[Found]:
+    found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
+    loaded = log.values.get("loaded_qsl_set")
+    if found is None or not isinstance(loaded, list):
+        return
+    samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
+    wanted = min(found)  # MultiStream repeats some to fill its last query
+    if len(samples) != wanted or (len(loaded) != wanted and log.scenario != "MultiStream"):
+        text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"
+        yield contradiction(
+            log, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
+        )
+
+
+@log_rule("SET-014", "The numbers of samples in effect are those asked for, else those that the QSL reports.")
+def sample_counts_follow(run: RunView) -> Iterator[Found]:
+    for log in readable(run):
+        for kind, reported in (("performance", "performance"), ("accuracy", "total")):
+            key, asked = f"effective_{kind}_sample_count", f"requested_{kind}_sample_count_override"
+            found = numbers(log, key, asked, f"qsl_reported_{reported}_count")
+            if found is not None and found[0] != (found[1] or found[2]):
+                text = given(log, key, asked, f"qsl_reported_{reported}_count")
+                yield contradiction(log, key, text, f"{found[1] or found[2]:g}")
+        found = numbers(log, "qsl_reported_performance_count", "qsl_reported_total_count")
+        if found is not None and not 0 < found[0] <= found[1]:
+            text = given(log, "qsl_reported_performance_count", "qsl_reported_total_count")
+            yield contradiction(log, "qsl_reported_performance_count", text, "1 to as many as there are in all")
+
+
+@rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows what that asked for.", source=LOADGEN,
+      since=SINCE)  # fmt: skip
+def has_settings_of_audit(run: RunView) -> Iterator[Found]:
+    """LoadGen warns where it finds one. Without any setting of a test in effect, these were taken out of the log."""
+    names = ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "performance_issue_same",
+             "performance_issue_unique", "performance_issue_same_index")  # fmt: skip
+    for log in usable(run):
+        if not run.test and log.audit_line is not None and not any(log.values.get(f"effective_{one}") for one in names):
+            found = "an audit.config was found, but no setting of a test is in effect"
+            yield Found(path=log.path, found=found, allowed="no audit.config in a submitted run", line=log.audit_line)

@@ -1,0 +1,55 @@
+"""The steps of this project that make the files of a submission, with the command of each."""
+
+from __future__ import annotations
+
+import enum
+import shlex
+
+from crowdperf.gate.views import Subject
+
+
+class Step(enum.Enum):
+    """A step; the value is what a person calls it."""
+
+    PERFORMANCE = "the performance run"
+    ACCURACY = "the accuracy run"
+    COMPLIANCE = "the compliance test"
+    ENDPOINTS = "the client of MLPerf Endpoints"
+    TREE = "the submission tree"
+    SYSTEM = "the system description"
+    CHECK = "this check"
+
+
+_CLIENT = "inference-endpoint benchmark from-config --config config.yaml"
+"""docs/CLI_QUICK_REFERENCE.md of mlcommons/endpoints at ea332753 (August 2026)."""
+
+_CM = "cm run script --tags="
+_TREE = f"{_CM}generate,inference,submission"
+_RUNS = {
+    Step.PERFORMANCE: f"{_CM}generate-run-cmds,inference,_performance-only",
+    Step.ACCURACY: f"{_CM}generate-run-cmds,inference,_accuracy-only",
+}
+
+
+def _option(name: str, value: str) -> str:
+    return f" --{name}={shlex.quote(value)}" if value else ""
+
+
+def command_of(step: Step, subject: Subject, tree: str, round_name: str) -> str:
+    """Return the command that makes the files of a step again; after a run or a test the tree is made from it."""
+    division, owner = _option("division", subject.division), _option("submitter", subject.submitter)
+    folder, version = _option("submission_dir", tree), f" --version={round_name}"
+    if step is Step.ENDPOINTS:
+        return _CLIENT
+    if step is Step.CHECK:
+        return f"{_CM}check,mlperf,submission{folder}{version}"
+    make_tree = f"{_TREE} --results_dir=RESULTS{folder}{owner}{division}{version}"
+    if step in (Step.TREE, Step.SYSTEM):
+        return make_tree
+    if step is Step.COMPLIANCE:
+        test = _option("test", subject.test)
+        run = f"{_CM}run,mlperf,compliance --results_dir=RESULTS{test}{division}{version}"
+    else:
+        what = _option("model", subject.benchmark) + _option("scenario", subject.scenario)
+        run = f"{_RUNS[step]}{what}{division} --execution_mode=valid --results_dir=RESULTS"
+    return f"{run}, then: {make_tree}"

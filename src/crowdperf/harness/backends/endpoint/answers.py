@@ -1,0 +1,182 @@
+"""Puts the events of one stream together to an answer, and judges it. Pure.
+
+Token ids stand in different places: `choices[0].token_ids` (vLLM with return_token_ids; TensorRT-LLM), `tokens` of the
+event or of its `__verbose` (llama.cpp). Sources: vllm-project/vllm vllm/entrypoints/openai/completion/protocol.py,
+d5dba2d7; NVIDIA/TensorRT-LLM tensorrt_llm/serve/openai_protocol.py, 0076e939; ggml-org/llama.cpp
+tools/server/README.md, 25d5b0c5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from crowdperf.call.model_server import error_text
+from crowdperf.harness.text.engine import LATE_FAILURE, Finish
+
+_FEW_PIECES = 16
+"""A token may come in pieces (bytes of a character), so that pieces are limited less strictly than tokens."""
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "eos_token": Finish.STOP}
+
+
+_MOST = 1 << 31
+"""No count of tokens is larger: a number above it is none."""
+
+
+class AnswerError(Exception):
+    """An answer that cannot be used; the text says why, in words for the user, and `kind` in a word or two by which
+    failures are counted."""
+
+    kind = "unusable answer"
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind or self.kind
+
+
+class LateAnswer(AnswerError):
+    """An answer that did not come, or did not come to its end, in the time that it had."""
+
+    kind = LATE_FAILURE
+
+
+def _whole(text: str) -> tuple[str, int]:
+    """Return text with characters joined that were sent as two halves (UTF-16 surrogates), and how many stay broken."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return joined, joined.count("\ufffd") - text.count("\ufffd")
+    return text, 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """What the server counted; None where it does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+    def take(self, values: Any) -> None:
+        """Read `usage` of an event; later ones replace earlier ones."""
+        if not isinstance(values, dict):
+            return
+        details = values.get("prompt_tokens_details")
+        found = {
+            "prompt_tokens": values.get("prompt_tokens"),
+            "completion_tokens": values.get("completion_tokens"),
+            "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else None,
+        }
+        for name, value in found.items():
+            if type(value) is int and 0 <= value < _MOST:
+                setattr(self, name, value)
+
+
+def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
+    """Return the token ids of an event; raises ValueError for something else in their place."""
+    verbose = event.get("__verbose")
+    found = choice.get("token_ids") or choice.get("tokens") or event.get("tokens")
+    if not found and isinstance(verbose, dict):
+        found = verbose.get("tokens")
+    if not found:
+        return []
+    if not isinstance(found, list) or not all(type(one) is int and 0 <= one < _MOST for one in found):
+        raise ValueError("token ids are not a list of numbers")
+    return found
+
+
+@dataclass(slots=True)
+class Collector:
+    """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens; reads:
+    how often some of them were received. identifier: `id` of the answer; has_other_ids: pieces had another one, so that
+    they may be of another answer."""
+
+    most_tokens: int
+    texts: list[str] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    finish: str | None = None
+    pieces: int = 0
+    skipped: int = 0
+    is_done: bool = False
+    has_reasoning: bool = False
+    reads: int = 0
+    identifier: str = ""
+    has_other_ids: bool = False
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Read one event; return whether it is the first with text or tokens. Raises AnswerError for an error that the
+        server sent and for more tokens than were asked for."""
+        try:
+            return self._take(event)
+        except (ValueError, TypeError, AttributeError):
+            self.skipped += 1
+            return False
+
+    def _take(self, event: dict[str, Any]) -> bool:
+        if event.get("error") or event.get("object") == "error":
+            raise AnswerError(f"the server sent an error in the stream: {error_text(event)}", "error in the stream")
+        self.usage.take(event.get("usage"))
+        if isinstance(event.get("model"), str) and not self.model:
+            self.model = event["model"] or None  # gateways' first event, with results of their filters, has no name
+        choices = event.get("choices")
+        if not choices:
+            if choices is None and not event.get("usage"):
+                self.skipped += 1
+            return False
+        choice = next((one for one in choices if one.get("index") in (None, 0)), None)
+        if choice is None:
+            return False  # of a second answer to the prompt, which is not asked for and does not count
+        text, ids = self._text(choice), _ids(event, choice)
+        if choice.get("finish_reason"):
+            self.finish = str(choice["finish_reason"])
+        if not text and not ids:
+            return False
+        if text:
+            self.texts.append(text)
+        self.ids.extend(ids)
+        self.pieces += 1
+        self._note_identifier(event.get("id"))
+        if len(self.ids) > self.most_tokens or self.pieces > 2 * self.most_tokens + _FEW_PIECES:
+            raise AnswerError(f"the server sent more than the {self.most_tokens} tokens asked for (max_tokens)")
+        return self.pieces == 1
+
+    def _note_identifier(self, found: Any) -> None:
+        if isinstance(found, str) and found:
+            self.has_other_ids = self.has_other_ids or bool(self.identifier and found != self.identifier)
+            self.identifier = self.identifier or found
+
+    def _text(self, choice: dict[str, Any]) -> str:
+        """Return the text of a choice: of a completion, or of a chat with what was said while thinking."""
+        if "delta" not in choice and "message" not in choice:
+            text = choice.get("text") or ""
+        else:
+            delta = choice.get("delta") or choice.get("message") or {}
+            thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
+            self.has_reasoning = self.has_reasoning or bool(thought)
+            text = thought + (delta.get("content") or "")
+        if not isinstance(text, str):
+            raise ValueError("text is not a string")
+        return text
+
+    def text(self) -> str:
+        """Return the whole text; broken characters are counted as skipped."""
+        text, broken = _whole("".join(self.texts))
+        self.skipped += broken
+        return text
+
+    def ending(self, needs_done: bool) -> Finish:
+        """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
+        if self.skipped and not self.pieces:
+            raise AnswerError(f"none of the {self.skipped} pieces of the answer could be read")
+        if self.finish is None and not self.pieces and not self.usage.completion_tokens:
+            raise AnswerError("the server answered with an empty stream", "empty answer")
+        if self.finish is None or (needs_done and not self.is_done):
+            missing = "a finish_reason" if self.finish is None else "data: [DONE]"
+            raise AnswerError(f"the stream ended without {missing}: the answer is cut off", "cut stream")
+        finish = _FINISHES.get(self.finish)
+        if finish is None:
+            raise AnswerError(f"the server ended the answer with finish_reason {self.finish!r}; allowed: stop, length")
+        return finish

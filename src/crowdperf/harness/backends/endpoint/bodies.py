@@ -1,0 +1,135 @@
+"""What a request says: the benchmark's sampling in the fields of OpenAI's API and in those that servers add. Pure.
+
+Servers differ in the fields they take: vLLM and SGLang ignore unknown ones, TensorRT-LLM refuses them with status 400
+(`extra="forbid"` in tensorrt_llm/serve/openai_protocol.py, NVIDIA/TensorRT-LLM 0076e939). The probe finds out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crowdperf.harness.text.engine import Prompt
+from crowdperf.logs.run_log import Json
+from crowdperf.rules.record import Sampling
+
+TOKENS, TEXT, CHAT = "tokens", "text", "chat"
+STREAM_OPTIONS = "stream_options"
+PATHS = {TOKENS: "/completions", TEXT: "/completions", CHAT: "/chat/completions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a request. is_needed: without it the answers are not what the benchmark asks for."""
+
+    name: str
+    value: Json
+    is_needed: bool = False
+
+
+def fields_of(sampling: Sampling, form: str) -> tuple[Field, ...]:
+    """Return what a request says beside model, prompt and stream.
+
+    Where the likeliest token is taken (temperature 0), what only changes the draw is sent, but not needed.
+    cache_prompt: llama.cpp would otherwise take keys and values from the slot's last prompt, which the rules forbid
+    (ggml-org/llama.cpp tools/server/README.md, 25d5b0c5). The others: sources in answers.py.
+    """
+    draws = sampling.temperature > 0
+    found = [
+        Field("temperature", sampling.temperature, is_needed=True),
+        Field("top_p", sampling.top_p, is_needed=draws and sampling.top_p < 1),
+        Field(STREAM_OPTIONS, {"include_usage": True}),
+        Field("min_tokens", sampling.min_tokens, is_needed=sampling.min_tokens > 1),
+        Field("return_token_ids", True),
+        Field("return_tokens", True),
+        Field("cache_prompt", False),
+    ]
+    if sampling.top_k > 0:
+        found.append(Field("top_k", sampling.top_k, is_needed=draws))
+    if sampling.seed is not None:
+        found.append(Field("seed", sampling.seed, is_needed=draws))
+    if sampling.is_end_ignored:
+        found.append(Field("ignore_eos", True, is_needed=True))
+    if sampling.keeps_special:  # vLLM's and SGLang's; the probe sees whether a server that gives text alone keeps them
+        found.append(Field("skip_special_tokens", False))
+        found.append(Field("spaces_between_special_tokens", False))
+    if sampling.stop:
+        found.append(Field("stop_token_ids", list(sampling.stop), is_needed=True))
+    if form == TEXT:
+        found.append(Field("add_special_tokens", False))
+    return tuple(found)
+
+
+def named_in(refusal: str, fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Return the fields that a server's refusal names."""
+    return tuple(one for one in fields if re.search(rf"\b{one.name}\b", refusal))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How requests are written. prompt: "tokens", "text" or "chat". limit: the name of the field for max_tokens.
+    is_streamed: False asks for whole answers, which have no first token."""
+
+    prompt: str
+    model: str
+    fields: tuple[Field, ...]
+    max_tokens: int
+    limit: str = "max_tokens"
+    is_streamed: bool = True
+
+    @property
+    def path(self) -> str:
+        """The call, behind the URL."""
+        return PATHS[self.prompt]
+
+    @property
+    def sent_fields(self) -> tuple[Field, ...]:
+        """The fields of a request: OpenAI's API refuses options of a stream where there is none."""
+        return tuple(one for one in self.fields if self.is_streamed or one.name != STREAM_OPTIONS)
+
+    def without_prompt(self) -> dict[str, Json]:
+        """Return the content of a request, but for the prompt."""
+        content: dict[str, Json] = {"model": self.model, "stream": self.is_streamed, self.limit: self.max_tokens}
+        for one in self.sent_fields:
+            lowered = one.name == "min_tokens" and isinstance(one.value, int) and one.value > self.max_tokens
+            content[one.name] = self.max_tokens if lowered else one.value
+        return content
+
+
+def prompt_json(prompt: Prompt, form: str) -> Json:
+    """Return a prompt as JSON; raises ValueError where it does not have that form."""
+    if form == TOKENS and prompt.tokens is not None:
+        return [int(one) for one in prompt.tokens]
+    if form == TEXT and prompt.text is not None:
+        return prompt.text
+    if form == CHAT and prompt.messages is not None:
+        return [dict(one) for one in prompt.messages]
+    raise ValueError(f"the prompt has no form {form!r}")
+
+
+class BodyMaker:
+    """Makes the bytes of requests: everything but the prompt is written once."""
+
+    def __init__(self, form: Form) -> None:
+        self._form = form.prompt
+        self._head = json.dumps(form.without_prompt())[:-1].encode()
+        self._head += b', "messages": ' if form.prompt == CHAT else b', "prompt": '
+
+    def make(self, prompt: Prompt) -> bytes:
+        """Return the body of a request; raises ValueError where the prompt does not have the form."""
+        if self._form == TOKENS and prompt.tokens is not None:
+            return b"%s[%s]}" % (self._head, ",".join(map(str, prompt.tokens.tolist())).encode())
+        return b"%s%s}" % (self._head, json.dumps(prompt_json(prompt, self._form)).encode())
+
+
+def forms_of(prompt: Prompt, api: str | None) -> tuple[str, ...]:
+    """Return the forms to try, the best first; empty where the API and the prompt do not go together."""
+    found = []
+    if api != "chat":
+        found += [TOKENS] if prompt.tokens is not None else []
+        found += [TEXT] if prompt.text is not None else []
+    if api != "completions" and prompt.messages is not None:
+        found.append(CHAT)
+    return tuple(found)

@@ -1,0 +1,152 @@
+"""What the answers of a probe must be like, and what is noted of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from crowdperf.call.model_server import model_word
+from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
+from crowdperf.harness.backends.endpoint.bodies import CHAT, TOKENS, Form
+from crowdperf.harness.backends.endpoint.counting import counted, has_special, require_length, require_text
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Prompt
+from crowdperf.harness.text.tokenizer import Tokenizer
+from crowdperf.rules.record import Sampling
+
+
+def failure(asked: str, found: str, hint: str) -> HarnessError:
+    """Return the error of a probe: what was asked, what came, what to try."""
+    return HarnessError(f"the endpoint cannot be used: asked {asked}: {found}", hint)
+
+
+def check_answer(
+    answer: Collector, form: Form, prompt: Prompt, vocabulary: Tokenizer | None, names: Collection[str]
+) -> list[str]:
+    """Return notes on the first answer; raises HarnessError where model, tokens or counts are not those asked for."""
+    if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
+        raise failure(
+            f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
+            f"check what the server serves; to measure that model: {model_word(answer.model)}",
+        )  # fmt: skip
+    if answer.skipped:
+        raise failure(
+            "for a stream of events", f"{answer.skipped} pieces of the answer could not be read",
+            "look at what the server sends: curl -N URL/completions",
+        )  # fmt: skip
+    if not answer.pieces and not answer.ids:
+        raise failure(
+            f"for up to {form.max_tokens} tokens", "the answer has no text and no token",
+            "check that the server has loaded the benchmark's model",
+        )  # fmt: skip
+    notes = _check_prompt(answer, form, prompt, vocabulary)
+    _check_count(answer, form, vocabulary)
+    return notes
+
+
+def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Tokenizer | None) -> list[str]:
+    """Compare the prompt's tokens, and its text, with the server's count and the tokenizer."""
+    notes = []
+    if vocabulary is not None and prompt.tokens is not None and form.prompt == TOKENS and prompt.text is not None:
+        made = vocabulary.encode(prompt.text, with_special=False)
+        if len(made) != len(prompt.tokens) and abs(len(made) - len(prompt.tokens)) > 1:  # a start token may be missing
+            notes.append(
+                f"the text of a prompt is {len(made)} tokens with the benchmark's tokenizer, its tokens are "
+                f"{len(prompt.tokens)}"
+            )
+    counted = answer.usage.prompt_tokens
+    if counted is None:
+        return [*notes, "the server does not say how many tokens the prompt has (usage.prompt_tokens)"]
+    if prompt.tokens is None or counted == len(prompt.tokens):
+        return notes
+    why = {
+        TOKENS: "it adds a start token, or drops part of the prompt",
+        CHAT: "its chat template is not the benchmark's",
+    }.get(form.prompt, "its tokenizer is not the benchmark's, or it adds a start token")
+    raise failure(
+        f"with a prompt of {len(prompt.tokens)} tokens, sent as {form.prompt}",
+        f"the server counts {counted} (usage.prompt_tokens): {why}",
+        "serve the benchmark's own model folder, with its tokenizer and chat template",
+    )
+
+
+def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) -> None:
+    """Check the number of tokens that came, and that they mean the text that came with them."""
+    said, text = answer.usage.completion_tokens, answer.text()
+    count = len(answer.ids) or answer.pieces
+    if said is not None and said > form.max_tokens:
+        raise failure(
+            f"for at most {form.max_tokens} tokens", f"the server made {said}",
+            "use a server that keeps to max_tokens",
+        )  # fmt: skip
+    if answer.ids and said is not None and len(answer.ids) != said:
+        raise failure(
+            f"for {form.max_tokens} tokens", f"the server says that it made {said}, its stream has {count}",
+            "look into the server's log; update it",
+        )  # fmt: skip
+    if not answer.ids and vocabulary is None:
+        raise failure(
+            "for token ids (return_token_ids)", "the server gives only text, and the model has no tokenizer.json",
+            "give the model's folder with its tokenizer, so that tokens can be counted",
+        )  # fmt: skip
+    try:
+        tokens = len(answer.ids)
+        if vocabulary is not None:
+            require_text(answer.ids, "" if answer.has_reasoning else text, vocabulary)
+            tokens = tokens or len(vocabulary.encode(text, with_special=False))
+        require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
+    except AnswerError as error:
+        hint = "serve the benchmark's own model folder, with its tokenizer"
+        raise failure("for tokens and their text", str(error), hint) from None
+
+
+def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:
+    """Raise HarnessError for an answer that has text alone and lost its special tokens, which the benchmark's scorer
+    reads."""
+    if not answer.ids and vocabulary is not None and not has_special(answer.text(), vocabulary):
+        raise failure(
+            "for text with its special tokens (skip_special_tokens false)",
+            f"the server left them out of {answer.text()!r}, and gives no token ids (return_token_ids)",
+            "the benchmark's score needs them: use a server that gives token ids, as vLLM's does",
+        )  # fmt: skip
+
+
+def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list[str]:
+    """Return what is doubtful about the second answer to the same prompt."""
+    notes = []
+    is_same = first.ids == again.ids and first.text() == again.text()
+    if sampling.temperature == 0 and not is_same:
+        notes.append("the server answered the same prompt in two ways, though the likeliest token was asked for")
+    if again.usage.cached_tokens:
+        notes.append(
+            f"the server took {again.usage.cached_tokens} tokens of a prompt from an earlier one; MLPerf does not "
+            "allow that between queries: start it without prefix caching (vLLM: --no-enable-prefix-caching; "
+            "SGLang: --disable-radix-cache)"
+        )
+    return notes
+
+
+def answer_notes(answer: Collector, most: int) -> list[str]:
+    """Return what is doubtful about the form of an answer."""
+    notes = []
+    tokens = answer.usage.completion_tokens or len(answer.ids)
+    if answer.pieces == 1 and most > 2 and tokens > 2:
+        notes.append(f"the server sent {tokens} tokens in one piece: its first token cannot be told from its last one")
+    if answer.usage.completion_tokens is None:
+        notes.append("the server does not say how many tokens it made (usage.completion_tokens): unchecked")
+    if answer.has_reasoning:
+        notes.append(
+            "the server splits thoughts from the answer; they are counted, but the marks between them are lost: "
+            "start it without a reasoning parser"
+        )
+    if not answer.is_done:
+        notes.append(
+            "the server's streams end without data: [DONE]: only finish_reason shows that an answer is complete"
+        )
+    return notes
+
+
+def length_notes(most: object, needed: int) -> list[str]:
+    """Return what is doubtful about the length that a server takes (`max_model_len` of vLLM and SGLang), in tokens."""
+    if type(most) is not int or not 0 < most < needed:
+        return []
+    return [f"the server takes {most:,} tokens of prompt and answer (max_model_len), the longest may have {needed:,}"]

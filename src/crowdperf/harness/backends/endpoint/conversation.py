@@ -1,0 +1,195 @@
+"""Sends the requests of a run, up to so many at once, and tells the listener what became of each; in the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from crowdperf.harness.backends.endpoint.answers import AnswerError, LateAnswer
+from crowdperf.harness.backends.endpoint.bodies import BodyMaker
+from crowdperf.harness.backends.endpoint.client import Client
+from crowdperf.harness.backends.endpoint.exchange import Counts, Exchange
+from crowdperf.harness.backends.endpoint.faults import Refused, kind_of, words
+from crowdperf.harness.backends.endpoint.probe import Probed
+from crowdperf.harness.backends.endpoint.settings import ClientSettings
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens
+from crowdperf.harness.text.tokenizer import Tokenizer
+
+HOPELESS = 100
+"""After so many requests in a row without an answer the server is given up: this project's choice."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _JITTER = 0.5, 60.0, 0.25
+
+
+def _asked_s(retry_after: str, now_s: float) -> float | None:
+    """Return the seconds of a Retry-After header, None where it cannot be read."""
+    try:
+        seconds = float(retry_after)
+        return None if math.isnan(seconds) else seconds
+    except ValueError:
+        pass
+    try:
+        return email.utils.parsedate_to_datetime(retry_after).timestamp() - now_s
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def pause_s(retry_after: str | None, tries: int, now_s: float, chance: float = 0.0) -> float:
+    """Return how long to wait before trying again: what Retry-After says (seconds or a date), 0.5 s at least; where it
+    says nothing, or a time that is over, 0.5 s and then twice as long each time. At most 60 s, and up to a quarter more
+    by `chance` (0 to 1), so that requests which were refused together do not come again together. now_s: of
+    time.time()."""
+    asked_s = None if retry_after is None else _asked_s(retry_after, now_s)
+    if asked_s is not None and asked_s > 0.0:
+        wait_s = max(asked_s, _FIRST_PAUSE_S)
+    else:
+        wait_s = _FIRST_PAUSE_S * 2.0 ** min(tries, 10)
+    return min(wait_s, _LONGEST_PAUSE_S) * (1.0 + _JITTER * chance)
+
+
+def _is_to_retry(error: BaseException) -> bool:
+    return isinstance(error, Refused) and (
+        error.status == 429 or (error.status == 503 and error.retry_after is not None)
+    )
+
+
+class Conversations:
+    """The requests of a run."""
+
+    def __init__(self, client: Client, probed: Probed, settings: ClientSettings, vocabulary: Tokenizer | None) -> None:
+        self._waiting: deque[Request] = deque()
+        self.counts = Counts()
+        self._client = client
+        self._probed = probed
+        self._settings = settings
+        self._reading = probed.reading(vocabulary)
+        self._bodies = BodyMaker(probed.form)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+        self._in_flight = 0
+        self._failed_in_a_row = 0
+        self._is_given_up = False
+
+    def start(self, listener: Listener) -> None:
+        """Report to `listener` from now on, with all counts at zero."""
+        self._listener = listener
+        self.counts = Counts()
+        self._client.resent = self._client.ignored_events = 0
+        self._client.window.reset()
+        self._failed_in_a_row, self._is_given_up = 0, False
+
+    def take(self, requests: Sequence[Request]) -> None:
+        """Take requests, and send them or let them wait."""
+        free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
+        self.counts.waited += max(0, len(requests) - free)
+        self._waiting.extend(requests)
+        self._send()
+
+    def _send(self) -> None:
+        """Send what waits, up to max_in_flight at once."""
+        while self._waiting and self._in_flight < self._settings.max_in_flight:
+            self._in_flight += 1
+            self.counts.requests += 1
+            task = asyncio.get_running_loop().create_task(self._converse(self._waiting.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        self.counts.peak_in_flight = max(self.counts.peak_in_flight, self._in_flight)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = HarnessError("a request was cut off in the client") if task.cancelled() else task.exception()
+        if error is not None and self._listener is not None:
+            self._listener.broken(error)
+
+    async def close(self) -> None:
+        """End everything without telling anybody."""
+        self._listener = None
+        self._waiting.clear()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _converse(self, request: Request) -> None:
+        """Get one answer and report it, or why there is none."""
+        if self._is_given_up:
+            self._fail(request, "not sent: the server was given up", "not sent")
+            return
+        exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens)
+        exchange.on_first = lambda tokens: self._begin(request, tokens)
+        exchange.on_answer = lambda answer: self._succeed(request, answer)
+        try:
+            await self._try(request, exchange)
+            await exchange.settle()
+        except Exception as error:
+            if not exchange.is_reported:
+                self._fail(request, exchange.explained(words(error, self._client.address)), kind_of(error))
+
+    async def _try(self, request: Request, exchange: Exchange) -> None:
+        """Send until there is an answer that is not "later", within the limit of the request."""
+        deadline_s = (request.issued_s or time.monotonic()) + self._settings.timeout_s
+        if time.monotonic() > deadline_s:
+            raise LateAnswer(
+                f"waited longer than the limit of a request ({self._settings.timeout_s:g} s) for one of the "
+                f"{self._settings.max_in_flight:,} places (max_in_flight): a lower rate of requests"
+            )
+        path, body, tries = self._probed.form.path, self._bodies.make(request.prompt), 0
+        while True:
+            try:
+                await self._client.ask(exchange.call(path, body, deadline_s - time.monotonic()))
+                return
+            except Refused as error:
+                wait_s = pause_s(error.retry_after, tries, time.time(), random.random())
+                if not _is_to_retry(error):
+                    raise
+                if wait_s >= deadline_s - time.monotonic():
+                    text = (
+                        f"{words(error, self._client.address)}; asked {tries + 1} times within the limit of a request"
+                    )
+                    raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)", kind_of(error)) from None
+                status = str(error.status)
+            tries += 1
+            self.counts.retried += 1
+            self.counts.retried_by_status[status] = self.counts.retried_by_status.get(status, 0) + 1
+            await asyncio.sleep(wait_s)
+
+    def _land(self) -> None:
+        """Note that a request has its answer, or none; the next one may go."""
+        self._in_flight -= 1
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._send)
+
+    def _fail(self, request: Request, why: str, kind: str) -> None:
+        self._land()
+        self.counts.failed += 1
+        self._failed_in_a_row += 1
+        listener = self._listener
+        if listener is None:
+            return
+        if self._failed_in_a_row >= HOPELESS and not self._is_given_up:
+            self._is_given_up = True
+            listener.broken(
+                HarnessError(
+                    f"the endpoint answered none of the last {HOPELESS} requests; the last one, request "
+                    f"{request.number}: {why}",
+                    SERVER_HINT,
+                )
+            )
+        listener.failed(request.number, why, kind)
+
+    def _begin(self, request: Request, tokens: Tokens) -> None:
+        if self._listener is not None:
+            self._listener.first(request.number, tokens)
+
+    def _succeed(self, request: Request, answer: Answer) -> None:
+        self._land()
+        self.counts.answered += 1
+        self.counts.skipped += answer.skipped
+        self._failed_in_a_row = 0
+        if self._listener is not None:
+            self._listener.done(request.number, answer)

@@ -1,0 +1,204 @@
+"""The endpoint backend: a server behind a URL answers, by OpenAI's HTTP API, over connections that stay open.
+
+One thread has an event loop in which everything happens: requests are sent as they come, up to max_in_flight at once,
+their streams read, and the listener told. Latencies are those that this thread sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import aiohttp
+import tokenizers
+
+from crowdperf.harness.backends.endpoint.address import Address, parse_address
+from crowdperf.harness.backends.endpoint.client import Client
+from crowdperf.harness.backends.endpoint.conversation import Conversations
+from crowdperf.harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
+from crowdperf.harness.backends.endpoint.settings import ClientSettings, resolve_client
+from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.text.engine import EngineRequest, Listener, Request
+from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
+from crowdperf.logs.run_log import Json
+
+_CLOSE_S = 8.0
+_OPEN_S = 2400.0
+"""The longest that a probe may take: a few requests of at most 300 s each, so that nothing waits for ever."""
+Result = TypeVar("Result")
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="endpoint", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def result(self, work: Coroutine[Any, Any, Result], limit_s: float) -> Result:
+        """Return what `work` returns in the loop; raises what it raises, HarnessError when it takes too long."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(limit_s)
+        except concurrent.futures.TimeoutError:
+            future.cancel()
+            raise HarnessError(
+                f"the endpoint did not answer within {limit_s:g} s", "look into the server's log"
+            ) from None
+
+    def stop(self) -> None:
+        """End the thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_CLOSE_S)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+
+class EndpointEngine:
+    """A probed server."""
+
+    def __init__(self, loop: Loop, client: Client, settings: ClientSettings, vocabulary: Tokenizer | None) -> None:
+        self._loop = loop
+        self._client = client
+        self._settings = settings
+        self._vocabulary = vocabulary
+        self._probed: Probed | None = None
+        self._conversations: Conversations | None = None
+        self._arrived: deque[Request] = deque()
+        self._is_closed = False
+
+    def probe(self, question: Question) -> None:
+        """Ask before the run; raises HarnessError."""
+        self._probed = self._loop.result(self._open(question), _OPEN_S)
+        self._conversations = Conversations(self._client, self._probed, self._settings, self._vocabulary)
+
+    async def _open(self, question: Question) -> Probed:
+        await self._client.open()
+        return await Prober(self._client, question).probe()
+
+    def start(self, listener: Listener) -> None:
+        """Say who is told; what was counted before is forgotten."""
+        self._opened().start(listener)
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Take requests; the loop sends them."""
+        self._arrived.extend(requests)
+        if not self._is_closed:
+            self._loop.loop.call_soon_threadsafe(self._take)
+
+    def _take(self) -> None:
+        arrived = [self._arrived.popleft() for _ in range(len(self._arrived))]
+        if arrived:
+            self._opened().take(arrived)
+
+    def _opened(self) -> Conversations:
+        if self._conversations is None:
+            raise HarnessError("the endpoint is used before its probe", "this is a bug of the harness")
+        return self._conversations
+
+    def record(self) -> Mapping[str, Json]:
+        """Return the settings in effect, what the probe found, and what was counted since `start`."""
+        probed, conversations = self._probed, self._opened()
+        assert probed is not None
+        settings = [(one, True) for one in probed.form.sent_fields] + [(one, False) for one in probed.refused]
+        sampling: dict[str, Json] = {
+            one.name: {"value": one.value, "origin": "benchmark", "accepted": accepted} for one, accepted in settings
+        }
+        sampling[probed.form.limit] = {"value": probed.form.max_tokens, "origin": "benchmark", "accepted": True}
+        address = self._client.address
+        return {
+            "endpoint": {"value": address.url, "origin": "user"},
+            "model": {"value": address.plain(probed.form.model), "origin": "probe"},
+            "api": {"value": probed.form.path.lstrip("/"), "origin": "probe"},
+            "prompt": {"value": probed.form.prompt, "origin": "probe"},
+            "streamed": {"value": probed.form.is_streamed, "origin": "probe"},
+            "has_key": {"value": address.key.is_given, "origin": "user"},
+            "has_proxy": {"value": address.proxy is not None, "origin": "environment"},
+            **self._settings.record(),
+            "token_counts": {
+                "value": "token ids of the server" if probed.first.ids else "the benchmark's tokenizer over the text",
+                "origin": "probe",
+            },
+            "sampling": sampling,
+            "notes": [*self._settings.notes, *probed.notes],
+            "counts": {
+                **conversations.counts.record(),
+                "resent": self._client.resent,
+                "ignored_events": self._client.ignored_events,
+                "connected": self._client.window.opened,
+                "slow_connects": self._client.window.slow,
+            },
+        }
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of the client's libraries, and what the server says of itself."""
+        found = {"aiohttp": aiohttp.__version__, "tokenizers": str(tokenizers.__version__)}
+        if self._probed is not None and self._probed.server:
+            found["server"] = self._probed.server
+        return found
+
+    def close(self) -> None:
+        """End what is in flight, the connections and the thread."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with contextlib.suppress(HarnessError):  # the thread is a daemon: it ends with the process
+            self._loop.result(self._shut(), _CLOSE_S)
+        self._loop.stop()
+
+    async def _shut(self) -> None:
+        if self._conversations is not None:
+            await self._conversations.close()
+        await self._client.close()
+
+
+def _address(request: EngineRequest) -> Address:
+    endpoint = request.text.endpoint
+    if endpoint is None:
+        problem = Problem("text.endpoint", "null", "an object with url: the backend endpoint asks a server")
+        raise ConfigError("the run", [problem], "give it as --endpoint=http://HOST:PORT/v1")
+    return parse_address(endpoint, os.environ)
+
+
+def open_engine(request: EngineRequest) -> EndpointEngine:
+    """Return the client of a server that was probed; raises ConfigError and HarnessError saying what is wrong with URL,
+    key, server, model, tokenizer or settings."""
+    address, settings = _address(request), resolve_client(request.text)
+    endpoint = request.text.endpoint
+    assert endpoint is not None
+    folder = request.facts.folder
+    has_tokenizer = folder is not None and (folder / FILE).is_file()
+    vocabulary = open_tokenizer(folder, is_cleaned=False) if has_tokenizer else None
+    prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
+    engine = EndpointEngine(
+        Loop(), Client(address, settings.timeout_s, settings.stall_s, settings.most_left_open), settings, vocabulary
+    )
+    try:
+        engine.probe(
+            Question(
+                endpoint=endpoint,
+                sampling=request.sampling,
+                prompt=prompt,
+                vocabulary=vocabulary,
+                longest_prompt=request.longest_prompt,
+                needs_first=request.needs_first,
+            )
+        )
+    except BaseException:
+        engine.close()
+        raise
+    for note in engine.record()["notes"] or ():  # type: ignore[union-attr]
+        print(f"harness: endpoint: {note}", file=sys.stderr)
+    return engine

@@ -1,0 +1,330 @@
+"""Asks the server a few questions before a run, so that what would spoil it is said before and not after.
+
+Which models there are; which form of prompt and which fields it takes; whether it streams, keeps to max_tokens, counts
+the prompt's tokens as the benchmark does, has its tokenizer, and answers the same again. What makes a run worthless
+is a HarnessError; what only makes it doubtful is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import aiohttp
+import numpy as np
+
+from crowdperf.call.model_server import (
+    KIND_HINT,
+    MODELS,
+    NO_LIST,
+    START_HINT,
+    ServerProblem,
+    certificate_words,
+    choose_model,
+    listed_models,
+    refusal_hint,
+)
+from crowdperf.call.text_inputs import WITH_MESSAGES
+from crowdperf.harness.backends.endpoint.address import Address
+from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
+from crowdperf.harness.backends.endpoint.bodies import (
+    CHAT,
+    PATHS,
+    TEXT,
+    BodyMaker,
+    Field,
+    Form,
+    fields_of,
+    forms_of,
+    named_in,
+)
+from crowdperf.harness.backends.endpoint.checks import (
+    answer_notes,
+    check_answer,
+    check_special,
+    failure,
+    length_notes,
+    repeat_notes,
+)
+from crowdperf.harness.backends.endpoint.client import Call, Client
+from crowdperf.harness.backends.endpoint.exchange import Reading
+from crowdperf.harness.backends.endpoint.faults import Refused, Unfit, certificate_error, is_about_streaming, words
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.text.engine import Prompt
+from crowdperf.harness.text.request import Endpoint
+from crowdperf.harness.text.tokenizer import Tokenizer
+from crowdperf.kit.event_stream import StreamError
+from crowdperf.rules.record import Sampling
+
+TOKENS_OF_A_PROBE = 8
+LONGEST_PROBE_S = 300.0
+_LIST_S = 30.0
+NOT_STREAMED = "the server does not stream: whole answers were measured, which have no first tokens"
+_FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is probed. vocabulary: None where the model's folder has no tokenizer. longest_prompt: in tokens.
+    needs_first: whether first tokens are measured; whole answers are enough otherwise where the server cannot stream.
+    """
+
+    endpoint: Endpoint
+    sampling: Sampling
+    prompt: Prompt
+    vocabulary: Tokenizer | None
+    longest_prompt: int
+    needs_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe found. form: how requests are written, with the fields that were accepted. refused: the
+    others. first: the first answer, which the others must be like. has_one_id: whether all pieces of an answer had its
+    id. server: its name and version where it says so."""
+
+    form: Form
+    refused: tuple[Field, ...]
+    first: Collector
+    has_one_id: bool
+    server: str = ""
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    def reading(self, vocabulary: Tokenizer | None) -> Reading:
+        """Return how the answers of the run are read."""
+        return Reading(
+            vocabulary=vocabulary,
+            has_ids=bool(self.first.ids),
+            has_usage=self.first.usage.completion_tokens is not None,
+            has_one_id=self.has_one_id,
+            ends_with_done=self.first.is_done,
+            model=self.first.model,
+            is_streamed=self.form.is_streamed,
+        )
+
+
+def hint_for(error: BaseException, address: Address, variable: str | None) -> str:
+    """Return what to try next after an error."""
+    if is_about_streaming(error):
+        return (
+            "switch streaming on in the server, and in a gateway before it: first tokens cannot be seen without it; "
+            "--scenario=Offline needs none"
+        )
+    if isinstance(error, Refused):
+        return refusal_hint(error.status, address.root, variable)
+    if isinstance(error, LateAnswer):
+        return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
+    if (untrusted := certificate_error(error)) is not None:
+        return certificate_words(untrusted, address.shown_host)[1]
+    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
+        return START_HINT.format(address.url)
+    return KIND_HINT
+
+
+async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | None:
+    """Return the models that the server lists, None where it has no list."""
+    try:
+        listed = await client.get_json(MODELS, min(_LIST_S, client.timeout_s))
+    except _FAULTS as error:
+        if isinstance(error, Refused) and error.status in NO_LIST and endpoint.model is not None:
+            return None
+        raise failure("for the models (GET /models)", words(error, client.address),
+                      hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
+    return listed_models(listed)
+
+
+def _is_fault_of_form(error: BaseException) -> bool:
+    return isinstance(error, Refused) and error.status in (400, 404, 405, 415, 422, 501)
+
+
+class Prober:
+    """One probe of a server; in the loop of its client."""
+
+    def __init__(self, client: Client, question: Question) -> None:
+        self._client = client
+        self._question = question
+        self._timeout_s = min(client.timeout_s, LONGEST_PROBE_S)
+        self._most = min(TOKENS_OF_A_PROBE, question.sampling.max_tokens)
+
+    async def probe(self) -> Probed:
+        """Return what the server takes and gives; raises HarnessError saying what is wrong."""
+        plain = self._client.address.plain
+        try:
+            return await self._probe()
+        except (HarnessError, ServerProblem) as error:
+            raise HarnessError(plain(str(error)), plain(error.hint)) from None
+
+    async def _probe(self) -> Probed:
+        endpoint, question = self._question.endpoint, self._question
+        entries = await _models(self._client, endpoint)
+        model = choose_model(entries, endpoint.model)
+        form, first = await self._first_form(model)
+        notes = check_answer(first, form, question.prompt, question.vocabulary, self._card(entries, model))
+        if question.sampling.keeps_special:
+            check_special(first, question.vocabulary)
+        again = await self._again(form)
+        notes += repeat_notes(first, again, question.sampling)
+        notes += answer_notes(first, self._most) if form.is_streamed else [NOT_STREAMED]
+        card = next((one for one in entries or () if one["id"] == model), {})
+        notes += length_notes(card.get("max_model_len"), question.longest_prompt + question.sampling.max_tokens)
+        whole = replace(form, max_tokens=question.sampling.max_tokens)
+        taken = {one.name for one in form.sent_fields}
+        wanted = replace(form, fields=fields_of(question.sampling, form.prompt)).sent_fields
+        refused = tuple(one for one in wanted if one.name not in taken)
+        return Probed(
+            form=whole,
+            refused=refused,
+            first=first,
+            has_one_id=not (first.has_other_ids or again.has_other_ids),
+            server=self._client.address.shown(await self._server(entries)),
+            notes=tuple(notes),
+        )
+
+    async def _first_form(self, model: str) -> tuple[Form, Collector]:
+        """Return the first form of a request that the server takes, and its answer."""
+        endpoint, prompt = self._question.endpoint, self._question.prompt
+        forms = forms_of(prompt, endpoint.api)
+        if not forms:
+            raise HarnessError(
+                f"the benchmark gives no {'messages' if endpoint.api == CHAT else 'tokens or text'}, which "
+                f"--endpoint_api={endpoint.api} needs",
+                f"leave --endpoint_api out; {WITH_MESSAGES}",
+            )
+        error: BaseException | None = None
+        for kind in forms:
+            fields = fields_of(self._question.sampling, kind)
+            form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
+            try:
+                return await self._with_start_token(*await self._streamed_or_whole(form))
+            except _FAULTS as caught:
+                error = caught
+                if not _is_fault_of_form(caught):
+                    break
+        assert error is not None
+        address = self._client.address
+        asked = f"for {self._most} tokens of the model {model!r} (POST {PATHS[kind]}, prompt as {kind})"
+        hint = hint_for(error, address, endpoint.key_variable)
+        if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
+            hint = f"give the URL of a server with /completions; {WITH_MESSAGES}"
+        raise failure(asked, words(error, address), hint) from None
+
+    async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:
+        """Return the form and the answer as a stream, else whole, where that is enough: where no first tokens are
+        measured. A whole answer has to say how many tokens the server made."""
+        try:
+            return await self._accepted(form)
+        except _FAULTS as error:
+            if self._question.needs_first or not is_about_streaming(error):
+                raise
+        form, answer = await self._accepted(replace(form, is_streamed=False))
+        if answer.usage.completion_tokens is None:
+            raise failure(
+                "for an answer without streaming", "it has no usage.completion_tokens, so its tokens cannot be checked",
+                "switch streaming on in the server, or use one that counts tokens",
+            )  # fmt: skip
+        return form, answer
+
+    async def _accepted(self, form: Form) -> tuple[Form, Collector]:
+        """Return the form with the fields that the server takes, and its answer; raises what the last request raised,
+        HarnessError where a field that the benchmark needs is refused."""
+        for _ in range(len(form.fields) + 2):
+            try:
+                return form, await self._ask(form)
+            except Refused as error:
+                if error.status not in (400, 422):
+                    raise
+                if form.limit == "max_tokens" and "max_completion_tokens" in error.text:
+                    form = replace(form, limit="max_completion_tokens")
+                    continue
+                named = named_in(error.text, form.fields)
+                spare = tuple(one for one in named if not one.is_needed)  # some servers repeat the whole request
+                if not named:
+                    return await self._grown(form, error)
+                if not spare:
+                    raise self._needed(named, error) from None
+                form = replace(form, fields=tuple(one for one in form.fields if one not in spare))
+        raise AssertionError("each round leaves a field out")
+
+    async def _with_start_token(self, form: Form, answer: Collector) -> tuple[Form, Collector]:
+        """Return the form, and its answer, in which the server counts the tokens of a text as the benchmark does: with
+        or without a start token of its own."""
+        tokens = self._question.prompt.tokens
+        if form.prompt != TEXT or tokens is None or answer.usage.prompt_tokens in (None, len(tokens)):
+            return form, answer
+        other = replace(form, fields=tuple(one for one in form.fields if one.name != "add_special_tokens"))
+        found = await self._ask(other)
+        return (other, found) if found.usage.prompt_tokens == len(tokens) else (form, answer)
+
+    def _needed(self, named: Sequence[Field], error: Refused) -> HarnessError:
+        return failure(
+            f"with the benchmark's {', '.join(one.name for one in named)}",
+            words(error, self._client.address),
+            "the benchmark needs this setting: use a server that takes it",
+        )
+
+    async def _grown(self, form: Form, error: Refused) -> tuple[Form, Collector]:
+        """Return the form with each field that is not needed tried one by one, where the server does not say which one
+        it refuses."""
+        fewest = replace(form, fields=tuple(one for one in form.fields if one.is_needed))
+        if len(fewest.fields) == len(form.fields):
+            raise error
+        found, answer = fewest, await self._ask(fewest)
+        for one in form.fields:
+            if one.is_needed:
+                continue
+            wider = replace(found, fields=(*found.fields, one))
+            try:
+                found, answer = wider, await self._ask(wider)
+            except Refused as refused:
+                if refused.status not in (400, 422):
+                    raise
+        return found, answer
+
+    async def _ask(self, form: Form) -> Collector:
+        """Return the answer to the prompt, whole and not an error."""
+        collector = Collector(most_tokens=self._most)
+        body = BodyMaker(form).make(self._question.prompt)
+        await self._client.ask(
+            Call(
+                path=form.path, body=body, collector=collector, first=lambda: None, last=lambda: None,
+                timeout_s=self._timeout_s, is_streamed=form.is_streamed,
+            )
+        )  # fmt: skip
+        collector.ending(needs_done=False)
+        return collector
+
+    async def _again(self, form: Form) -> Collector:
+        """Return the answer to the same prompt once more; raises HarnessError where there is none."""
+        try:
+            return await self._ask(form)
+        except _FAULTS as error:
+            address = self._client.address
+            found = words(error, address)
+            raise failure("the same prompt again", found, hint_for(error, address, None)) from None
+
+    @staticmethod
+    def _card(entries: Sequence[dict[str, Any]] | None, model: str) -> set[str]:
+        """Return the names under which the server may answer for a model."""
+        cards = [one for one in entries or () if one["id"] == model or model in (one.get("aliases") or ())]
+        other = {str(one[key]) for one in cards for key in ("id", "root", "parent") if one.get(key)}
+        return {model, *other, *(str(alias) for one in cards for alias in one.get("aliases") or ())}
+
+    async def _server(self, entries: Sequence[dict[str, Any]] | None) -> str:
+        """Return the server's own name and version, as far as it says them."""
+        owner = next((str(one["owned_by"]) for one in entries or () if one.get("owned_by")), "")
+        try:
+            answer = await self._client.get_json(f"{self._client.address.root}/version", 5.0)
+        except _FAULTS:
+            return owner
+        version = answer.get("version") if isinstance(answer, dict) else None
+        return f"{owner} {version}".strip() if isinstance(version, str) else owner
+
+
+def default_prompt(vocabulary: Tokenizer | None, api: str | None) -> Prompt:
+    """Return what is asked where the data set gives no prompt for the probe."""
+    text = "The capital of France is"
+    tokens = None
+    if vocabulary is not None and api != CHAT:  # a chat template adds some
+        tokens = np.array(vocabulary.encode(text, with_special=False), dtype=np.int32)
+    return Prompt(tokens=tokens, text=text, messages=({"role": "user", "content": text},))

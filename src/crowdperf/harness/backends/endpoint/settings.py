@@ -1,0 +1,106 @@
+"""The settings of the client, with their origins; and how many files may be open for its connections."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.logs.run_log import Json
+
+MAX_IN_FLIGHT = 1024
+"""Requests at once where no number is given: this project's choice. Servers queue what they cannot work on."""
+TIMEOUT_S = 900.0
+"""How long a request may take where nothing is given: this project's choice, with a full queue at a slow server."""
+STALL_S = 120.0
+"""The longest silence in the middle of an answer: this project's choice."""
+_OTHER_FILES = 128
+_FEWEST_LEFT_OPEN = 16
+MIN_IN_FLIGHT = 64
+"""Where the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
+server: this project's choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """max_in_flight: requests at once. most_left_open: responses that may stay open behind their answers, beside these.
+    timeout_s: of one request in all. stall_s: of silence in a stream. notes: what is doubtful about them."""
+
+    max_in_flight: int
+    most_left_open: int
+    timeout_s: float
+    stall_s: float
+    origins: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Json]:
+        """Return the settings as result.json has them."""
+        return {name: {"value": getattr(self, name), "origin": origin} for name, origin in self.origins.items()}
+
+
+def _open_files() -> int:
+    """Return how many files this process may open, after raising its limit as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError):
+            pass  # some systems refuse what they name as allowed; the old limit holds
+    return 1 << 30 if soft == resource.RLIM_INFINITY else soft
+
+
+def in_flight(given: int | None, open_files: int) -> tuple[int, str, tuple[str, ...]]:
+    """Return how many requests may be in flight, the origin of that number, and notes on it. open_files: the limit of
+    this process. Raises HarnessError where the limit allows fewer than were given, or so few that it would be what is
+    measured."""
+    possible = open_files - _OTHER_FILES
+    wanted = given or MAX_IN_FLIGHT
+    remedy = f"raise the limit: ulimit -n {wanted + _OTHER_FILES}"
+    if given is not None and wanted > possible:
+        lower = f"; or use --max_in_flight={possible}" if possible > 0 else ""
+        raise HarnessError(
+            f"max_in_flight {wanted:,} needs as many open connections; this process may have {max(0, possible):,}, "
+            f"since its limit of open files is {open_files:,}",
+            remedy + lower,
+        )
+    if given is not None:
+        return given, "user", ()
+    if possible >= MAX_IN_FLIGHT:
+        return MAX_IN_FLIGHT, "default", ()
+    if possible < MIN_IN_FLIGHT:
+        lower = f"; or choose a number yourself: --max_in_flight={possible}" if possible > 0 else ""
+        raise HarnessError(
+            f"the limit of open files ({open_files:,}) leaves {max(0, possible):,} connections to the server, "
+            f"allowed: at least {MIN_IN_FLIGHT}",
+            remedy + lower,
+        )
+    note = (
+        f"at most {possible:,} requests are in flight instead of {MAX_IN_FLIGHT:,}: the limit of open files is "
+        f"{open_files:,}; {remedy}"
+    )
+    return possible, f"limit of open files ({open_files:,})", (note,)
+
+
+def resolve_client(text: TextRequest) -> ClientSettings:
+    """Return the settings; raises ConfigError for one that no server takes, HarnessError for more connections than
+    files."""
+    if text.kv_cache_bytes is not None:
+        allowed = "null: the server has its own memory"
+        raise ConfigError("the run", [Problem("text.kv_cache_bytes", str(text.kv_cache_bytes), allowed)])
+    open_files = _open_files()
+    max_in_flight, origin, notes = in_flight(text.max_in_flight, open_files)
+    timeout_s = text.timeout_s or TIMEOUT_S
+    return ClientSettings(
+        max_in_flight=max_in_flight,
+        most_left_open=min(max_in_flight, max(_FEWEST_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
+        timeout_s=timeout_s,
+        stall_s=min(STALL_S, timeout_s),
+        origins={
+            "max_in_flight": origin,
+            "timeout_s": "default" if text.timeout_s is None else "user",
+            "stall_s": "default" if timeout_s >= STALL_S else "timeout_s",
+        },
+        notes=notes,
+    )

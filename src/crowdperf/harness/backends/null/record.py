@@ -1,0 +1,13 @@
+"""The backend null: a stand-in."""
+
+from crowdperf.rules.record import BackendRecord
+
+RECORD = BackendRecord(
+    framework=None,
+    devices=("cpu",),
+    precisions=("fp32",),
+    # Nothing is computed, so a batch only spreads the cost of the calls: LoadGen loses little from 1,024 on
+    # (benchmarks/harness_limits.py).
+    batch_size=1024,
+    stand_in="the null backend computes nothing: its figures say how fast LoadGen and the harness are",
+)

@@ -1,0 +1,18 @@
+"""The backend torch_llm: this project's own Llama in torch, the reference of correctness."""
+
+from crowdperf.rules.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="huggingface",
+    model_files="huggingface",
+    devices=("cpu", "cuda"),
+    precisions=("fp32", "bf16"),
+    packages=(
+        Package(name="safetensors", tags="_package.safetensors"),
+        Package(name="torch", tags="_torch_cpu", device="cpu"),
+        Package(name="torch", tags="_torch_cuda", version_min="2.4.0", device="cuda"),
+    ),
+    library="torch",
+    is_default=True,
+    is_text=True,
+)

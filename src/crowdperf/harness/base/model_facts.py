@@ -1,0 +1,198 @@
+"""Reads model.json, in which a model's recipe describes its files. The only place that knows the file's keys.
+
+    {"format": 1, "name": "resnet50", "framework": "onnx", "precision": "fp32", "is_synthetic": true,
+     "config": {"width": 64}, "files": {"model": {"file": "resnet50.onnx", "sha256": "..."}},
+     "reference": {"acc": 99.1},
+     "calibration": {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "...", "is_official": true}, ...}
+
+files: by network name; paths start at the folder of model.json. config: what the network's architecture is built
+with (network.py); a model file may read further facts of its own there. reference: the score of the fp32 model
+on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
+weights). calibration: the list of samples that the ranges of activations come from; null or absent where nothing was
+calibrated. engine: what engines were built with and for; absent for other files. origin: where the weights came from,
+sealed by the digests of the files that this was said of, so that it does not hold for files put in their place:
+{"weights": "published", "files": {"model": "<sha256>"}}. Further keys (licence, source, seed, versions) are for people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.kit.text_documents import given_text
+from crowdperf.rules.provenance import MODEL_ORIGINS
+
+FORMAT = 1
+_HINT = "make the model again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """One file of a model: absolute path, and its digest where model.json gives one."""
+
+    path: Path
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSource:
+    """The list of samples that a model was calibrated with.
+
+    name: data set and file name of an official list, else what was chosen in words. sha256: of the list. is_official:
+    it is a list of mlcommons/inference, and its samples are real; the closed division allows no other.
+    """
+
+    name: str
+    sha256: str
+    is_official: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What is known about a model's files; without a model.json only where its one file is.
+
+    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino",
+    "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf", "onnxruntime-genai" (a folder with
+    genai_config.json) or None (not known). is_for_tensorrt_only: int8 whose scales are fp16, which onnxruntime answers
+    wrongly (`TARGETS` of making/quantize.py).
+    """
+
+    folder: Path | None = None
+    files: Mapping[str, ModelFile] = field(default_factory=dict)
+    framework: str | None = None
+    precision: str = "fp32"
+    is_synthetic: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    reference: Mapping[str, float] | None = None
+    calibration: CalibrationSource | None = None
+    engine: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = ""
+    is_for_tensorrt_only: bool = False
+
+
+def file_md5(path: Path) -> str:
+    """Return the MD5 of a file: publishers of models give no better digest. It tells files apart, nothing more."""
+    return _digest(path, hashlib.md5(usedforsecurity=False))
+
+
+def file_sha256(path: Path) -> str:
+    """Return the digest of a file, read piece by piece."""
+    return _digest(path, hashlib.sha256())
+
+
+def _digest(path: Path, digest: hashlib._Hash) -> str:
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _reference(values: Any, source: str) -> Mapping[str, float] | None:
+    if values is None:
+        return None
+    good = isinstance(values, dict) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
+    )
+    if not good:
+        raise HarnessError(f"{source}: reference is {values!r}; allowed: numbers by metric name, or null", _HINT)
+    return {str(name): float(value) for name, value in values.items()}
+
+
+def parse_calibration(values: Any, source: str) -> CalibrationSource | None:
+    """Return what `calibration` of a model.json or calibration.json says; raises HarnessError for another form."""
+    if values is None:
+        return None
+    try:
+        name, sha256, is_official = values["name"], values["sha256"], values["is_official"]
+        if not (isinstance(name, str) and isinstance(sha256, str) and isinstance(is_official, bool)):
+            raise TypeError(f"{values!r}")
+    except (KeyError, TypeError) as error:
+        wanted = "name and sha256 (texts) and is_official (true or false), or null"
+        raise HarnessError(f"{source}: calibration cannot be used: {error!r}; allowed: {wanted}", _HINT) from error
+    return CalibrationSource(name=name, sha256=sha256, is_official=is_official)
+
+
+def gguf_file(facts: ModelFacts, engine: str) -> Path:
+    """Return the GGUF file that `engine` reads; raises HarnessError where there is none, or more than one."""
+    found = [file.path for file in facts.files.values() if file.path.suffix == ".gguf"]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted(file.path.name for file in facts.files.values())) or "nothing"
+    raise HarnessError(f"{engine} reads one GGUF file; the model has {names}", "take the variation _gguf")
+
+
+def required_config(
+    facts: ModelFacts, keys: Iterable[str], recipe: str, otherwise: Mapping[str, Any] = MappingProxyType({})
+) -> Mapping[str, Any]:
+    """Return the network's configuration, `otherwise` where model.json gives none; raises HarnessError naming the keys
+    that it lacks. recipe: the last tag of the recipe that writes such a model.json."""
+    config = facts.config or otherwise
+    missing = [key for key in keys if key not in config]
+    if missing:
+        message = f"the model's config lacks {', '.join(missing)}"
+        raise HarnessError(message, f"give the model.json that get,ml-model,{recipe} writes")
+    return config
+
+
+def parse_model_facts(text: str, path: Path) -> ModelFacts:
+    """Return what the model.json at `path` with this text says; raises HarnessError naming what is wrong with it."""
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise HarnessError(f"{path} is not JSON: {error}", _HINT) from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise HarnessError(f"{path} is not a model.json of format {FORMAT}", _HINT)
+    try:
+        files = {
+            str(name): ModelFile(path=path.parent / entry["file"], sha256=entry.get("sha256"))
+            for name, entry in values["files"].items()
+        }
+        config, engine = dict(values.get("config") or {}), dict(values.get("engine") or {})
+        quantisation = dict(values.get("quantisation") or {})
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise HarnessError(f"{path}: files, config, engine or quantisation cannot be used: {error!r}", _HINT) from error
+    return ModelFacts(
+        folder=path.parent,
+        files=files,
+        framework=values.get("framework"),
+        precision=str(values.get("precision", "fp32")),
+        is_synthetic=bool(values.get("is_synthetic", False)),
+        config=config,
+        reference=_reference(values.get("reference"), str(path)),
+        calibration=parse_calibration(values.get("calibration"), str(path)),
+        engine=engine,
+        origin=_origin(values.get("origin"), files),
+        is_for_tensorrt_only=quantisation.get("target") == "tensorrt_fp16" and values.get("precision") == "int8",
+    )
+
+
+def _origin(values: Any, files: Mapping[str, ModelFile]) -> str:
+    """Return what is said of the weights, where it was said of these files."""
+    if not isinstance(values, dict) or values.get("weights") not in MODEL_ORIGINS:
+        return ""
+    is_of_these = values.get("files") == {name: file.sha256 for name, file in files.items()}
+    return str(values["weights"]) if is_of_these else ""
+
+
+def sealed_origin(weights: str, files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `origin` of a model.json. files: its key `files`."""
+    return {"weights": weights, "files": {name: row["sha256"] for name, row in files.items()}}
+
+
+def read_model_facts(model_path: Path | None, model_info_path: Path | None) -> ModelFacts:
+    """Return what model.json says, or what is known of a bare model file. `model_path` stands in for the only file."""
+    if model_info_path is None:
+        files = {} if model_path is None else {"model": ModelFile(path=model_path, sha256=None)}
+        return ModelFacts(folder=None if model_path is None else model_path.parent, files=files)
+    try:
+        text = given_text(model_info_path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HarnessError(f"cannot read {model_info_path}: {reason}", _HINT) from error
+    return parse_model_facts(text, model_info_path.absolute())

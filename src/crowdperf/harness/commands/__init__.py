@@ -1,0 +1,1 @@
+"""The commands of the harness beside a run: prepare samples, score a run."""

@@ -1,0 +1,163 @@
+"""The ImageNet 2012 validation set as it lies on disk: JPEG files and a text file with their labels.
+
+Files read: `val_map.txt` (the MLPerf reference's name) or `val.txt` (the name in Caffe's archive): one "name label" a
+line, labels 0 to 999; and the images it names. Sample i is line i. The full set has 50,000 images
+ILSVRC2012_val_00000001.JPEG to ..._00050000.JPEG; a shorter list is a part of it, as the community's 500 images.
+A folder of other JPEG files without a list holds somebody's own pictures: they can be measured, in the order of their
+names, and have no accuracy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.media.imaging import Image, read_image
+
+LABEL_FILES = ("val_map.txt", "val.txt")
+CLASS_COUNT = 1000
+FULL_COUNT = 50_000
+_SHOWN = 5
+_HINT = "check the folder, or make the data set again: cm run script --tags=get,dataset,imagenet,validation --renew"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImagenetDataset:
+    """The validation images by index, read when asked for. labels: int64[count], 0..999; of pictures without a
+    list, where `label_path` is None, -1."""
+
+    folder: Path
+    label_path: Path | None
+    names: tuple[str, ...]
+    labels: npt.NDArray[np.int64]
+    facts: DatasetFacts
+
+    @property
+    def count(self) -> int:
+        """Number of validation images."""
+        return len(self.names)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The labels and the images."""
+        images = tuple(self.folder / name for name in self.names)
+        return images if self.label_path is None else (self.label_path, *images)
+
+    @property
+    def why_unscored(self) -> str:
+        """Why answers cannot be scored; empty where they can."""
+        return "" if self.label_path is not None else f"the pictures in {self.folder} have no {LABEL_FILES[0]}"
+
+    def sample_name(self, index: int) -> str:
+        """Return the image's file name, for the map of preprocessed samples."""
+        return self.names[index]
+
+    def load(self, indices: Sequence[int]) -> list[Image]:
+        """Return uint8[height, width, 3] for each index, red first. Raises HarnessError naming every damaged file."""
+        images, problems = [], []
+        for index in indices:
+            try:
+                images.append(read_image(self.folder / self.names[index]))
+            except HarnessError as error:
+                problems.append(str(error))
+        if problems:
+            raise HarnessError(
+                f"{len(problems)} of {len(indices)} images cannot be used: {_some(problems, '; ')}", _HINT
+            )
+        return images
+
+
+def _some(items: Sequence[str], separator: str = ", ") -> str:
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return separator.join(items[:_SHOWN]) + more
+
+
+def label_file(folder: Path) -> Path:
+    """Return the file with the labels; raises HarnessError when there is none."""
+    for name in LABEL_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    raise HarnessError(f"{folder} holds no {' or '.join(LABEL_FILES)} (a line for each image: name label)", _HINT)
+
+
+def own_pictures(folder: Path) -> tuple[str, ...]:
+    """Return the names of the JPEG files in a folder that has no list and none of ImageNet's files; else none."""
+    if not folder.is_dir() or any((folder / name).is_file() for name in LABEL_FILES):
+        return ()
+    names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
+    return () if any(name.startswith("ILSVRC2012_val_") for name in names) else tuple(names)
+
+
+def read_labels(path: Path) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """Return names and labels (int64, 0..999) in the file's order; raises HarnessError naming the wrong lines."""
+    names, labels, problems = [], [], []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if len(words) == 2 and words[1].isascii() and words[1].isdigit() and int(words[1]) < CLASS_COUNT:
+            names.append(words[0])
+            labels.append(int(words[1]))
+        elif words:
+            problems.append(f"line {number}: {line[:80]!r}")
+    if problems:
+        allowed = f"name, blank, label 0 to {CLASS_COUNT - 1}"
+        raise HarnessError(f"{path}: {len(problems)} lines are not labels ({allowed}): {_some(problems, '; ')}", _HINT)
+    if not names:
+        raise HarnessError(f"{path} names no image", _HINT)
+    repeated = len(names) - len(set(names))
+    if repeated:
+        raise HarnessError(f"{path} names {repeated} images more than once", _HINT)
+    return tuple(names), np.array(labels, dtype=np.int64)
+
+
+def _file_problems(folder: Path, names: Sequence[str]) -> list[str]:
+    """What is missing, empty or extra, each kind in a line; folders are listed once, not asked file by file."""
+    sizes: dict[str, int] = {}
+    for place in sorted({str(Path(name).parent) for name in names}):
+        prefix = "" if place == "." else f"{place}/"
+        if (folder / place).is_dir():
+            with os.scandir(folder / place) as entries:
+                sizes.update({prefix + entry.name: entry.stat().st_size for entry in entries if entry.is_file()})
+    wanted = set(names)
+    kinds = {
+        "missing": [name for name in names if name not in sizes],
+        "empty": [name for name in names if sizes.get(name) == 0],
+        "extra (not in the list of labels)": sorted(
+            name for name in sizes.keys() - wanted if name.upper().endswith((".JPEG", ".JPG"))
+        ),
+    }
+    return [f"{len(found)} images {kind}: {_some(found)}" for kind, found in kinds.items() if found]
+
+
+def open_dataset(folder: Path) -> ImagenetDataset:
+    """Return the data set in `folder`; raises HarnessError listing the files that are missing, empty or extra."""
+    if names := own_pictures(folder):
+        return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), read_facts(folder))
+    path = label_file(folder)
+    names, labels = read_labels(path)
+    try:
+        problems = _file_problems(folder, names)
+    except OSError as error:
+        raise HarnessError(f"cannot read {error.filename}: {error.strerror}", _HINT) from error
+    if problems:
+        raise HarnessError(f"{folder} does not hold what its {path.name} says:\n  " + "\n  ".join(problems), _HINT)
+    return ImagenetDataset(folder, path, names, labels, read_facts(folder))
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the validation images that lines of a calibration list name: `name`, or `name number`."""
+    dataset = open_dataset(folder)
+    index_of = {name: index for index, name in enumerate(dataset.names)}
+    names = [entry.split()[0] for entry in entries]
+    require_found([name for name in names if name not in index_of], len(names), folder)
+    return ListedSamples(dataset=dataset, indices=[index_of[name] for name in names], is_measured=True)

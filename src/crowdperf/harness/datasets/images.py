@@ -1,0 +1,96 @@
+"""Images with annotations in COCO's format, as the data sets coco and openimages have them.
+
+A sample's index is its position in the annotation file's "images": so the official accuracy scripts read a response
+(accuracy-coco.py, accuracy-openimages.py of mlcommons/inference). Every image of the file must be there. The reference
+leaves missing images out without a word and so gives later ones another index; here they are listed and refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
+from crowdperf.harness.base.errors import HarnessError
+
+_SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """A raw sample: index and path of an image that is not yet decoded."""
+
+    index: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ImageFiles:
+    """Images without annotations, as calibration takes them."""
+
+    paths: tuple[Path, ...]
+    facts: DatasetFacts
+
+    @property
+    def count(self) -> int:
+        """Number of images."""
+        return len(self.paths)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The images."""
+        return self.paths
+
+    def load(self, indices: Sequence[int]) -> list[ImageFile]:
+        """Return index and path of each; decoding is the model's preprocessing."""
+        return [ImageFile(index, self.paths[index]) for index in indices]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AnnotatedImages(ImageFiles):
+    """Images in the order of the annotation file."""
+
+    annotations_path: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The annotations and the images."""
+        return (self.annotations_path, *self.paths)
+
+
+def open_annotated_images(folder: Path, annotations: str, images: str, hint: str) -> AnnotatedImages:
+    """Return the data set with annotation file and image folder at these places of `folder`.
+
+    Raises HarnessError for an unusable annotation file or missing images, with `hint` as the next step.
+    """
+    path = folder / annotations
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        entries = [(int(entry["id"]), str(entry["file_name"])) for entry in values["images"]]
+    except OSError as error:
+        raise HarnessError(f"cannot read {path}: {error.strerror}", hint) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"{path} holds no annotations in COCO's format: {error!r}", hint) from error
+    if not entries:
+        raise HarnessError(f"{path} lists no images", hint)
+    missing = [name for _, name in entries if not (folder / images / name).is_file()]
+    if missing:
+        shown = ", ".join(missing[:_SHOWN_NAMES]) + (", ..." if len(missing) > _SHOWN_NAMES else "")
+        raise HarnessError(f"{folder / images} lacks {len(missing)} of {len(entries)} images: {shown}", hint)
+    return AnnotatedImages(
+        paths=tuple(folder / images / name for _, name in entries),
+        annotations_path=path,
+        facts=read_facts(folder),
+    )
+
+
+def listed_images(folder: Path, images: str, names: Sequence[str]) -> ListedSamples:
+    """Return the images that a calibration list names, from the subfolder `images`; raises HarnessError naming those
+    that are not there."""
+    paths = tuple(folder / images / name for name in names)
+    require_found([path.name for path in paths if not path.is_file()], len(paths), folder / images)
+    dataset = ImageFiles(paths=paths, facts=read_facts(folder))
+    return ListedSamples(dataset=dataset, indices=range(dataset.count), is_measured=False)

@@ -1,0 +1,64 @@
+"""Word error rate of transcribed speech (RNN-T); agrees with accuracy_eval.py of mlcommons/inference.
+
+The official script prints both shares in full: `Word Error Rate: 7.452253714852645%, accuracy=92.54774628514736%`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.score import Score
+
+CHARACTERS = " abcdefghijklmnopqrstuvwxyz'"
+"""The 28 characters by id, as accuracy_eval.py lists them."""
+_HINT = "score the log with the model that made it"
+
+
+def word_distance(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the fewest words to add, drop or change that make `second` of `first` (Levenshtein)."""
+    distances = list(range(len(second) + 1))
+    for row, word in enumerate(first, 1):
+        diagonal, distances[0] = distances[0], row
+        for column, other in enumerate(second, 1):
+            changed = diagonal + (word != other)
+            diagonal = distances[column]
+            distances[column] = min(changed, diagonal + 1, distances[column - 1] + 1)
+    return distances[-1]
+
+
+def _text(index: int, data: bytes) -> str:
+    if len(data) % 8:
+        raise HarnessError(
+            f"the response of sample {index} has {len(data)} bytes, which is not a whole number of int64 values", _HINT
+        )
+    ids = np.frombuffer(data, dtype=np.int64)
+    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < len(CHARACTERS):
+        raise HarnessError(
+            f"the response of sample {index} has the character ids {int(ids.min())} to {int(ids.max())}; allowed: 0 to "
+            f"{len(CHARACTERS) - 1} (the blank is not a character)",
+            _HINT,
+        )
+    return "".join(CHARACTERS[character] for character in ids.tolist())
+
+
+def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str]) -> Score:
+    """Return "WER": 100 - the word error rate in percent, which is the number the official checkers compare.
+
+    A response is int64[n] of character ids; none at all is an empty transcript. references: the normalised
+    transcripts by sample index. A sample that comes twice counts twice, as in the official script. Raises HarnessError
+    for an id without a character, and when the references have no word: the rate would be infinite.
+    """
+    error_count = word_count = 0
+    for index, data in responses:
+        wanted = references[index].split()
+        error_count += word_distance(_text(index, data).split(), wanted)
+        word_count += len(wanted)
+    if word_count == 0:
+        raise HarnessError("the reference transcripts have no word", "look at the data set's transcripts")
+    rate = error_count / word_count
+    accuracy_percent = (1 - rate) * 100
+    line = f"Word Error Rate: {rate * 100}%, accuracy={accuracy_percent}%"
+    return Score(values={"WER": accuracy_percent}, line=line)

@@ -1,0 +1,1 @@
+"""One LoadGen run: its request, settings, samples, LoadGen, and result."""

@@ -1,0 +1,160 @@
+"""Reads the responses of an accuracy run one by one, and judges a score.
+
+LoadGen's untruncated mlperf_log_accuracy.json is a list with one entry on each line:
+`{ "seq_id" : 0, "qsl_idx" : 216, "data" : "0000803F..." },`, upper-case hexadecimal of the response bytes. A log can be
+larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may be in it more than once (LoadGen pads
+some runs); the first response counts. Every validation sample must be there, but in the log of a compliance test, which
+holds those that LoadGen picked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.score import Score
+from crowdperf.rules.benchmarks import BENCHMARKS, AccuracyTarget
+
+_HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One metric of a score beside its target; None where no target applies."""
+
+    name: str
+    value: float
+    reference: float | None = None
+    target: float | None = None
+    upper_limit: float | None = None
+
+    @property
+    def is_passed(self) -> bool | None:
+        """Whether the value is within its limits; None without a target."""
+        if self.target is None:
+            return None
+        return self.value >= self.target and (self.upper_limit is None or self.value <= self.upper_limit)
+
+
+class ResponseLog:
+    """Goes through a log once, giving the first response of each sample; then it knows what was wrong with the log."""
+
+    def __init__(self, path: Path, sample_count: int, *, is_part: bool = False) -> None:
+        """is_part: samples may be missing."""
+        self._path = path
+        self._is_part = is_part
+        self._seen = bytearray(sample_count)
+        self._digest = hashlib.sha256()
+        self.duplicate_count = 0
+        self.response_count = 0
+
+    def _entries(self) -> Iterator[Mapping[str, object]]:
+        """Yield the entries; raises HarnessError for a log that is cut off or damaged."""
+        is_closed = False
+        try:
+            with self._path.open("rb") as file:
+                for number, raw in enumerate(file, start=1):
+                    self._digest.update(raw)
+                    line = raw.strip().rstrip(b",")
+                    if line in (b"[", b""):
+                        continue
+                    if line == b"]":
+                        is_closed = True
+                        continue
+                    try:
+                        entry = json.loads(line)
+                    except ValueError as error:
+                        message = f"line {number} of {self._path} is damaged or was truncated: {error}"
+                        raise HarnessError(message, _HINT) from error
+                    yield from entry if isinstance(entry, list) else (entry,)
+                    is_closed = isinstance(entry, list)
+        except OSError as error:
+            message = f"cannot read {self._path}: {error.strerror}"
+            raise HarnessError(message, "run the accuracy run first") from error
+        if not is_closed:
+            raise HarnessError(f"{self._path} is incomplete: it was truncated or the run ended early", _HINT)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield sample index and response bytes; raises HarnessError, at the end also for samples that are missing."""
+        unknown: list[int] = []
+        for position, entry in enumerate(self._entries()):
+            try:
+                index, data = int(str(entry["qsl_idx"])), bytes.fromhex(str(entry["data"]))
+            except (KeyError, TypeError, ValueError) as error:
+                message = f"entry {position} of {self._path} is damaged or was truncated: {error!r}"
+                raise HarnessError(message, _HINT) from error
+            if not 0 <= index < len(self._seen):
+                unknown.append(index)
+            elif self._seen[index]:
+                self.duplicate_count += 1
+            else:
+                self._seen[index] = 1
+                self.response_count += 1
+                yield index, data
+        self._require_all(unknown)
+
+    def _require_all(self, unknown: list[int]) -> None:
+        if not self.response_count and not unknown:
+            hint = "score an accuracy run; a performance run logs none"
+            raise HarnessError(f"{self._path} holds no response", hint)
+        missing = [index for index, is_there in enumerate(self._seen) if not is_there and not self._is_part]
+        for found, words in ((missing, "lacks a response for"), (unknown, "holds responses for unknown")):
+            if found:
+                shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")
+                raise HarnessError(
+                    f"{self._path} {words} {len(found)} samples ({shown}); "
+                    f"the validation set has 0 to {len(self._seen) - 1}",
+                    "use the data set and the log of one and the same accuracy run",
+                )
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the log, once it has been gone through."""
+        return self._digest.hexdigest()
+
+
+def official_targets(name: str) -> tuple[AccuracyTarget, ...]:
+    """Return what the closed division asks of a benchmark; nothing for a model MLPerf does not know."""
+    row = BENCHMARKS.get(name)
+    return () if row is None else row.targets()
+
+
+def judge(
+    score: Score,
+    official: tuple[AccuracyTarget, ...],
+    reference: Mapping[str, float] | None,
+    part: float,
+    most: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[Judged, ...]:
+    """Return each metric of a score with its target: the official one where given, else `part` of the reference.
+
+    most: the parts of the reference that are too much, of metrics that have a window. For an error rate ("WER") among
+    the reference's metrics no target is made: less is better there.
+    """
+    rows = {target.metric: target for target in official}
+    judged = []
+    for name, value in score.values.items():
+        row = rows.get(name)
+        if row is not None:
+            found = Judged(
+                name=name, value=value, reference=row.reference, target=row.target, upper_limit=row.upper_limit
+            )
+        elif not official and reference is not None and name in reference:
+            own = reference[name]
+            limit = most[name] * own if name in most else None
+            found = Judged(name=name, value=value, reference=own, target=part * own, upper_limit=limit)
+        else:
+            found = Judged(name=name, value=value)
+        judged.append(found)
+    return tuple(judged)
+
+
+def all_passed(judged: tuple[Judged, ...]) -> bool | None:
+    """Return whether every metric with a target passes; None when none has one."""
+    verdicts = [item.is_passed for item in judged if item.is_passed is not None]
+    return all(verdicts) if verdicts else None

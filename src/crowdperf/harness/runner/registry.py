@@ -1,0 +1,84 @@
+"""Which benchmarks, backends and data sets there are, and their modules.
+
+A benchmark and a backend are a folder with a record each; a data set is a file in datasets/, or `dataset.py` in the
+folder of the one benchmark that has it. Listing reads records and imports nothing else, so a backend whose library is
+absent is still listed. A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from crowdperf.harness.base.backend import BackendModule
+from crowdperf.harness.base.dataset import DatasetModule
+from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.model import ModelModule
+from crowdperf.harness.text.engine import EngineModule
+from crowdperf.harness.text.model import TextModule
+from crowdperf.rules.backends import BACKENDS
+from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
+
+_HERE = Path(__file__).parent
+
+
+def known_names(kind: str) -> tuple[str, ...]:
+    """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
+    if kind == "models":
+        return tuple(sorted(name for record in RECORDS.values() for name in record.names))
+    return tuple(BACKENDS) if kind == "backends" else tuple(sorted({one.dataset for one in RECORDS.values()}))
+
+
+def _load(kind: str, name: str, place: Sequence[str], member: str) -> ModuleType:
+    """Return the module at `place` below the harness; raises HarnessError when it cannot be had or lacks `member`."""
+    if name not in known_names(kind):
+        problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
+        raise ConfigError("the run", [problem])
+    try:
+        module = importlib.import_module(".".join(("harness", *place)))
+    except ImportError as error:
+        message = f"cannot load {'/'.join(place)}.py: {error}"
+        raise HarnessError(message, "install its library into this environment") from error
+    if not hasattr(module, member):
+        raise HarnessError(f"{'/'.join(place)}.py lacks {member}", f"see {place[0]}/base.py for what it must have")
+    return module
+
+
+def load_backend(name: str) -> BackendModule:
+    """Return the backend's module; raises ConfigError listing the known names."""
+    backend: BackendModule = _load("backends", name, ("backends", name, "backend"), "open_backend")
+    return backend
+
+
+def load_model(name: str) -> ModelModule:
+    """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
+    model: ModelModule = _load("models", name, ("benchmarks", model_of(name), "model"), "open_model")
+    return model
+
+
+def load_engine(name: str) -> EngineModule:
+    """Return the module of a backend that answers prompts; raises ConfigError listing the known names."""
+    engine: EngineModule = _load("backends", name, ("backends", name, "engine"), "open_engine")
+    return engine
+
+
+def load_text(name: str) -> TextModule:
+    """Return the module of a benchmark whose answers are texts; raises ConfigError listing the known names."""
+    text: TextModule = _load("models", name, ("benchmarks", model_of(name), "text"), "open_text")
+    return text
+
+
+def load_dataset(name: str) -> DatasetModule:
+    """Return the data set's module; raises ConfigError listing the known names."""
+    folders = (folder for folder, record in RECORDS.items() if record.dataset == name)
+    own = next((one for one in folders if (_HERE / "benchmarks" / one / "dataset.py").is_file()), None)
+    place = ("datasets", name) if own is None else ("benchmarks", own, "dataset")
+    dataset: DatasetModule = _load("datasets", name, place, "open_dataset")
+    return dataset
+
+
+def load_dataset_of(model: str) -> DatasetModule:
+    """Return the module of the data set that a benchmark's record names; raises UnknownName."""
+    return load_dataset(record_of(model).dataset)

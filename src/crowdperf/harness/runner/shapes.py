@@ -1,0 +1,106 @@
+"""The shape of a benchmark's runs, found once and kept beside them: `shape.json` in the folder of the scenario.
+
+    <run id>/<model>/<Scenario>/shape.json     {"format": 2, "found_utc": ..., "for": {...}, "shape": {...},
+                                                "candidates": [{"instances": 2, "threads": 1, ..., "figure": 39.1}]}
+
+The first run of a scenario looks for the best shape and writes the file with what it measured. The accuracy run and the
+compliance runs of the same folder then work in that shape, so that they answer with the same batches on the same
+instances. A file that was written for something else (`for`: model, files, backend, precision, cores, length of the
+search, what the request gives) is not used, and is replaced, but not by a compliance run. Neither is one of format 1:
+its search counted the opening of the network, which left a GPU with the batch that suits a processor.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from crowdperf.harness.base.environment_errors import explained
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.runner.config import RunConfig
+from crowdperf.harness.runner.tuning import Found, Layout
+from crowdperf.kit.whole_file import write_whole
+from crowdperf.logs.run_log import Json
+
+FORMAT = 2
+FILE = "shape.json"
+_RUN, _TEST = re.compile(r"run_[1-9][0-9]*"), re.compile(r"TEST[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShape:
+    """A shape that an earlier run found."""
+
+    layout: Layout
+    batch_size: int
+    found_utc: str
+
+
+def shape_file(config: RunConfig) -> Path | None:
+    """Return where the shape of a run is kept; None where its folder is not laid out as a results folder."""
+    parts = list(config.output_dir.parts)
+    if parts and parts[-1] == "accuracy":
+        parts = parts[:-1]
+    elif len(parts) > 1 and parts[-2] == "performance" and _RUN.fullmatch(parts[-1]):
+        parts = parts[:-2]
+    else:
+        return None
+    if parts and _TEST.fullmatch(parts[-1]):
+        parts.pop()
+    return Path(*parts, FILE) if parts and parts[-1] == config.scenario.value else None
+
+
+def purpose(
+    config: RunConfig, digests: Mapping[str, str], cores: tuple[int, ...], limit_ms: float | None
+) -> dict[str, Json]:
+    """Return what a shape was found for: it holds for runs that agree in all of it."""
+    given: dict[str, Json] = {
+        "batch_size": config.batch_size, "instances": config.instances, "threads": config.threads
+    }  # fmt: skip
+    if config.serving is not None:
+        given["serving"] = config.serving.given()
+    return {
+        "model": config.model,
+        "model_sha256": dict(digests),
+        "backend": config.backend,
+        "device": config.device,
+        "gpus": list(config.gpus),
+        "precision": config.precision,
+        "scenario": config.scenario.value,
+        "execution_mode": config.execution_mode.value,
+        "limit_ms": limit_ms,
+        "cores": list(cores),
+        "given": given,
+    }
+
+
+def read_shape(path: Path, wanted: Mapping[str, Json]) -> KeptShape | None:
+    """Return the shape in the file; None where there is none, or it was found for something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT or content["for"] != wanted:
+            return None
+        shape = content["shape"]
+        layout = Layout(int(shape["instances"]), int(shape["threads"]), bool(shape["is_spinning"]))
+        return KeptShape(layout, int(shape["batch_size"]), str(content["found_utc"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_shape(path: Path, wanted: Mapping[str, Json], found: Found) -> None:
+    """Write the file in one step; raises HarnessError where the disk does not take it."""
+    content = {
+        "format": FORMAT,
+        "found_utc": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "for": wanted,
+        "shape": {**asdict(found.layout), "batch_size": found.batch_size},
+        "candidates": [asdict(candidate) for candidate in found.candidates],
+    }
+    try:
+        write_whole(path, json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise explained(error) or HarnessError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,79 @@
+"""Decides the settings of a run whose answers are texts: as for any other run, with LoadGen's limits for the first
+token and the tokens after it. Pure.
+
+A benchmark of MLPerf has its limits, and whether it is measured by tokens, in LoadGen's own configuration; for any
+other they are written into user.conf. Times in ms. Source: loadgen/test_settings_internal.cc and mlperf.conf of LoadGen
+6.0.17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.runner.config import RunConfig
+from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve
+from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Scenario
+from crowdperf.rules.record import Generation, TokenLimits
+
+LATENCY_MARGIN = 1.6
+"""LoadGen makes as many queries as take twice the duration at the expected latency, and where it asks for every sample
+equally often it asks them all: with a latency so much longer a run is a quarter longer than its minimum, not twice."""
+
+
+def limits_of(config: RunConfig, generation: Generation) -> TokenLimits | None:
+    """Return the limits of the scenario; None where it has none."""
+    limits = {Scenario.SERVER: generation.server, Scenario.INTERACTIVE: generation.interactive}
+    return limits.get(config.scenario) if generation.has_token_latencies else None
+
+
+def _refuse(config: RunConfig, generation: Generation) -> None:
+    problems = []
+    if config.scenario.is_server and generation.has_token_latencies and config.target_latency_ms is not None:
+        allowed = "null: the limits are those of the first token and of the tokens after it"
+        problems.append(Problem("target_latency_ms", f"{config.target_latency_ms:g}", allowed))
+    for key, value in (("batch_size", config.batch_size), ("instances", config.instances)):
+        if value is not None:
+            allowed = "null: the engine works on as many requests at once as it can (text.max_in_flight bounds them)"
+            problems.append(Problem(key, str(value), allowed))
+    if config.preprocessed_path is not None:
+        problems.append(Problem("preprocessed_path", str(config.preprocessed_path), "null: prompts are not stored"))
+    if problems:
+        raise ConfigError("the run", problems)
+
+
+def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dict[str, float]:
+    if circumstances.rules.is_official:
+        return {}
+    lines: dict[str, float] = {"use_token_latencies": 1}
+    if limits is not None:
+        lines |= {"target_latency": 0, "ttft_latency": limits.ttft_ms, "tpot_latency": limits.tpot_ms}
+        lines["target_latency_percentile"] = limits.percentile
+    return lines
+
+
+def resolve_text(
+    config: RunConfig, generation: Generation, threads: int, circumstances: Circumstances, measured: WarmUp
+) -> Settings:
+    """Return every setting with its origin; raises ConfigError for what a run of texts cannot have, or as `resolve`."""
+    _refuse(config, generation)
+    shape = Shape(
+        batch_size=Setting(1, Origin.DEFAULT),
+        instances=Setting(1, Origin.DEFAULT),
+        threads=Setting(threads, Origin.DEFAULT if config.threads is None else Origin.USER),
+        is_spinning=False,
+        wait_s=0.0,
+    )
+    latency_ms = measured.query_latency_ms or 0.0
+    if config.scenario is Scenario.MULTI_STREAM:
+        latency_ms *= MULTI_STREAM_SAMPLES_PER_QUERY / 2
+    if config.scenario.is_stream and config.execution_mode is not ExecutionMode.TEST:
+        latency_ms *= LATENCY_MARGIN
+    settings = resolve(config, shape, circumstances, replace(measured, query_latency_ms=latency_ms))
+    if not generation.has_token_latencies:
+        return settings
+    return replace(
+        settings,
+        target_latency_ms=None if config.scenario.is_server else settings.target_latency_ms,
+        rule_lines=_rule_lines(limits_of(config, generation), circumstances),
+    )

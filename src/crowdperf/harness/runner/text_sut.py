@@ -1,0 +1,241 @@
+"""Between LoadGen and an engine: LoadGen's samples become requests, and what the engine tells becomes LoadGen's calls.
+
+    LoadGen issues -> Request -> engine        engine tells -> FirstTokenComplete, QuerySamplesComplete -> LoadGen
+
+One way for all scenarios. Of LoadGen (6.0.17, loadgen/logging.cc): outside Offline a benchmark with token latencies
+gets the first token of each sample exactly once before its end, else SingleStream crashes; so a first token that the
+engine did not tell is told here, just before the end, and the run is INVALID. It takes over what each thread logged by
+itself, so the first token and the end of a request must come from one thread. A request without an answer is completed
+with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
+
+The first end token ends an answer, whatever the engine: tokens behind it (padding, or a server that goes on) are
+neither counted nor logged, and the tally says how many there were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+
+from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.failures import Failures
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.base.tensors import Array
+from crowdperf.harness.runner.qsl import LoadedSamples
+from crowdperf.harness.text.engine import OTHER_FAILURE, Answer, Finish, Prompt, Request, TextEngine, Tokens
+from crowdperf.harness.text.tally import Ended, Tally, length_of
+from crowdperf.harness.watch.progress import Counts
+
+
+class RawSamples(Protocol):
+    """A data set, as far as prompts are made of it."""
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+
+    def load(self, indices: Sequence[int]) -> Any:
+        """Return the raw samples of `indices`, in that order."""
+
+
+class PromptLibrary:
+    """The prompts of the samples in memory."""
+
+    def __init__(self, dataset: RawSamples, prompts_of: Callable[[Any], Sequence[Prompt]]) -> None:
+        self._dataset, self._prompts_of = dataset, prompts_of
+        self.prompts: LoadedSamples[Prompt] = LoadedSamples()
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+        return self._dataset.count
+
+    def load(self, indices: Sequence[int]) -> None:
+        """Make the prompts of `indices`; what was loaded before is dropped."""
+        self.unload(indices)
+        order = sorted(indices)
+        prompts = self._prompts_of(self._dataset.load(order))
+        if len(prompts) != len(order):
+            raise HarnessError(f"{len(order)} samples gave {len(prompts)} prompts")
+        self.prompts.update(zip(order, prompts, strict=True))
+
+    def unload(self, indices: Sequence[int]) -> None:
+        """Drop everything; LoadGen unloads whole sets only."""
+        self.prompts.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextWork:
+    """What answers in a test. response_of: an answer to the array that LoadGen logs. has_first: whether LoadGen gets
+    first tokens. ends: token ids that end an answer; empty where answers go on behind them. padding: the token id that
+    fills answers up behind their end. is_paced: LoadGen issues
+    requests over time (all scenarios but Offline), so that the limit of a request counts from its issue."""
+
+    engine: TextEngine
+    library: PromptLibrary
+    response_of: Callable[[Answer], Array]
+    sink: ResponseSink
+    has_first: bool
+    ends: Collection[int] = ()
+    padding: int | None = None
+    is_paced: bool = False
+    failures: Failures = field(default_factory=Failures)
+    counts: Counts = field(default_factory=Counts)
+    tally: Tally = field(default_factory=Tally)
+
+
+class _Flight:
+    """A request that the engine has. identifier: LoadGen's, of the sample. began_with: tokens that came first."""
+
+    __slots__ = ("began_with", "has_first", "identifier")
+
+    def __init__(self, identifier: int) -> None:
+        self.identifier = identifier
+        self.has_first = False
+        self.began_with = 0
+
+
+def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[int, int]:
+    """Return the tokens of all prompts, and how many prompts are no tokens."""
+    found = [prompts[index].tokens for index in indices]
+    given = [len(tokens) for tokens in found if tokens is not None]
+    return sum(given), len(found) - len(given)
+
+
+def up_to_end(tokens: Tokens, ends: Collection[int]) -> Tokens:
+    """Return the tokens up to and with the first one of `ends`: all of them where none is there."""
+    places = [int(found[0]) for end in ends if len(found := np.flatnonzero(tokens == end))]
+    return tokens[: min(places) + 1] if places else tokens
+
+
+def _ended(answer: Answer, ends: Collection[int], padding: int | None) -> Answer:
+    """Return the answer without what came behind its end, or filled it up; it stopped there."""
+    tokens = up_to_end(answer.tokens, ends)
+    if padding is not None and padding not in ends and len(tokens) and tokens[-1] == padding:
+        said = np.flatnonzero(tokens != padding)
+        tokens = tokens[: int(said[-1]) + 1 if len(said) else 0]
+    if len(tokens) == len(answer.tokens):
+        return answer
+    counted = None if answer.counted is None else min(answer.counted, len(tokens))
+    return replace(answer, tokens=tokens, counted=counted, finish=Finish.STOP)
+
+
+class TextSut:
+    """LoadGen's SUT and the engine's listener."""
+
+    def __init__(self, work: TextWork) -> None:
+        self._work = work
+        self._flights: dict[int, _Flight] = {}
+        self._numbers = count()
+        self._counting = threading.Lock()
+
+    def issue(self, identifiers: Sequence[int], indices: Sequence[int]) -> None:
+        """Give the samples of a query to the engine; LoadGen calls it. Nothing is raised."""
+        work = self._work
+        prompts = work.library.prompts
+        work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
+        work.counts.asked += len(identifiers)
+        try:
+            # Every sample first has its flight, so that whatever goes wrong below leaves none without an answer.
+            numbers = {next(self._numbers): identifier for identifier in identifiers}
+            self._flights.update({number: _Flight(identifier) for number, identifier in numbers.items()})
+            issued_s = time.monotonic() if work.is_paced else None
+            requests = [
+                Request(number=number, prompt=prompts[index], issued_s=issued_s)
+                for number, index in zip(numbers, indices, strict=True)
+            ]
+            work.tally.issue(len(requests), *_tokens_of(prompts, indices))
+            if not work.failures.is_set:
+                work.engine.submit(requests)
+        except BaseException as error:  # whatever it is must not reach LoadGen
+            work.failures.record(error)
+        if work.failures.is_set:
+            self._end_all()
+
+    def first(self, number: int, tokens: Tokens) -> None:
+        """Tell LoadGen of a first token, with all that came with it."""
+        flight = self._flights.get(number)
+        if flight is None or flight.has_first:
+            self._work.tally.tell_unasked()
+            return
+        with self._counting:
+            self._work.counts.begun += 1
+        self._give_first(flight, tokens)
+
+    def done(self, number: int, answer: Answer) -> None:
+        """Tell LoadGen of an answer."""
+        work, flight = self._work, self._flights.pop(number, None)
+        if flight is None:
+            work.tally.tell_unasked()
+            return
+        try:
+            came = len(answer.tokens)
+            answer = _ended(answer, work.ends, work.padding)
+            is_late = not flight.has_first
+            if is_late:
+                self._give_first(flight, answer.tokens[:1])
+            response = np.ascontiguousarray(work.response_of(answer))
+            ended = Ended(
+                began_with=flight.began_with,
+                is_first_late=is_late and work.has_first,
+                is_whole_at_once=work.has_first and 1 < came <= flight.began_with,
+                behind_end=came - len(answer.tokens),
+            )
+            work.tally.complete(answer, ended)
+            address = response.__array_interface__["data"][0]
+            made = work.sink.make_response(flight.identifier, address, response.nbytes, length_of(answer))
+            work.sink.complete([made])
+            with self._counting:
+                work.counts.slots[0] += 1
+        except BaseException as error:  # LoadGen may get no answer; the watchdog ends the run
+            work.failures.record(error)
+
+    def failed(self, number: int, why: str, kind: str = OTHER_FAILURE) -> None:
+        """Tell LoadGen that a request has no answer."""
+        flight = self._flights.pop(number, None)
+        if flight is None:
+            self._work.tally.tell_unasked()
+            return
+        self._end(flight, why, kind)
+
+    def broken(self, error: BaseException) -> None:
+        """End the run with `error`: everything that is in flight, and what LoadGen still asks, gets no answer."""
+        self._work.failures.record(error)
+        self._end_all()
+
+    def _give_first(self, flight: _Flight, tokens: Tokens) -> None:
+        flight.has_first, flight.began_with = True, len(tokens)
+        work = self._work
+        if not work.has_first:
+            return
+        try:
+            data = np.ascontiguousarray(up_to_end(tokens, work.ends), dtype=np.int32)
+            address = data.__array_interface__["data"][0]
+            work.sink.first([work.sink.make_response(flight.identifier, address, data.nbytes)])
+        except BaseException as error:
+            work.failures.record(error)
+
+    def _end(self, flight: _Flight, why: str, kind: str) -> None:
+        work = self._work
+        work.tally.fail(why, kind)
+        try:
+            if not flight.has_first:
+                self._give_first(flight, np.empty(0, dtype=np.int32))
+            work.sink.complete([work.sink.make_response(flight.identifier, 0, 0, 0)])
+            with self._counting:
+                work.counts.slots[0] += 1
+        except BaseException as error:
+            work.failures.record(error)
+
+    def _end_all(self) -> None:
+        """Give LoadGen no answer for everything in flight: the run has failed."""
+        while self._flights:
+            with contextlib.suppress(KeyError):
+                self._end(self._flights.popitem()[1], "the run had failed", "not sent")

@@ -1,0 +1,151 @@
+"""LoadGen's `user.conf` format, read and written: `model.scenario.key = number`, `#` comments, `*` for any.
+
+LoadGen silently ignores a line without spaces around `=` (seen with 6.0.17) and a key it does not know; so a file
+from a user is read here, every problem in it is reported, and what LoadGen gets is written by `render`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.rules.names import Scenario
+
+KEYS = ("max_duration", "max_query_count", "min_duration", "min_query_count", "performance_sample_count_override",
+        "target_latency", "target_qps")  # fmt: skip
+"""The keys a user may set in any run (times in ms): how long a run is, how it is paced, and Server's limit."""
+
+MEASURED_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "max_async_queries": "it ends a Server run while queries wait",
+        "sample_concatenate_permutation": "it changes how samples are drawn; the rules fix it for each model",
+        "target_latency_percentile": "it changes how many queries may be late; the rules fix it for each scenario",
+    }
+)
+"""The keys that change what is measured, with how: for runs that are no MLPerf results only. LoadGen takes the
+percentile in percent (99)."""
+
+_FIXED_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "coalesce_queries": "Server's queries have one sample each; it would join them",
+        "performance_issue_same": "compliance test TEST04 sets it: give --compliance_test",
+        "performance_issue_same_index": "compliance test TEST04 sets it: give --compliance_test",
+        "performance_issue_unique": "compliance tests set it: give --compliance_test",
+        "accuracy_log_rng_seed": "compliance tests set it: give --compliance_test",
+        "accuracy_log_probability": "compliance tests set it: give --compliance_test",
+        "accuracy_log_sampling_target": "compliance tests set it: give --compliance_test",
+        "qsl_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+        "sample_index_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+        "schedule_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
+        "samples_per_query": "the rules fix it: 8 in MultiStream, 1 in SingleStream and Server",
+        "accuracy_sample_count_override": "an accuracy run answers the whole data set",
+        "mode": "the run's mode says it",
+    }
+)
+"""Keys of LoadGen that no user.conf may set here, with the reason."""
+
+_OF_SCENARIOS: Mapping[str, tuple[Scenario, ...]] = MappingProxyType(
+    {
+        "max_async_queries": (Scenario.SERVER,),
+        "target_latency_percentile": (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER),
+    }
+)
+"""Keys that LoadGen reads in some scenarios only."""
+
+_SCENARIOS = ("*", *(scenario.value for scenario in Scenario if scenario.issued_as is scenario))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfLine:
+    """One setting, for one model or `*`, in one scenario or `*`; `number` counts the lines of the file from 1."""
+
+    model: str
+    scenario: str
+    key: str
+    value: float
+    number: int
+
+
+def parse(text: str, source: str) -> tuple[ConfLine, ...]:
+    """Return the settings in order; raises ConfigError with every problem. `source` is for the message."""
+    lines: list[ConfLine] = []
+    problems: list[Problem] = []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        content = raw.partition("#")[0].strip()
+        if not content:
+            continue
+        where = f"line {number}"
+        name, separator, value_text = content.partition(" = ")
+        parts = name.strip().split(".")
+        if not separator or len(parts) != 3:
+            problems.append(Problem(where, repr(content), "model.scenario.key = number, with spaces around ="))
+            continue
+        model, scenario, key = parts
+        if scenario not in _SCENARIOS:
+            problems.append(Problem(f"{where}, scenario", repr(scenario), ", ".join(_SCENARIOS)))
+        is_known = key in KEYS or key in MEASURED_KEYS
+        if not is_known:
+            reason = f" ({_FIXED_KEYS[key]})" if key in _FIXED_KEYS else ""
+            problems.append(Problem(f"{where}, key", repr(key) + reason, ", ".join((*KEYS, *MEASURED_KEYS))))
+        value = _number(value_text)
+        if value is None:
+            problems.append(Problem(f"{where}, value", repr(value_text.strip()), "a number from 0"))
+        elif key == "target_latency_percentile" and not 1 < value <= 100:
+            problems.append(Problem(f"{where}, value", f"{value:g}", "a percentage above 1, up to 100: 99 for p99"))
+        elif scenario in _SCENARIOS and is_known:
+            lines.append(ConfLine(model=model, scenario=scenario, key=key, value=value, number=number))
+    if problems:
+        raise ConfigError(source, problems)
+    return tuple(lines)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def require_rules(lines: Sequence[ConfLine], source: str) -> None:
+    """Raise ConfigError, with every problem, for lines that a run which counts for MLPerf may not have."""
+    problems = [
+        Problem(
+            f"line {line.number}, key",
+            f"{line.key!r} ({MEASURED_KEYS[line.key]})",
+            f"{', '.join(KEYS)} in a run with execution_mode valid",
+        )
+        for line in lines
+        if line.key in MEASURED_KEYS
+    ]
+    if problems:
+        hint = "remove the lines, or use execution_mode test or fast, whose figures are not MLPerf results"
+        raise ConfigError(source, problems, hint)
+
+
+def effective(lines: Sequence[ConfLine], model: str, scenario: Scenario) -> dict[str, float]:
+    """Return the value of each key for one model and scenario, without keys that LoadGen does not read in it.
+
+    scenario: as LoadGen knows it; lines of Interactive are those of Server of another model name. The closest line
+    wins, as in LoadGen: model.scenario, *.scenario, model.*, *.*; among equals the last one.
+    """
+    chosen: dict[str, float] = {}
+    for wanted in (("*", "*"), (model, "*"), ("*", scenario.value), (model, scenario.value)):
+        for line in lines:
+            if (line.model, line.scenario) == wanted and scenario in _OF_SCENARIOS.get(line.key, tuple(Scenario)):
+                chosen[line.key] = line.value
+    return chosen
+
+
+def render(model: str, scenario: Scenario, values: Mapping[str, float]) -> str:
+    """Return the text of a user.conf with one line per key, in key order."""
+    head = "# Written by the harness from run.json; LoadGen reads it once per run. Times in ms.\n"
+    return head + "".join(f"{model}.{scenario.value}.{key} = {_text(values[key])}\n" for key in sorted(values))
+
+
+def _text(value: float) -> str:
+    """Return a number as LoadGen reads it: whole ones without a point, as its counts are."""
+    return str(int(value)) if value % 1 == 0 else repr(value)

@@ -1,0 +1,93 @@
+"""Measures how fast the very same code answers, before LoadGen starts; it warms caches up on the way.
+
+The figures choose the shape of the run (see `tuning`) and become LoadGen's expected rate or latency where the request
+names none (see `settings`). Responses are discarded, so a measured query costs what it costs in the test without
+LoadGen's own part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median, quantiles
+
+from crowdperf.harness.base.responses import ResponseSink
+from crowdperf.harness.runner.sut import Issue, Work
+from crowdperf.harness.watch.progress import Counts
+from crowdperf.harness.watch.silence import silence_ends
+
+_MEASURED_S = 0.4
+_SLICES = 8
+_FEWEST_QUERIES = 4
+_LONGEST_S = 2.0
+"""A slow network is measured less often: no further query is begun after so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds of a query: the median, and the 10th percentile (what the machine does when others leave it
+    alone)."""
+
+    median_ms: float
+    fast_ms: float
+
+
+@contextlib.contextmanager
+def without_loadgen(work: Work, silence_s: float) -> Iterator[Work]:
+    """Give the same work with a sink that discards responses and a counter of its own. Where nothing is answered for
+    `silence_s`, the process ends."""
+    sink = ResponseSink(work.sink.make_response, lambda responses: None)
+    alone = replace(work, sink=sink, counts=Counts(len(work.networks)))
+    with silence_ends(alone.counts, silence_s, alone.failures.record):
+        yield alone
+
+
+def _timed_s(action: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def query_latency(issue: Issue, samples: int, loaded: Sequence[int]) -> Latency:
+    """Return the latency of queries of `samples` samples out of the `loaded` ones, asked one after the other."""
+    ids = list(range(samples))
+    durations_s: list[float] = []
+    position = 0
+    start = time.perf_counter()
+    while True:
+        indices = [loaded[(position + offset) % len(loaded)] for offset in range(samples)]
+        durations_s.append(_timed_s(lambda indices=indices: issue(ids, indices)))  # type: ignore[misc]
+        position += samples
+        elapsed_s = time.perf_counter() - start
+        enough = elapsed_s >= _MEASURED_S and len(durations_s) > _FEWEST_QUERIES
+        if len(durations_s) >= 3 and (enough or elapsed_s >= _LONGEST_S):
+            break
+    warm_s = durations_s[1:]
+    return Latency(median_ms=median(warm_s) * 1000.0, fast_ms=quantiles(warm_s, n=10, method="inclusive")[0] * 1000.0)
+
+
+def samples_per_second(issue: Issue, at_once: int, loaded: Sequence[int]) -> float:
+    """Return the rate of the fastest of a few slices, each long enough to keep all instances busy; `at_once` samples
+    are what they take in one go."""
+
+    def query(count: int) -> float:
+        indices = [loaded[position % len(loaded)] for position in range(count)]
+        ids = list(range(count))
+        return _timed_s(lambda: issue(ids, indices))
+
+    slice_samples = at_once
+    first_s = total_s = query(slice_samples)
+    while first_s < _MEASURED_S / _SLICES:
+        slice_samples = max(slice_samples * 2, int(slice_samples * _MEASURED_S / _SLICES / max(first_s, 1e-6)))
+        slice_samples -= slice_samples % at_once  # a smaller batch at the end would be another measurement
+        first_s = query(slice_samples)
+        total_s += first_s
+    best_s = first_s if total_s > _LONGEST_S else query(slice_samples)
+    total_s += best_s
+    while total_s < _MEASURED_S:
+        slice_s = query(slice_samples)
+        best_s = min(best_s, slice_s)
+        total_s += slice_s
+    return slice_samples / min(best_s, first_s)

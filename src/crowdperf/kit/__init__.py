@@ -1,0 +1,1 @@
+"""Files, locks, tables, pages and redaction. Standard library only; knows nothing of MLPerf."""

@@ -1,0 +1,115 @@
+"""Files put in place whole or not at all, so that nobody ever reads half of one; digests; JSON objects and YAML read
+back."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from crowdperf.kit.text_documents import given_bytes
+
+_BLOCK_BYTES = 1 << 20
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 beside `path` and rename it; the folder is made. Raises OSError."""
+    write_bytes_whole(path, text.encode("utf-8"))
+
+
+def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write `content` beside `path` and rename it; the folder is made. Raises OSError, which names the file.
+
+    mode: the file's, less the process's umask; 0o600 for what nobody else may read.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        error.filename = str(path)  # a write that finds no room names none, an open the file beside
+        raise
+    os.replace(unfinished, path)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy `source` beside `target` and rename it; the folder is made. Raises OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    shutil.copyfile(source, unfinished)
+    os.replace(unfinished, target)
+
+
+def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
+    """Put `content` in place whole unless there is a file already; return whether it was put.
+
+    Of several processes that do so at the same moment one does: a hard link fails where there is a file, unlike a
+    rename. The folder must be there. mode: the file's, less the process's umask. Raises OSError.
+    """
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        os.link(unfinished, path)
+    except FileExistsError:
+        return False
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return True
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Put a file at `target`, which is free, too: a hard link, or a copy where the file system has none.
+
+    Raises OSError, FileNotFoundError where there is no source.
+    """
+    source = source.resolve()
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file of any size, in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file. Raises OSError and yaml.YAMLError."""
+    import yaml  # here, because the checker for submissions goes without it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as quick, where PyYAML was built with it
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Return the object in a JSON file; None where there is no such file, it holds something else, or it is one that
+    `given_bytes` refuses: folders of results come from other people, too."""
+    try:
+        return object_of(given_bytes(path))
+    except OSError:
+        return None
+
+
+def object_of(content: bytes) -> dict[str, Any] | None:
+    """Return the object in the bytes of a JSON file; None where they hold something else."""
+    try:
+        found = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

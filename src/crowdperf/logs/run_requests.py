@@ -1,0 +1,69 @@
+"""Reads and writes run.json, what the harness was asked to do, so that it names no folder of the machine.
+
+    "model_path": "<result>/../../../../../cache/a69d89d93790d5b5/digits.onnx"    from the folder of run.json
+    "dataset_path": "<home>/data/imagenet"                                        from the user's home
+
+Absolute paths, as older versions wrote them, are read as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from crowdperf.kit.path_redaction import HOME, RESULT
+from crowdperf.logs.layout import RunPaths
+
+PATH_KEYS = frozenset(
+    ("output_dir", "model_path", "model_info_path", "dataset_path", "preprocessed_path", "user_conf", "server")
+)
+"""What holds a path, in a request or in its parts (`serving.server`)."""
+
+
+def _portable(path: str, folder: str, home: str) -> str:
+    if not os.path.isabs(path):
+        return path
+    if len(home) > 1 and (path == home or path.startswith(f"{home}/")):
+        return HOME + path[len(home) :]
+    relative = os.path.relpath(path, folder)
+    return RESULT if relative == "." else f"{RESULT}/{relative}"
+
+
+def _usable(text: str, folder: str, home: str) -> str:
+    for sign, place in ((RESULT, folder), (HOME, home)):
+        if text == sign or text.startswith(f"{sign}/"):
+            return os.path.normpath(place + text[len(sign) :])
+    return text
+
+
+def _changed(value: Any, folder: Path, change: Callable[[str, str, str], str]) -> Any:
+    real, home = os.path.realpath(folder), str(Path.home()).rstrip("/")
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: change(one, real, home) if key in PATH_KEYS and isinstance(one, str) else _changed(one, folder, change)
+        for key, one in value.items()
+    }
+
+
+def portable_request(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a request as run.json in `folder` has it."""
+    found: dict[str, Any] = _changed(request, folder, _portable)
+    return found
+
+
+def usable_request(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the request that run.json in `folder` holds, its paths absolute."""
+    found: dict[str, Any] = _changed(content, folder, _usable)
+    return found
+
+
+def read_request(paths: RunPaths) -> dict[str, Any]:
+    """Return the request in run.json. Raises OSError; ValueError for what is no JSON object."""
+    content = json.loads(paths.run_json.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError(f"{paths.run_json.name} holds a {type(content).__name__}, not an object")
+    return usable_request(content, paths.folder)

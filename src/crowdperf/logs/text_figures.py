@@ -1,0 +1,193 @@
+"""What runs say of answers that are made token by token, the key `text` of result.json: words, tables and plots. Pure.
+
+    {"tokens_per_second": 7950.1, "ttft_ms": {"p50": 4.6, "p90": 5.0, "p99": 6.1, ...}, "tpot_ms": {...},
+     "tally": {"completed": 3348, "lengths": {...}, "finish_reasons": {"stop": 3030, "length": 318}, ...},
+     "problems": [], ...}
+
+TTFT: time to the first token. TPOT: time per output token after it. LoadGen has neither in Offline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from crowdperf.kit.html_page import ABSENT, bullets, figures, table
+from crowdperf.kit.plot import histogram_plot
+from crowdperf.kit.text_documents import part
+from crowdperf.logs.run_log import LoadGenLog
+from crowdperf.rules.names import counted
+
+HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
+PERCENTILES = ("p50", "p90", "p99")
+_ONE_READ_PART, _FEW_FIRST = 0.5, 1.5
+"""From where on a time per token is doubtful: this project's choice."""
+_LIMIT_PART = 0.01
+"""Where more of what was sent was refused with 429, the figure is that of the server's limit: this project's choice."""
+
+
+def with_problems(log: LoadGenLog, problems: Sequence[str]) -> LoadGenLog:
+    """Return a log with what is wrong with the answers, which LoadGen does not see: the run is INVALID then."""
+    if not problems:
+        return log
+    reasons = tuple(dict.fromkeys((*problems, *log.invalid_reasons)))
+    return replace(log, is_valid=False, invalid_reasons=reasons)
+
+
+def with_recorded_problems(log: LoadGenLog, result: Mapping[str, Any] | None) -> LoadGenLog:
+    """Return a log with the problems that a result.json beside it has of its answers."""
+    found = part(result, "text", "problems")
+    return with_problems(log, [str(one) for one in found]) if isinstance(found, list) else log
+
+
+def number(value: float) -> str:
+    """Return a figure with three or four significant digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def cells(text: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells below HEADINGS for `text` of a result.json; a dash where LoadGen measured nothing."""
+    rate = text.get("tokens_per_second")
+    values = [text.get(key) or {} for key in ("ttft_ms", "tpot_ms")]
+    spread = [row.get(name) for row in values for name in PERCENTILES]
+    return tuple(ABSENT if value is None else number(value) for value in (rate, *spread))
+
+
+def answers_text(text: Mapping[str, Any]) -> str:
+    """Return how many answers there are, how long they are and why they ended, in one line."""
+    tally = text["tally"]
+    lengths, ended = tally["lengths"], tally["finish_reasons"]
+    if not tally["completed"]:
+        return f"no answers to {tally['issued']:,} requests"
+    parts = ", ".join(f"p{name} {length:,}" for name, length in lengths["percentiles"].items())
+    reasons = ", ".join(f"{name} {count:,}" for name, count in ended.items())
+    size = f"{lengths['min']:,} to {lengths['max']:,} tokens, {lengths['mean']:,.1f} on average ({parts})"
+    return f"{tally['completed']:,} answers of {size}; ended by {reasons}"
+
+
+def _by_kind(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{kind}: {count:,}" for kind, count in counts.items())
+
+
+def _value(engine: Mapping[str, Any], name: str) -> Any:
+    return part(engine, name, "value")
+
+
+def measured_text(text: Mapping[str, Any]) -> str:
+    """Return what was measured of a server: its model, its host, the API, and how tokens were counted; of a server
+    that the run started the last alone, and of an engine without a server nothing."""
+    engine = text.get("engine") or {}
+    url, way = _value(engine, "endpoint"), _value(engine, "token_counts")
+    counts = f"tokens counted by {way}" if way else ""
+    if not url:
+        return counts
+    whole = ", whole answers without streaming" if _value(engine, "streamed") is False else ""
+    server = f"model {_value(engine, 'model')} at {urlsplit(str(url)).netloc}"
+    return f"measured: {server}, API {_value(engine, 'api')} (prompts as {_value(engine, 'prompt')}){whole}; {counts}"
+
+
+def _has_counts(text: Mapping[str, Any]) -> bool:
+    """Whether a server's tokens were counted, not those of an engine that knows its own end."""
+    return part(text, "engine", "token_counts") is not None
+
+
+def _retried(counts: Mapping[str, Any]) -> str:
+    by_status = counts.get("retried_by_status")
+    if not by_status:
+        return ""
+    sent = counts["requests"] + counts["retried"]
+    is_limit = "429" in by_status and counts["retried"] > _LIMIT_PART * sent
+    refused = f"{counts['retried']:,} of {sent:,} requests (status {_by_kind(by_status)})"
+    words = f"the server refused {refused}, which were sent again"
+    return f"{words}: its limit on requests was measured" if is_limit else words
+
+
+def _differing(counts: Mapping[str, Any]) -> str:
+    if not counts.get("differing"):
+        return ""
+    mean = counts["differing_tokens"] / counts["differing"]
+    return (
+        f"in {counts['differing']:,} of {counts['answered']:,} answers the server counted other numbers of tokens than"
+        f" the benchmark's tokenizer, by {mean:,.1f} on average: the lower number counts"
+    )
+
+
+def remarks(text: Mapping[str, Any]) -> list[str]:
+    """Return what must be known of a run beside its figures: what was measured, failed and repeated requests by kind,
+    and tokens that were counted otherwise or not at all."""
+    tally, counts = text["tally"], part(text, "engine", "counts") or {}
+    found = [measured_text(text)]
+    if tally.get("failed"):
+        kinds = _by_kind(tally.get("failure_kinds") or {})
+        failed = f"{tally['failed']:,} of {counted(tally['issued'], 'request')} failed"
+        found.append(f"{failed}{f' ({kinds})' if kinds else ''}: latencies are left out, rates are of the answers")
+    found += [_retried(counts), _slowly_connected(counts), _differing(counts)]
+    if counts.get("unsaid"):
+        found.append(f"the server did not say how many tokens {counted(counts['unsaid'], 'answer')} had")
+    if tally.get("tokens_behind_end"):
+        padded = counted(tally["padded_answers"], "answer")
+        found.append(f"{counted(tally['tokens_behind_end'], 'token')} behind the end token of {padded} did not count")
+    if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
+        found.append("no end token of the model is known: tokens behind the end would count")
+    return [one for one in (*found, *_doubts(text)) if one]
+
+
+def _slowly_connected(counts: Mapping[str, Any]) -> str:
+    """Return that connections took long; empty where none did."""
+    slow = counts.get("slow_connects") or 0
+    if not slow:
+        return ""
+    many = f"{slow:,} of {counted(counts.get('connected') or slow, 'connection')}"
+    return f"{many} took about 1 s or more to open: the server's queue of waiting connections (backlog) is short"
+
+
+def _doubts(text: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the time per token may not be that of the server; nothing where LoadGen measured none."""
+    counts, began_with = part(text, "engine", "counts") or {}, text["tally"].get("mean_first_tokens") or 1
+    if not text.get("tpot_ms"):
+        return
+    if counts.get("in_one_read", 0) > _ONE_READ_PART * counts.get("answered", 0):
+        many = f"{counts['in_one_read']:,} of {counted(counts['answered'], 'answer')}"
+        yield f"{many} arrived all at once, as through a proxy that holds them back: TPOT says little"
+    if began_with > _FEW_FIRST:
+        yield f"answers begin with {began_with:,.1f} tokens at once on average, whose time is not in TPOT"
+
+
+def limits_text(text: Mapping[str, Any]) -> str:
+    """Return the limits of the scenario; empty where it has none."""
+    limits = text.get("limits")
+    if not limits:
+        return ""
+    return f"limits at p{limits['percentile']}: TTFT {limits['ttft_ms']:g} ms, TPOT {limits['tpot_ms']:g} ms"
+
+
+def said_of(text: Mapping[str, Any]) -> list[str]:
+    """Return the lines below the table of a run: its answers with their limits, and the remarks."""
+    return ["; ".join(filter(None, (answers_text(text), limits_text(text)))), *remarks(text)]
+
+
+def story(text: Mapping[str, Any]) -> str:
+    """Return the latencies in words for one line about a run; empty where LoadGen measured none."""
+    found = [(name, text.get(key)) for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))]
+    return ", ".join(f"{name} p99 {number(row['p99'])} ms" for name, row in found if row)
+
+
+def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return the table, the lengths and the histograms of performance runs, as finished HTML; empty without any.
+
+    rows: what a run is called, and `text` of its result.json.
+    """
+    if not rows:
+        return ""
+    plots = [(f"Answers by tokens, {name}", _histogram(name, text)) for name, text in rows]
+    said = [f"{name}: {words}" for name, text in rows for words in said_of(text)]
+    shown = table(("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8))
+    return "\n".join((shown, bullets(said), figures(plots)))
+
+
+def _histogram(name: str, text: Mapping[str, Any]) -> str:
+    lengths = text["tally"]["lengths"]
+    bars = [(int(bar["from"]), int(bar["count"])) for bar in lengths["histogram"]]
+    return histogram_plot(f"Tokens of answers, {name}", bars, lengths["bar_width"] or 1)

@@ -1,0 +1,1 @@
+"""Everything synthetic: made data and small networks, for trying a benchmark out. Never submittable."""

@@ -1,0 +1,348 @@
+"""A bundle: the files of one result that may leave the machine, signed, as one gzip tar.
+
+    manifest.json      what it is: run id, sender's public key and alias, and each file with its SHA-256 and size
+    manifest.sig       Ed25519 over the bytes of manifest.json
+    results.json, environment.json, digits/Offline/performance/run_1/result.json ...    exactly those of the manifest,
+                       in its order
+
+`make_bundle` reads a results folder, `read_bundle` what somebody sent. The same result makes the same bytes. Each run:
+both LoadGen logs as they are, user.conf, the score, the load, result.json and record.json masked (masking.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from crowdperf.kit.whole_file import file_sha256
+from crowdperf.logs.found_runs import find_runs
+from crowdperf.store.curvebundles import NoCurve, is_allowed, members_of, started_of
+from crowdperf.store.keys import key_id_of
+from crowdperf.store.masking import (
+    KEYS_OF,
+    LOGS,
+    OF_CALL,
+    OF_RUN,
+    TEXTS,
+    Sender,
+    as_file,
+    find_private,
+    mask_json,
+    masked_text,
+)
+from crowdperf.store.model import Problem, Signer
+from crowdperf.store.refusal import BundleRefused, refused
+from crowdperf.store.signing import ALLOWED_ALIAS, KEY_BYTES, SigningKey, canonical, is_alias, is_signed_by
+from crowdperf.store.unpacking import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
+
+FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
+MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
+_MADE = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_LONGEST_JSON = 64 << 20
+LONGEST_FILES: Mapping[str, int] = {"user.conf": 16 << 10, "mlperf_log_detail.txt": 16 << 20}
+"""Most bytes of files of which an honest run writes far less: as the submission gate reads them."""
+
+
+class NothingToShare(Exception):
+    """A folder of which no bundle can be made; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleFile:
+    """A file of a bundle. masked: where something was taken out or replaced, by fields; of texts "text"."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+    masked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a bundle says of itself. made_utc: of the result, to the minute. recipes_sha256: of the list of recipes.
+    digests: files that are not in it, by name. format: whether it is a call's or a curve's."""
+
+    run_id: str
+    made_utc: str
+    recipes_sha256: str
+    public_key: bytes
+    alias: str
+    files: tuple[BundleFile, ...]
+    digests: Mapping[str, str]
+    format: str = FORMAT
+
+    @property
+    def is_curve(self) -> bool:
+        """True for a curve of MLPerf Endpoints (curvebundles.py)."""
+        return self.format == CURVE_FORMAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """A bundle as it is sent, with what is in it."""
+
+    content: bytes
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBundle:
+    """A bundle that was read: signed, whole, of the right shape. digest: SHA-256 of its manifest, which says it all."""
+
+    manifest: Manifest
+    signer: Signer
+    digest: str
+    files: Mapping[str, bytes]
+    signature: bytes
+
+
+def _content(path: Path, sender: Sender) -> tuple[bytes, tuple[str, ...]] | None:
+    """What goes of a file, and what is masked in it; None where there is no such file. Raises NothingToShare."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > _LONGEST_JSON:
+        raise NothingToShare(f"{path} has {path.stat().st_size} bytes; at most {_LONGEST_JSON} can be sent")
+    content = path.read_bytes()
+    if path.name in LOGS:
+        return content, ()
+    try:
+        text = content.decode("utf-8")
+        if path.name in TEXTS:
+            found = masked_text(text, sender)
+            return found.encode(), ("text",) if found != text else ()
+        value = mask_json(path.name, json.loads(text), sender)
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise NothingToShare(f"{path} is damaged ({error})\nhint: make the run again") from None
+    return as_file(value.value), value.where
+
+
+def _files(folder: Path, sender: Sender) -> Iterator[tuple[BundleFile, bytes]]:
+    runs, _ = find_runs(folder)
+    paths = [folder / name for name in OF_CALL]
+    paths += [run.paths.folder / name for run in runs for name in OF_RUN]
+    for path in paths:
+        found = _content(path, sender)
+        if found is None:
+            continue
+        content, masked = found
+        yield _row(path.relative_to(folder).as_posix(), content, masked)
+
+
+def _row(name: str, content: bytes, masked: tuple[str, ...]) -> tuple[BundleFile, bytes]:
+    digest = hashlib.sha256(content).hexdigest()
+    return BundleFile(name=name, sha256=digest, size_bytes=len(content), masked=masked), content
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    runs, _ = find_runs(folder)
+    paths = (run.paths.accuracy_log for run in runs)
+    return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths if path.is_file()}
+
+
+def make_bundle(folder: Path, key: SigningKey, alias: str = "", sender: Sender | None = None) -> Bundle:
+    """Return the bundle of the result in a folder (that of one call, with results.json). Writes nothing.
+
+    Raises NothingToShare for a folder that is none, or whose files give away what `sender` knows; ValueError for an
+    alias that is not allowed; OSError.
+    """
+    sender = sender or Sender()
+    if not (folder / OF_CALL[0]).is_file():
+        raise NothingToShare(
+            f"{folder} is not a result folder: {OF_CALL[0]} is missing\nhint: cm run script --tags=show,mlperf,results"
+        )
+    rows = list(_files(folder, sender))
+    contents = {file.name: content for file, content in rows}
+    results = json.loads(contents[OF_CALL[0]])
+    run_id = str(results.get("run_id", ""))
+    made = _MADE.match(run_id)
+    if not _RUN_ID.fullmatch(run_id):
+        raise NothingToShare(f"{folder / OF_CALL[0]} has the run_id {run_id!r}; it must name the call")
+    environment = json.loads(contents.get(OF_CALL[1], b"{}"))
+    manifest = Manifest(
+        run_id=run_id,
+        made_utc="{}-{}-{}T{}:{}Z".format(*made.groups()) if made else "",
+        recipes_sha256=hashlib.sha256(canonical({"recipes": environment.get("recipes")})).hexdigest(),
+        public_key=key.public_key,
+        alias=alias,
+        files=tuple(file for file, _ in rows),
+        digests=_digests(folder),
+    )
+    return _signed(manifest, contents, key, sender)
+
+
+def make_curve_bundle(
+    folder: Path, key: SigningKey, alias: str = "", sender: Sender | None = None, *, with_events: bool = False
+) -> Bundle:
+    """Return the bundle of a curve in its folder, or in a submission tree. Writes nothing. Raises as `make_bundle`."""
+    sender = sender or Sender()
+    try:
+        rows = [_row(*member) for member in members_of(folder, sender, with_events=with_events)]
+    except NoCurve as error:
+        raise NothingToShare(str(error)) from None
+    contents = {file.name: content for file, content in rows}
+    identity = hashlib.sha256(canonical({file.name: file.sha256 for file, _ in rows})).hexdigest()[:12]
+    started = started_of(contents)
+    manifest = Manifest(
+        run_id=f"{(started or 'undated').replace(':', '').replace('-', '')}-curve-{identity}",
+        made_utc=started,
+        recipes_sha256=hashlib.sha256(canonical({"recipes": None})).hexdigest(),
+        public_key=key.public_key,
+        alias=alias,
+        files=tuple(file for file, _ in rows),
+        digests={},
+        format=CURVE_FORMAT,
+    )
+    return _signed(manifest, contents, key, sender)
+
+
+def _signed(manifest: Manifest, contents: Mapping[str, bytes], key: SigningKey, sender: Sender) -> Bundle:
+    """The bundle of these files. Raises NothingToShare where one gives something away, ValueError for the alias."""
+    if not is_alias(manifest.alias):
+        raise ValueError(f"--alias must be {ALLOWED_ALIAS}, got {manifest.alias!r}")
+    leaks = [f"{name}: {leak}" for name, one in contents.items() for leak in find_private(name, one, sender.known)]
+    if leaks:
+        shown = "\n  ".join(leaks[:10])
+        raise NothingToShare(f"not made: {len(leaks)} places give something away\n  {shown}")
+    said = canonical(_as_json(manifest))
+    return Bundle(content=packed({MANIFEST: said, SIGNATURE: key.sign(said), **contents}), manifest=manifest)
+
+
+def _as_json(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "format": manifest.format,
+        "run_id": manifest.run_id,
+        "made_utc": manifest.made_utc,
+        "recipes_sha256": manifest.recipes_sha256,
+        "public_key": manifest.public_key.hex(),
+        "alias": manifest.alias,
+        "files": [
+            {"name": one.name, "sha256": one.sha256, "bytes": one.size_bytes, "masked": list(one.masked)}
+            for one in manifest.files
+        ],
+        "digests": dict(manifest.digests),
+    }
+
+
+def _text(row: Mapping[str, Any], key: str, form: re.Pattern[str]) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise refused("MANIFEST", MANIFEST, f"{key} = {str(value)[:80]!r}", f"a text like {form.pattern}")
+    return value
+
+
+_ANY_NAME = re.compile(r"[A-Za-z0-9._+/-]{1,200}")
+_MINUTE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\dZ)?")
+_HEX_KEY = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}")
+
+
+def _file_row(row: Any) -> BundleFile:
+    if not isinstance(row, dict):
+        raise refused("MANIFEST", MANIFEST, "a row of files is not an object", "name, sha256, bytes, masked")
+    size, masked = row.get("bytes"), row.get("masked")
+    if isinstance(size, bool) or not isinstance(size, int) or not isinstance(masked, list):
+        raise refused("MANIFEST", MANIFEST, f"bytes = {size!r}", "a number of bytes, and a list of masked places")
+    return BundleFile(
+        name=_text(row, "name", _ANY_NAME),
+        sha256=_text(row, "sha256", _SHA256),
+        size_bytes=size,
+        masked=tuple(str(one) for one in masked),
+    )
+
+
+def _manifest(content: bytes, limits: Limits) -> Manifest:
+    row = read_json_object(MANIFEST, content, limits)
+    files, digests, alias = row.get("files"), row.get("digests"), row.get("alias")
+    if row.get("format") not in (FORMAT, CURVE_FORMAT):
+        raise refused("MANIFEST", MANIFEST, f"format {str(row.get('format'))[:80]!r}", f"{FORMAT} or {CURVE_FORMAT}")
+    if not isinstance(files, list) or not isinstance(digests, dict) or not isinstance(alias, str):
+        raise refused("MANIFEST", MANIFEST, "files, digests or alias of a wrong type", "a list, an object, a text")
+    if not is_alias(alias):
+        raise refused("MANIFEST", MANIFEST, f"alias {alias[:80]!r}", ALLOWED_ALIAS)
+    return Manifest(
+        run_id=_text(row, "run_id", _RUN_ID),
+        made_utc=_text(row, "made_utc", _MINUTE),
+        recipes_sha256=_text(row, "recipes_sha256", _SHA256),
+        public_key=bytes.fromhex(_text(row, "public_key", _HEX_KEY)),
+        alias=alias,
+        files=tuple(_file_row(one) for one in files),
+        digests={name: _text(digests, name, _SHA256) for name in digests},
+        format=str(row["format"]),
+    )
+
+
+def read_bundle(
+    stream: IO[bytes], limits: Limits = DEFAULT_LIMITS, on_signed: Callable[[str], object] = lambda key_id: None
+) -> ReadBundle:
+    """Return what somebody sent: signature, digests, names, sizes and JSON checked, and nothing private found.
+
+    on_signed: gets the id of the key once its signature fits, before what is dear.
+
+    Raises BundleRefused with every problem of the files; what the logs say is `consistency`'s business.
+    """
+    members = read_members(stream, limits)
+    if list(members)[:2] != [MANIFEST, SIGNATURE]:
+        raise refused("FORM", "", f"begins with {', '.join(list(members)[:2])}", f"{MANIFEST}, {SIGNATURE}")
+    said, signature = members.pop(MANIFEST), members.pop(SIGNATURE)
+    manifest = _manifest(said, limits)
+    if not is_signed_by(manifest.public_key, signature, said):
+        raise refused("SIGNATURE", MANIFEST, "the signature does not fit", "that of the key in the manifest")
+    on_signed(key_id_of(manifest.public_key))
+    problems = [*_wrong_members(manifest, members)]
+    if not problems:
+        problems += _wrong_contents(manifest, members, limits)
+    if problems:
+        raise BundleRefused(*problems)
+    signer = Signer(key_id=key_id_of(manifest.public_key), public_key=manifest.public_key, alias=manifest.alias)
+    digest = hashlib.sha256(said).hexdigest()
+    return ReadBundle(manifest=manifest, signer=signer, digest=digest, files=members, signature=signature)
+
+
+def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator[Problem]:
+    names = [file.name for file in manifest.files]
+    if names != list(members):
+        extra = sorted(set(members) ^ set(names))
+        found = f"not in both: {', '.join(extra)[:200]}" if extra else "another order"
+        yield Problem(rule="MANIFEST", file=MANIFEST, found=found, expected="the members in the manifest's order")
+        return
+    for file in manifest.files:
+        folder, _, name = file.name.rpartition("/")
+        content = members[file.name]
+        digest = hashlib.sha256(content).hexdigest()
+        allowed = ", ".join(OF_RUN if folder else OF_CALL)
+        if not (is_allowed(file.name) if manifest.is_curve else name in (OF_RUN if folder else OF_CALL)):
+            yield Problem(rule="NAME", file=file.name, found="not a file of a bundle", expected=allowed)
+        elif len(content) > LONGEST_FILES.get(name, _LONGEST_JSON):
+            expected = f"at most {LONGEST_FILES.get(name, _LONGEST_JSON):,} bytes"
+            yield Problem(rule="LIMIT", file=file.name, found=f"{len(content):,} bytes", expected=expected)
+        elif digest != file.sha256 or len(content) != file.size_bytes:
+            yield Problem(rule="DIGEST", file=file.name, found=digest, expected=f"{file.sha256} of the manifest")
+
+
+def _wrong_contents(manifest: Manifest, members: Mapping[str, bytes], limits: Limits) -> Iterator[Problem]:
+    left = limits.json_bytes_in_all
+    for path, content in members.items():
+        name = path.rpartition("/")[2]
+        if name in KEYS_OF or (manifest.is_curve and name.endswith(".json")):
+            left -= len(content)
+            if left < 0:
+                expected = f"at most {limits.json_bytes_in_all}"
+                yield Problem(rule="LIMIT", file=path, found="too many bytes of JSON in all", expected=expected)
+                return
+            try:
+                row = read_json_object(path, content, limits)
+            except BundleRefused as error:
+                yield from error.problems
+                continue
+            unknown = [] if manifest.is_curve else [key for key in row if key not in KEYS_OF[name]]
+            if unknown:
+                expected = ", ".join(sorted(KEYS_OF[name]))
+                yield Problem(rule="FIELD", file=path, found=f"a field {unknown[0][:80]!r}", expected=expected)
+        for leak in find_private(path, content)[:3]:
+            yield Problem(rule="PRIVATE", file=path, found=leak, expected="nothing private")

@@ -1,0 +1,240 @@
+"""The tables of a results database, and how a file of an older version becomes one of this version.
+
+`listing` and `search` are made of the other tables, so that a page of many results reads narrow rows: one row of
+`listing` for each result that is not withdrawn. `result.seq` orders results as they came.
+`log` says which result a run's log, or a curve, belongs to; it stays when the result is withdrawn, so that the log
+cannot come back.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import fields
+from pathlib import Path
+from urllib.parse import quote
+
+from crowdperf.store.keys import curve_marks, log_marks
+from crowdperf.store.model import CurvePoint, Figure
+
+APPLICATION_ID = 0x63705244  # "cpRD"
+"""Marks the file as a results database (PRAGMA application_id), so that no other program's file is taken for one."""
+
+LEAST_SQLITE = (3, 37, 0)
+"""STRICT tables came with SQLite 3.37.0 (https://www.sqlite.org/stricttables.html, read November 2026)."""
+
+BUSY_TIMEOUT_S = 10.0
+
+_FIRST = """
+CREATE TABLE source (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, imported_utc TEXT NOT NULL,
+    UNIQUE (kind, name, digest)
+) STRICT;
+CREATE TABLE signer (
+    key_id TEXT PRIMARY KEY, public_key BLOB NOT NULL, alias TEXT NOT NULL, first_seen TEXT NOT NULL,
+    trust TEXT NOT NULL DEFAULT 'none' CHECK (trust IN ('none', 'known', 'blocked'))
+) STRICT, WITHOUT ROWID;
+CREATE TABLE system (
+    key TEXT PRIMARY KEY, accelerator TEXT NOT NULL, accelerator_count INTEGER NOT NULL, nodes INTEGER NOT NULL,
+    cpu TEXT NOT NULL, sockets INTEGER NOT NULL, cores INTEGER NOT NULL, memory_gib INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE configuration (
+    key TEXT PRIMARY KEY, suite TEXT NOT NULL, benchmark TEXT NOT NULL, scenario TEXT NOT NULL,
+    precision TEXT NOT NULL, tier TEXT NOT NULL, stack TEXT NOT NULL, device TEXT NOT NULL, data_kind TEXT NOT NULL,
+    run_class TEXT NOT NULL, model_digest TEXT NOT NULL, settings TEXT NOT NULL,
+    system_key TEXT NOT NULL REFERENCES system
+) STRICT, WITHOUT ROWID;
+CREATE INDEX configuration_system ON configuration (system_key);
+CREATE TABLE result (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, configuration_key TEXT REFERENCES configuration,
+    source_id INTEGER NOT NULL REFERENCES source, signer TEXT REFERENCES signer, run_id TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('published', 'crowd', 'own')), round TEXT NOT NULL, division TEXT NOT NULL,
+    category TEXT NOT NULL, submitter TEXT NOT NULL, system_name TEXT NOT NULL, labels TEXT NOT NULL,
+    made_utc TEXT NOT NULL, added_utc TEXT NOT NULL, stack_version TEXT NOT NULL, metric TEXT NOT NULL, value REAL,
+    unit TEXT NOT NULL, higher_is_better INTEGER NOT NULL, valid INTEGER, verification TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'shown' CHECK (state IN ('shown', 'hidden', 'withdrawn')), digest TEXT NOT NULL,
+    command TEXT NOT NULL, notes TEXT NOT NULL, system_facts TEXT NOT NULL, raw TEXT NOT NULL
+) STRICT;
+CREATE INDEX result_configuration ON result (configuration_key);
+CREATE INDEX result_signer ON result (signer);
+CREATE TABLE figure (
+    result_id TEXT NOT NULL REFERENCES result (id), place INTEGER NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
+    unit TEXT NOT NULL, PRIMARY KEY (result_id, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE accuracy (
+    result_id TEXT NOT NULL REFERENCES result (id), place INTEGER NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
+    target REAL, passed INTEGER, basis TEXT NOT NULL CHECK (basis IN ('recomputed', 'claimed')),
+    PRIMARY KEY (result_id, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE file (
+    result_id TEXT NOT NULL REFERENCES result (id), place INTEGER NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL,
+    bytes INTEGER NOT NULL, body BLOB, PRIMARY KEY (result_id, place), UNIQUE (result_id, name)
+) STRICT;
+CREATE TABLE curve_point (
+    result_id TEXT NOT NULL REFERENCES result (id), place INTEGER NOT NULL, concurrency INTEGER NOT NULL,
+    region TEXT NOT NULL, system_tps REAL NOT NULL, tps_per_user REAL NOT NULL, ttft_p90_ms REAL NOT NULL,
+    accuracy REAL, PRIMARY KEY (result_id, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE action (
+    seq INTEGER PRIMARY KEY, time TEXT NOT NULL, actor TEXT NOT NULL, result_id TEXT REFERENCES result (id),
+    signer TEXT REFERENCES signer, what TEXT NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX action_result ON action (result_id);
+CREATE INDEX action_signer ON action (signer);
+CREATE TRIGGER action_stays BEFORE UPDATE ON action BEGIN SELECT RAISE(ABORT, 'actions are never changed'); END;
+CREATE TRIGGER action_is_kept BEFORE DELETE ON action BEGIN SELECT RAISE(ABORT, 'actions are never deleted'); END;
+CREATE TABLE listing (
+    seq INTEGER PRIMARY KEY REFERENCES result, id TEXT NOT NULL, state TEXT NOT NULL, key TEXT NOT NULL,
+    system_key TEXT NOT NULL, kind TEXT NOT NULL, suite TEXT NOT NULL, benchmark TEXT NOT NULL, round TEXT NOT NULL,
+    division TEXT NOT NULL, category TEXT NOT NULL, scenario TEXT NOT NULL, precision TEXT NOT NULL,
+    tier TEXT NOT NULL, stack TEXT NOT NULL, device TEXT NOT NULL, data_kind TEXT NOT NULL, run_class TEXT NOT NULL,
+    accelerator TEXT NOT NULL, accelerator_count INTEGER NOT NULL, nodes INTEGER NOT NULL, cpu TEXT NOT NULL,
+    submitter TEXT NOT NULL, system_name TEXT NOT NULL, signer TEXT NOT NULL, stack_version TEXT NOT NULL,
+    metric TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, higher_is_better INTEGER NOT NULL, valid INTEGER,
+    verification TEXT NOT NULL, labels TEXT NOT NULL, made_utc TEXT NOT NULL, added_utc TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX listing_id ON listing (id);
+CREATE INDEX listing_key ON listing (key);
+CREATE INDEX listing_system ON listing (system_key);
+CREATE INDEX listing_signer ON listing (signer);
+CREATE INDEX listing_value ON listing (state, value);
+CREATE INDEX listing_facets ON listing (
+    state, benchmark, precision, scenario, division, kind, accelerator, stack
+);
+CREATE TABLE label (
+    label TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES listing, PRIMARY KEY (label, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX label_seq ON label (seq);
+CREATE VIRTUAL TABLE search USING fts5(words, tokenize = "unicode61 remove_diacritics 2");
+"""
+
+_SECOND = """
+DROP INDEX listing_facets;
+CREATE INDEX listing_facets ON listing (
+    state, benchmark, precision, scenario, division, kind, accelerator, stack, labels
+);
+"""
+
+_THIRD = """
+CREATE TABLE log (mark TEXT PRIMARY KEY, result_id TEXT NOT NULL REFERENCES result (id)) STRICT, WITHOUT ROWID;
+"""
+
+_FOURTH = """
+CREATE INDEX log_result ON log (result_id);
+"""
+
+MIGRATIONS = (_FIRST, _SECOND, _THIRD, _FOURTH)
+"""What leads from version 0, an empty file, to the version of this number; never changed once released."""
+
+VERSION = len(MIGRATIONS)
+
+
+class StoreError(Exception):
+    """The file is no database that this version can use."""
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    has_tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+    if has_tables and mark != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file of another program, not a results database")
+    if version > VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, this crowdperf knows up to {VERSION}\n"
+            "  hint: update with `cm pull repo`, or give another file"
+        )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to this version; each step is done whole or not at all, by one of several processes."""
+    if _version(connection, path) == VERSION:
+        return
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(_version(connection, path), VERSION):
+            for statement in statements_of(MIGRATIONS[number]):
+                connection.execute(statement)
+            if MIGRATIONS[number] is _THIRD:
+                _mark_kept(connection)
+            if MIGRATIONS[number] is _FOURTH:
+                _mark_curves(connection)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _mark_kept(connection: sqlite3.Connection) -> None:
+    """Note the logs of results that are kept: of two with the same log, the first."""
+    for row_id, raw, value in connection.execute("SELECT id, raw, value FROM result ORDER BY seq").fetchall():
+        found = connection.execute("SELECT name, value, unit FROM figure WHERE result_id = ? ORDER BY place", (row_id,))
+        figures = [Figure(name=row[0], value=row[1], unit=row[2]) for row in found]
+        for mark in log_marks(json.loads(raw).get("detail_sha256"), value or 0.0, figures):
+            connection.execute("INSERT OR IGNORE INTO log (mark, result_id) VALUES (?, ?)", (mark, row_id))
+
+
+def _mark_curves(connection: sqlite3.Connection) -> None:
+    """Note the curves that are kept: of two alike, the first."""
+    names = [field.name for field in fields(CurvePoint)]
+    for (row_id,) in connection.execute(
+        "SELECT id FROM result WHERE kind != 'published' AND id IN (SELECT result_id FROM curve_point) ORDER BY seq"
+    ).fetchall():
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM curve_point WHERE result_id = ?", (row_id,))
+        for mark in curve_marks([CurvePoint(**dict(zip(names, row, strict=True))) for row in rows]):
+            connection.execute("INSERT OR IGNORE INTO log (mark, result_id) VALUES (?, ?)", (mark, row_id))
+
+
+def statements_of(script: str) -> list[str]:
+    """Split a script into its statements; a trigger's own semicolons do not end it."""
+    found, statement = [], ""
+    for line in script.strip().splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            found.append(statement)
+            statement = ""
+    return found
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open a database, made or brought to this version unless `read_only`.
+
+    The connection starts no transaction by itself. Raises StoreError, and sqlite3.Error for what the file system says.
+    """
+    if sqlite3.sqlite_version_info < LEAST_SQLITE:
+        least = ".".join(map(str, LEAST_SQLITE))
+        raise StoreError(f"this Python has SQLite {sqlite3.sqlite_version}; a results database needs {least} or newer")
+    if read_only and not path.is_file():
+        raise StoreError(f"there is no results database {path}")
+    mode = "ro" if read_only else "rwc"
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, path, read_only)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if "not a database" in str(error):
+            raise StoreError(f"{path} is not a results database: it is not an SQLite file") from error
+        raise
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if not read_only:
+        _migrate(connection, path)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is withdrawn is gone from the file, too
+    elif _version(connection, path) != VERSION:
+        raise StoreError(
+            f"{path} is of an older version; it is brought to version {VERSION} when it is opened for writing\n"
+            f"  hint: cm run script --tags=import,mlperf,results --db={path} --path=RESULTS"
+        )

@@ -1,0 +1,86 @@
+"""The program that made the runs, for the code folder of a submission: the harness, the results library, and the
+recipes of the chain, as files of a repository that runs again. No weights, no data, no caches.
+
+    <code folder>/<model>/<system>/README.md         what this is and how to run it again
+                                   recipes.json      every recipe of the checkout, its digest when the runs were made
+                                   script/<recipe>/  the recipes of the chain, app-mlperf-inference with the harness
+                                   runs/<Scenario>/<mode>.json   the request of each run, folders left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdperf.kit.whole_file import read_object
+from crowdperf.submission.found import FoundRun
+
+HARNESS_RECIPE, RESULTS_RECIPE = "app-mlperf-inference", "get-mlperf-results-lib"
+_ALWAYS = (HARNESS_RECIPE, RESULTS_RECIPE, "get-mlperf-loadgen", "process-mlperf-accuracy", "run-mlperf-inference")
+"""The recipes that every run rests on."""
+
+_SUFFIXES = {".py", ".yaml", ".yml", ".sh", ".md", ".json", ".txt", ".toml", ".typed"}
+_LARGEST_BYTES = 1_000_000
+LEFT_OUT = ("privacy.py", "secretshapes.py")
+"""Modules of the results library that the harness does not use: they look for secrets, and hold examples of them."""
+
+_PATH_KEYS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path", "output_dir", "user_conf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Where the recipes are, and the function that gives the engine's digest of a recipe's folder."""
+
+    recipes_folder: Path
+    digest: Callable[[Path], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainRecipe:
+    """A recipe whose files are handed in. recorded: its digest when the runs were made, empty where none was kept."""
+
+    alias: str
+    sha256: str
+    recorded: str
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the files here are others than those that ran."""
+        return bool(self.recorded) and self.recorded != self.sha256
+
+
+def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping[str, Any]]) -> tuple[ChainRecipe, ...]:
+    """Return the recipes that the runs rest on, sorted. `recorded`: the recipes of environment.json."""
+    aliases = set(_ALWAYS)
+    for run in runs:
+        rows = (read_object(run.session / "session.json") or {}).get("runs")
+        row = rows.get(run.folder.relative_to(run.session).as_posix()) if isinstance(rows, Mapping) else None
+        aliases |= set((row or {}).get("recipes") or ())
+    digests = {str(row.get("alias")): str(row.get("sha256") or "") for row in recorded}
+    return tuple(
+        ChainRecipe(alias=alias, sha256=program.digest(program.recipes_folder / alias), recorded=digests.get(alias, ""))
+        for alias in sorted(aliases)
+        if (program.recipes_folder / alias / "_cm.yaml").is_file()
+    )
+
+
+def files_of(program: Program, alias: str) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of a recipe: path below the folder of recipes, and source."""
+    folder = program.recipes_folder / alias
+    for source in sorted(folder.rglob("*")):
+        inner = source.relative_to(folder)
+        is_hidden = any(part == "__pycache__" or part.startswith(".") for part in inner.parts)
+        is_text = source.suffix in _SUFFIXES and source.is_file() and not source.is_symlink()
+        if is_text and not is_hidden and source.name not in LEFT_OUT and source.stat().st_size <= _LARGEST_BYTES:
+            yield Path(alias) / inner, source
+
+
+def request_of(run: FoundRun) -> Mapping[str, Any]:
+    """Return the run.json of a run with the last part of each path; empty where the run has none."""
+    content = dict(read_object(run.folder / "run.json") or {})
+    for key in _PATH_KEYS:
+        if content.get(key):
+            content[key] = Path(str(content[key])).name
+    return content

@@ -1,0 +1,279 @@
+"""What came out of a sweep: sweep.json, sweep.csv, summary.txt, from the files of its points."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from crowdperf.kit.csv_cells import csv_text
+from crowdperf.kit.terminal import aligned
+from crowdperf.kit.text_documents import part
+from crowdperf.kit.whole_file import read_object
+from crowdperf.rules.names import counted, duration_text
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+from crowdperf.sweeps.planning import PlannedPoint
+from crowdperf.sweeps.states import PointStatus, status
+
+FORMAT = 1
+RESULTS_FILE = "results.json"
+TOKEN_COLUMNS = {
+    "ttft_p50_ms": ("ttft_ms", "p50"),
+    "ttft_p99_ms": ("ttft_ms", "p99"),
+    "tpot_p50_ms": ("tpot_ms", "p50"),
+    "tpot_p99_ms": ("tpot_ms", "p99"),
+}
+"""Columns of a language model's times, and where `text` of results.json has them; LoadGen has none in Offline."""
+SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
+"""States that a summary gives the reason of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One scenario of a point. metric: name, value, unit, higher_is_better; None without a performance run.
+
+    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. tokens: the times
+    to the first token and per token after it, by TOKEN_COLUMNS, of a language model. is_search: the metric is a target
+    that was found, and no measurement.
+    """
+
+    scenario: str
+    metric: Mapping[str, Any] | None
+    accuracy: tuple[Mapping[str, Any], ...]
+    latency: Mapping[str, Any]
+    is_passed: bool
+    is_search: bool = False
+    tokens: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A point and what has become of it. label: what must stand beside its figures; empty for nothing."""
+
+    point: PlannedPoint
+    status: PointStatus
+    label: str = ""
+    figures: tuple[Figures, ...] = ()
+
+    @property
+    def first(self) -> Figures | None:
+        """The scenario whose figures stand for the point: the first one."""
+        return self.figures[0] if self.figures else None
+
+    @property
+    def value(self) -> float | None:
+        """The figure of a valid point; None where there is none to compare."""
+        first = self.first
+        if self.status.state is not State.DONE or first is None or first.metric is None or not first.is_passed:
+            return None
+        return float(first.metric["value"])
+
+
+def token_times(text: Mapping[str, Any]) -> dict[str, float]:
+    """The times to the first token and per token after it, in ms, by TOKEN_COLUMNS; empty where there are none."""
+    found = {name: part(text, *places) for name, places in TOKEN_COLUMNS.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+
+def figures_of(results: Mapping[str, Any]) -> Iterator[Figures]:
+    """The scenarios of a results.json of run,mlperf,inference. Raises KeyError or TypeError for another file."""
+    for scenario in results["scenarios"]:
+        performance, accuracy = scenario["performance"] or {}, scenario["accuracy"] or {}
+        scores = [
+            {name: score.get(name) for name in ("name", "value", "target", "passed")}
+            for score in accuracy.get("metrics", ())
+        ]
+        yield Figures(
+            scenario=str(scenario["scenario"]),
+            metric=performance.get("metric"),
+            accuracy=tuple(scores),
+            latency=performance.get("latency") or {},
+            is_passed=bool(scenario["passed"]),
+            tokens=token_times(performance.get("text") or {}),
+        )
+
+
+def targets_found(folder: PointFolder) -> Iterator[Figures]:
+    """What the performance runs of a point with --find=yes have found: a target instead of a measurement."""
+    for path in sorted(folder.results.glob("*/*/*/performance/run_1/result.json")):
+        for name, setting in ((read_object(path) or {}).get("find") or {}).items():
+            is_rate = name == "target_qps"
+            metric = {"name": f"found {name}", "value": setting["value"], "unit": "queries/s" if is_rate else "ms",
+                      "higher_is_better": is_rate}  # fmt: skip
+            yield Figures(
+                scenario=path.parents[2].name, metric=metric, accuracy=(), latency={}, is_passed=True, is_search=True
+            )
+
+
+def read_row(point: PlannedPoint, folder: PointFolder, state: State | None = None) -> Row:
+    """What the files of a point say; `state` is what its executor says, which also knows the queue."""
+    found = status(folder)
+    if state is not None and state is not found.state:
+        found = replace(found, state=state)
+    if found.state not in (State.DONE, State.INVALID):
+        return Row(point=point, status=found, label=found.label)
+    results = read_object(folder.results / point.id / RESULTS_FILE)
+    try:
+        figures = tuple(targets_found(folder)) if results is None else tuple(figures_of(results))
+    except (KeyError, TypeError):
+        results, figures = None, ()
+    labels = [found.label, str((results or {}).get("label", ""))]
+    return Row(point=point, status=found, label="; ".join(filter(None, labels)), figures=figures)
+
+
+class Collector:
+    """Reads rows; what is done is read once."""
+
+    def __init__(self, folder: SweepFolder, points: Sequence[PlannedPoint]) -> None:
+        self._folder, self._points = folder, points
+        self._done: dict[str, Row] = {}
+
+    def rows(self, states: Mapping[str, State]) -> tuple[Row, ...]:
+        """A row of each point, in the order of the plan."""
+        rows = []
+        for point in self._points:
+            row = self._done.get(point.id)
+            if row is None:
+                row = read_row(point, self._folder.point(point.id), states.get(point.id))
+                if row.status.state is State.DONE:
+                    self._done[point.id] = row
+            rows.append(row)
+        return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What sweep.json says of the whole sweep. made_utc: when it was written."""
+
+    name: str
+    digest: str
+    made_utc: str
+    command: str
+    recipe: str
+    lock_sha256: str = ""
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """How many points are in each state that any is in, and in all."""
+    found = {state.value: sum(row.status.state is state for row in rows) for state in State}
+    return {"points": len(rows), **{state: count for state, count in found.items() if count}}
+
+
+def _point_json(row: Row) -> dict[str, Any]:
+    first, facts = row.first, row.status
+    return {
+        "id": row.point.id,
+        "variant": row.point.variant,
+        "inputs": dict(row.point.inputs),
+        "varied": dict(row.point.varied),
+        "repeat": row.point.repeat,
+        "state": facts.state.value,
+        "reason": facts.reason,
+        "verdict": facts.verdict,
+        "label": row.label,
+        "attempts": facts.attempts,
+        "node": facts.node,
+        "begin_utc": facts.begin_utc,
+        "duration_s": facts.duration_s,
+        "metric": first.metric if first else None,
+        "accuracy": list(first.accuracy) if first else [],
+        "latency": dict(first.latency) if first else {},
+        "scenarios": [asdict(figures) for figures in row.figures],
+        "folder": f"points/{row.point.id}",
+        "command": row.point.command,
+    }
+
+
+def sweep_json(facts: Facts, rows: Sequence[Row]) -> str:
+    """The text of sweep.json. `metric`, `accuracy` and `latency` of a point are those of its first scenario."""
+    head = {"format": FORMAT, **asdict(facts)}
+    content = {**head, "totals": totals(rows), "points": [_point_json(row) for row in rows]}
+    return json.dumps(content, indent=1) + "\n"
+
+
+def score_text(figures: Figures | None) -> str:
+    """The scores of a scenario in a line; empty without any."""
+    scores = figures.accuracy if figures else ()
+    return "; ".join(f"{score['name']} {score['value']:g}" for score in scores if score.get("value") is not None)
+
+
+def sweep_csv(rows: Sequence[Row]) -> str:
+    """The text of sweep.csv: a line for each point, or for each scenario of a point that has several."""
+    keys = list(dict.fromkeys(key for row in rows for key in row.point.inputs))
+    lines: list[list[object]] = []
+    columns = ["id", "variant", "repeat", *(f"in_{key}" for key in keys), "state", "verdict", "label", "scenario",
+               "metric", "value", "unit", *TOKEN_COLUMNS, "accuracy", "node", "seconds"]  # fmt: skip
+    for row in rows:
+        point, facts = row.point, row.status
+        start = [point.id, point.variant, point.repeat, *(point.inputs.get(key) for key in keys)]
+        start += [facts.state.value, facts.verdict, row.label]
+        for figures in row.figures or (None,):
+            metric = (figures.metric if figures else None) or {}
+            own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
+            times = [figures.tokens.get(name) if figures else None for name in TOKEN_COLUMNS]
+            lines.append([*start, *own, *times, score_text(figures), facts.node, facts.duration_s])
+    return csv_text(columns, lines)
+
+
+def best_of(rows: Sequence[Row]) -> Row | None:
+    """The valid point with the best figure; None where they differ in scenario, metric or model, or have several.
+
+    A point with a label (test run, own model ...) is no valid result: such ones count where there are no others.
+    """
+    valid = [row for row in rows if row.value is not None]
+    valid = [row for row in valid if not row.label] or valid
+    if any(len(row.figures) > 1 for row in valid):
+        return None
+    kinds = {(row.first.scenario, row.first.metric["name"], row.first.metric["unit"])
+             for row in valid if row.first and row.first.metric}  # fmt: skip
+    if len(kinds) != 1 or len({row.point.inputs.get("model") for row in valid}) != 1:
+        return None
+    first = valid[0].first
+    sign = 1 if first and first.metric and first.metric.get("higher_is_better") else -1
+    return max(valid, key=lambda row: sign * (row.value or 0.0))
+
+
+def varied_text(point: PlannedPoint) -> str:
+    """What tells a point from the others, for tables."""
+    words = [f"{key}={value}" for key, value in point.varied.items()]
+    return ", ".join(words + ([f"repeat {point.repeat}"] if point.repeat > 1 else [])) or "base"
+
+
+def _times_text(figures: Figures) -> str:
+    times = [f"{name[:4].upper()} {name[5:8]} {value:.3g} ms" for name, value in figures.tokens.items()]
+    return f", {', '.join(times)}" if times else ""
+
+
+def _figure_text(row: Row) -> str:
+    found = [
+        f"{each.metric['value']:.6g} {each.metric['unit']}{_times_text(each)}" for each in row.figures if each.metric
+    ]
+    return "; ".join(found) or score_text(row.first)
+
+
+def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
+    """The table for a terminal and summary.txt."""
+    head = ("Point", "State", "Figure", "Label", "Time")
+    cells = [
+        (
+            varied_text(row.point),
+            row.status.state.value,
+            _figure_text(row) or "-",
+            row.label or "-",
+            "-" if row.status.duration_s is None else duration_text(row.status.duration_s),
+        )
+        for row in rows
+    ]
+    count = totals(rows)
+    said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
+    whole = counted(count["points"], "point")
+    lines = [f"{facts.name}: {whole} of {facts.recipe}: {said}", "", *aligned([head, *cells]), ""]
+    if (best := best_of(rows)) is not None:
+        which = f"best point ({best.label})" if best.label else "best valid point"
+        lines.append(f"{which}: {varied_text(best.point)}: {_figure_text(best)}")
+    for row in rows:
+        if row.status.state in SHOWN_STATES:
+            why = f"{row.point.id} {row.status.state.value}: {row.status.reason or 'no reason was noted'}"
+            lines.append(f"{why}; see points/{row.point.id}/attempts/{row.status.attempts:03d}/out.txt")
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,114 @@
+"""What the recipes show-, cancel- and collect-mlperf-sweep do with the folder of a sweep. Gives CM's answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdperf.kit.user_paths import users_folder
+from crowdperf.rules.names import counted, duration_text, printable_lines
+from crowdperf.sweeps.collecting import Facts, Row, summary_text, sweep_json
+from crowdperf.sweeps.executor import ExecutorError
+from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.report import NoSweep, Report, read_report, remaining_s
+from crowdperf.sweeps.slurm import states_without_queue
+from crowdperf.sweeps.sweep import exit_code
+
+DIR_KEY = "CM_MLPERF_SWEEP_DIR"
+Answer = dict[str, Any]
+HINT = "hint: cm run script --tags={},mlperf,sweep --sweep_dir=results/NAME"
+
+
+def failure(error: Exception | str, word: str = "show") -> Answer:
+    """CM's answer for a call that cannot be carried out."""
+    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT.format(word)}"}
+
+
+def say(text: str) -> None:
+    """A line for people."""
+    print(printable_lines(text), flush=True)
+
+
+def _report(env: Mapping[str, Any]) -> Report:
+    """The report of the folder that the call names. Raises NoSweep."""
+    given = str(env.get(DIR_KEY) or "").strip()
+    if not given:
+        raise NoSweep("--sweep_dir is missing")
+    here = users_folder(env)
+    return read_report(here / Path(given).expanduser())
+
+
+def _states(report: Report) -> Mapping[str, State]:
+    """The states of all points; those that the files know where the queue cannot be asked, which is said."""
+    try:
+        return report.executor(say).states(report.folder)
+    except ExecutorError as error:
+        say(f"from the files alone, without the queue: {error}")
+        return states_without_queue(report.folder)
+
+
+def under_way(facts: Facts, waiting: Sequence[Row], at_once: int) -> Answer:
+    """CM's answer while points are not over: 3, and the line that makes what is missing."""
+    left = duration_text(remaining_s(waiting, at_once))
+    text = f"not over yet: {counted(len(waiting), 'point')}; about {left} left"
+    again = f"\nhint: {facts.command}   # makes what is missing, and leaves alone what is running"
+    return {"return": 3, "error": text + (again if facts.command else "")}
+
+
+def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+    """Prints the states; the code is 3 where points are under way."""
+    try:
+        report = _report(env)
+        states = _states(report)
+    except (NoSweep, OSError) as error:
+        return failure(error, "show")
+    rows = report.rows(states)
+    state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
+    say(summary_text(report.facts, rows))
+    found = {row.point.id: row.status.state for row in rows}
+    if exit_code(found, list(found)) != 3:
+        return {"return": 0}
+    at_once = int(report.settings.get("max_parallel") or 1)
+    waiting = [row for row in rows if row.status.state.value in ("planned", "submitted", "running")]
+    return under_way(report.facts, waiting, at_once)
+
+
+def cancel(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+    """Takes back what the sweep has started."""
+    try:
+        report = _report(env)
+        cancelled = report.executor(say).cancel(report.folder)
+    except (NoSweep, ExecutorError, OSError) as error:
+        return failure(error, "cancel")
+    state["mlperf_sweep"] = {"cancelled": list(cancelled)}
+    say(f"cancelled: {', '.join(cancelled)}" if cancelled else "nothing was queued or running")
+    return {"return": 0}
+
+
+def collect(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+    """Writes the files about all points; the code is 2 where one has no valid result."""
+    try:
+        report = _report(env)
+        rows = report.write(_states(report))
+    except (NoSweep, OSError) as error:
+        return failure(error, "collect")
+    state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
+    say(summary_text(report.facts, rows))
+    say(f"Page: {report.folder.path / 'sweep.html'}")
+    return without_result({row.point.id: row.status.state.value for row in rows})
+
+
+def without_result(states: Mapping[str, str]) -> Answer:
+    """CM's answer from the states of the points: 2 and their names where some have no valid result."""
+    missing = [point for point, state in states.items() if state != "done"]
+    if not missing:
+        return {"return": 0}
+    listed = "\n  ".join(f"{point}: {states[point]}" for point in missing[:10])
+    more = f"\n  and {len(missing) - 10} more" if len(missing) > 10 else ""
+    hint = (
+        "hint: points/ID/attempts/ has what each printed; the sweep's line with --rerun=failed,invalid makes them again"
+    )
+    text = f"{len(missing)} of {counted(len(states), 'point')} without a valid result:\n  {listed}{more}"
+    return {"return": 2, "error": f"{text}\n{hint}"}

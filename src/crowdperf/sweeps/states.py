@@ -1,0 +1,82 @@
+"""What has become of a point, from its files: true also when the batch system has forgotten its jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdperf.sweeps import attempts
+from crowdperf.sweeps.attempts import read_json
+from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatus:
+    """A point's state, and the facts of its newest attempt (of the one that published, if any did).
+
+    attempts: how many were made. label: "not exclusive" or empty. reason: in words, for people. duration_s: of the
+    whole attempt.
+    """
+
+    state: State
+    attempts: int = 0
+    verdict: str = ""
+    label: str = ""
+    reason: str = ""
+    node: str = ""
+    begin_utc: str = ""
+    duration_s: float | None = None
+
+
+def status(point: PointFolder) -> PointStatus:
+    """What the files of a point say: done.json before the newest attempt; PLANNED where there is none of both."""
+    made = attempt_folders(point)
+    done = read_json(point.done_file)
+    if done is not None and not attempts.damage(point.path, done, is_thorough=False):
+        facts = {name: done.get(name) for name in ("verdict", "label", "node", "begin_utc", "duration_s")}
+        return PointStatus(State.DONE, len(made), **_known(facts))
+    if not made:
+        return PointStatus(State.PLANNED)
+    content = read_json(made[-1] / "state.json") or {}
+    facts = {name: content.get(name) for name in ("verdict", "reason", "node", "begin_utc", "duration_s")}
+    label = (read_json(made[-1] / "job.json") or {}).get("label")
+    return PointStatus(_attempt_state(made[-1], content), len(made), **_known({**facts, "label": label}))
+
+
+def _known(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _attempt_state(attempt: Path, content: dict[str, Any]) -> State:
+    state = content.get("state", "running")
+    if state == "running":
+        return State.RUNNING if attempts.is_running(attempt) else State.LOST
+    return State.PLANNED if state == "done" else State(state)  # done, but what it published is damaged
+
+
+def attempt_folders(point: PointFolder) -> list[Path]:
+    """The folders of all attempts, oldest first."""
+    if not point.attempts.is_dir():
+        return []
+    return sorted(path for path in point.attempts.iterdir() if path.name.isdigit())
+
+
+def lost_on_nodes(sweep: SweepFolder) -> dict[str, int]:
+    """How many attempts vanished without a word, by node: the node, not the program, is the likely reason."""
+    found: dict[str, int] = {}
+    for point in sweep.points():
+        for attempt in attempt_folders(point):
+            content = read_json(attempt / "state.json") or {}
+            if content.get("state") == "running" and content.get("node") and not attempts.is_running(attempt):
+                found[content["node"]] = found.get(content["node"], 0) + 1
+    return found
+
+
+def mark_cancelled(point: PointFolder) -> Path | None:
+    """Notes on an attempt under way that it is ended because the sweep is cancelled; gives its folder."""
+    made = attempt_folders(point)
+    if not made or not attempts.is_running(made[-1]):
+        return None
+    (made[-1] / "cancelled").touch()
+    return made[-1]

@@ -1,0 +1,344 @@
+"""The pages but that of one result: the table, a configuration, a system, a key, curves, comparisons, what labels mean.
+
+Each function asks the store and gives finished HTML; None where there is no such thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from crowdperf.kit.step_plot import StepPoint
+from crowdperf.store.listing import BadQuery, Counts, Filter, Groups, Page, Row, Sort, counts_of, most_frequent, without
+from crowdperf.store.model import Result
+from crowdperf.store.store import Store
+from crowdperf.web import charts, comparison
+from crowdperf.web.labels import usual_range
+from crowdperf.web.links import Links
+from crowdperf.web.queries import FACETS, TableQuery
+from crowdperf.web.render import page
+from crowdperf.web.resultpage import (
+    CURVE_HEADINGS,
+    action_rows,
+    configuration_pairs,
+    curve_rows,
+    heading_of,
+    system_pairs,
+    warning_of,
+    words_of_system,
+)
+from crowdperf.web.shown import minute, quantity
+from crowdperf.web.tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
+from crowdperf.web.words import LABELS, VERIFICATIONS
+
+PAGE_SIZE = 100
+MOST_OF_CONFIGURATION = 1_000
+"""Results of one configuration that its page is made of, the newest ones."""
+BATCH = 1_000
+NEWEST = 3
+FEW = 30
+"""As many results are simply all shown to who asks for nothing."""
+UNPUBLISHED = Filter(chosen={"kind": ("crowd", "own")})
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value of a facet with its count, or a column."""
+
+    value: str
+    words: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FacetChoices:
+    """A facet and its values."""
+
+    name: str
+    words: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form above the table."""
+
+    text: str
+    sort: str
+    facets: tuple[FacetChoices, ...]
+    columns: tuple[Choice, ...]
+
+
+def filter_of(query: TableQuery) -> Filter:
+    """What the store is asked for a query of the table."""
+    label, without = query.facets.get("label"), query.facets.get("without")
+    return Filter(
+        chosen={name: (value,) for name, value in query.facets.items() if name not in ("label", "without")},
+        labels=(label,) if label else (),
+        without_labels=(without,) if without else (),
+        text=query.text,
+    )
+
+
+def sort_of(query: TableQuery) -> Sort:
+    """The order of a query; the newest first where it names none."""
+    return Sort(query.sort.removeprefix("-"), query.sort.startswith("-")) if query.sort else Sort()
+
+
+def rows_of_query(store: Store, query: TableQuery, limit: int) -> Page:
+    """The rows of a page; the first page for a place that no page has."""
+    try:
+        return store.find(filter_of(query), sort_of(query), query.after, limit)
+    except BadQuery:
+        return store.find(filter_of(query), sort_of(query), "", limit)
+
+
+def row_batches(store: Store, query: TableQuery, most: int) -> Iterator[tuple[Row, ...]]:
+    """The rows of all pages from a query's on, a thousand at a time: all at once would fill the memory."""
+    for _ in range(0, most, BATCH):
+        found = rows_of_query(store, query, BATCH)
+        yield found.rows
+        if not found.next_key:
+            break
+        query = query.page_after(found.next_key)
+
+
+def default_query(store: Store, groups: Groups) -> TableQuery:
+    """What is shown to who asks for nothing: the benchmark, scenario and precision with the most results of real
+    inputs, the best value first: results that can be compared with each other. Where there are few, all of them."""
+    if sum(group[-1] for group in groups) <= FEW:
+        return TableQuery()
+    facets = most_frequent(without(groups, ["synthetic"]), ("benchmark", "scenario", "precision"))
+    if not facets:
+        return TableQuery(is_default=True)
+    facets["without"] = "synthetic"
+    first = store.find(filter_of(TableQuery(facets=facets)), limit=1).rows
+    is_latency = bool(first) and not first[0].higher_is_better
+    return TableQuery(facets, sort="value" if is_latency else "-value", is_default=True)
+
+
+def _form(counts: Counts, query: TableQuery) -> Form:
+    facets = []
+    for name, words in FACETS.items():
+        found, chosen = counts.facets.get("label" if name == "without" else name, ()), query.facets.get(name, "")
+        choices = [Choice("", "none" if name == "without" else "any", not chosen)]
+        choices += [Choice(value, f"{value} ({count:,})", value == chosen) for value, count in found if value]
+        if chosen and all(choice.value != chosen for choice in choices):
+            choices.append(Choice(chosen, f"{chosen} (0)", True))
+        if len(choices) > 1:
+            facets.append(FacetChoices(name, words, tuple(choices)))
+    shown = query.columns or DEFAULT_COLUMNS
+    columns = tuple(Choice(name, column.words, name in shown) for name, column in COLUMNS.items())
+    return Form(query.text, query.sort, tuple(facets), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter in use, and the address without it."""
+
+    words: str
+    href: str
+
+
+def _chips(query: TableQuery, link: Links) -> list[Chip]:
+    found = [
+        Chip(f"{words}: {query.facets[name]}", link.table(query.without(name)))
+        for name, words in FACETS.items()
+        if name in query.facets
+    ]
+    return found + ([Chip(f"Search: {query.text}", link.table(query.without("q")))] if query.text else [])
+
+
+def table_page(store: Store, link: Links, query: TableQuery) -> str:
+    """The table, with its form and, in the default view, the newest results that were not published."""
+    groups = store.groups(filter_of(query))
+    if query.is_default:
+        query = default_query(store, groups)
+    found, counts = rows_of_query(store, query, PAGE_SIZE), counts_of(groups, filter_of(query))
+    address = replace(query, after="").address()
+    newest = store.find(UNPUBLISHED, limit=NEWEST).rows if query.is_default else ()
+    return page(
+        "home",
+        link,
+        here="home",
+        title=link.site_name,
+        heading=link.site_name if query.is_default else _heading(query, link.site_name),
+        table_heading=_heading(query, "All results"),
+        lead="MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
+        form=_form(counts, query),
+        chips=_chips(query, link),
+        groups=(),
+        count=f"{counts.total:,} result{'' if counts.total == 1 else 's'}",
+        rows=table_of(found.rows, link, query=query),
+        newest=table_of(newest, link, columns=("value", "system", "stack", "labels", "made")) if newest else None,
+        caption="Results that fit the filters",
+        downloads=[("CSV", f"/api/v1/results.csv?{address}"), ("JSON", f"/api/v1/results.json?{address}")],
+        first_href=link.table(query.page_after("")) if query.after else "",
+        next_href=link.table(query.page_after(found.next_key)) if found.next_key else "",
+    )
+
+
+def _heading(query: TableQuery, otherwise: str) -> str:
+    named = [query.facets[name] for name in ("benchmark", "scenario", "accelerator") if name in query.facets]
+    return ", ".join(named) if named else otherwise
+
+
+def rows_of(store: Store, name: str, value: str) -> tuple[Row, ...]:
+    """The newest rows whose `name` is `value`."""
+    return store.find(Filter(chosen={name: (value,)}), limit=MOST_OF_CONFIGURATION).rows
+
+
+def configuration_page(store: Store, link: Links, key: str) -> str | None:
+    """All results of a configuration: their spread, their history over versions of the software, the rows."""
+    configuration = store.configuration(key)
+    if configuration is None:
+        return None
+    rows = rows_of(store, "key", key)
+    values = [row.value for row in rows]
+    usual = usual_range(values)
+    rows = tuple(row._replace(labels=(*row.labels, *usual.labels(row.value))) for row in rows)
+    unit = rows[0].unit if rows else ""
+    versions = versions_of(rows)
+    title = heading_of(configuration)
+    return page(
+        "configuration",
+        link,
+        title=f"{title} on {words_of_system(configuration.system)}",
+        heading=title,
+        system_words=words_of_system(configuration.system),
+        warning=warning_of(common_labels(rows)),
+        summary=_summary(rows),
+        distribution=charts.distribution(f"{title}: spread", values, unit),
+        spread=[(unit, *map(quantity, charts.spread(values)))] if values else [],
+        history=charts.history(f"{title}: versions of the software", versions, unit),
+        versions=[
+            (version, f"{len(found)}", quantity(min(found)), quantity(median(found)), quantity(max(found)))
+            for version, found in versions
+        ],
+        rows=table_of(
+            rows[:PAGE_SIZE], link, columns=("value", "submitter", "stack", "labels", "verification", "made")
+        ),
+        caption="Results of this configuration, the newest first",
+        configuration=configuration_pairs(configuration),
+        system=system_pairs(configuration.system),
+        system_href=link.system(rows[0].system_key) if rows else "",
+        json_href=link.configuration_json(key),
+    )
+
+
+def common_labels(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The labels that all of the rows carry, in the order of the first."""
+    return tuple(label for label in rows[0].labels if all(label in row.labels for row in rows)) if rows else ()
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    if not rows:
+        return "No result of this configuration is shown."
+    signers = {row.signer for row in rows if row.signer}
+    values, middle = [row.value for row in rows], median(row.value for row in rows)
+    words = f"{len(rows):,} results" if len(rows) > 1 else "1 result"
+    if len(signers) > 1:
+        near = {row.signer for row in rows if row.signer and abs(row.value - middle) <= 0.1 * abs(middle)}
+        words += f"; {len(near)} keys of {len(signers)} got within 10 % of the median"
+    best = max(values) if rows[0].higher_is_better else min(values)
+    return f"{words}; best {quantity(best)}, median {quantity(middle)} {rows[0].unit} ({rows[0].metric})."
+
+
+def versions_of(rows: Sequence[Row]) -> list[tuple[str, list[float]]]:
+    """The values of each version of the software, by when the first result with it was made."""
+    first: dict[str, str] = {}
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        version = row.stack_version or "not known"
+        values.setdefault(version, []).append(row.value)
+        first[version] = min(first.get(version, row.made_utc), row.made_utc)
+    return sorted(values.items(), key=lambda pair: (first[pair[0]], pair[0]))
+
+
+def system_page(store: Store, link: Links, key: str) -> str | None:
+    """All results of a system."""
+    system = store.system(key)
+    if system is None:
+        return None
+    wanted = Filter(chosen={"system_key": (key,)})
+    rows = store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows
+    return page(
+        "list",
+        link,
+        title=words_of_system(system),
+        heading=words_of_system(system),
+        lead=f"{len(rows):,} results of this hardware, by benchmark.",
+        warning="",
+        facts=system_pairs(system),
+        rows=table_of(rows, link, columns=("value", "submitter", "stack", "precision", "labels", "made")),
+        caption="Results of this system",
+        more_href="",
+        actions=[],
+    )
+
+
+def signer_page(store: Store, link: Links, key_id: str) -> str | None:
+    """All results that a key signed."""
+    signer = store.signer(key_id)
+    if signer is None:
+        return None
+    rows = rows_of(store, "signer", key_id)
+    blocked = "This key was blocked: nothing that it signs is taken any more." if signer.trust == "blocked" else ""
+    return page(
+        "list",
+        link,
+        title=f"Key {key_id}",
+        heading=f"Key {key_id}",
+        lead="A key is a pseudonym: it says that the same hand sent these results, and not whose hand it is.",
+        warning=blocked,
+        facts=[("Alias", signer.signer.alias or "none"), ("First seen", minute(signer.first_seen)),
+               ("Results shown", f"{len(rows):,}")],
+        rows=table_of(rows[:PAGE_SIZE], link),
+        caption="Results that this key signed, the newest first",
+        more_href="",
+        actions=action_rows(store.actions(signer=key_id)),
+    )  # fmt: skip
+
+
+def about_page(link: Links) -> str:
+    """What the labels mean."""
+    values = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
+    return page("about", link, here="about", title="What the labels mean", **values)
+
+
+def curve_page(store: Store, link: Links, results: Sequence[Result]) -> str:
+    """One to four curves over each other; each has points."""
+    first = results[0]
+    names = [f"{words_of_system(one.result.configuration.system)} ({one.id})" for one in results]
+    series = [
+        (
+            name,
+            [StepPoint(str(point.concurrency), point.tps_per_user, point.system_tps) for point in one.result.curve],
+        )
+        for name, one in zip(names, results, strict=True)
+    ]
+    ids = [one.id for one in results]
+    wanted = {"suite": ("endpoints",), "benchmark": (first.result.configuration.benchmark,)}
+    others = [row for row in store.find(Filter(chosen=wanted), limit=PAGE_SIZE).rows if row.id not in ids]
+    title = f"{first.result.configuration.benchmark}: curve"
+    return page(
+        "curve",
+        link,
+        title=title,
+        heading=title,
+        lead="Tokens per second of the whole system, over those that each user gets.",
+        warning=warning_of([label for one in results for label in one.result.labels if label == "unofficial"][:1]),
+        chart=charts.curves(title, series),
+        legend=[
+            {"mark": charts.key_mark(place), "words": name, "href": link.result(one.id), "labels": one.result.labels}
+            for place, (name, one) in enumerate(zip(names, results, strict=True))
+        ],
+        headings=CURVE_HEADINGS,
+        tables=[(name, curve_rows(one)) for name, one in zip(names, results, strict=True)],
+        others=[
+            (f"{name_of(row)}, {row_system(row)}", href)
+            for row in others
+            if (href := link.curve(ids[0], [*ids[1:], row.id])) and len(ids) < comparison.MOST
+        ],
+    )
