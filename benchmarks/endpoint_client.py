@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STUB = ROOT / "tests" / "harness" / "stub_openai.py"
-sys.path[:0] = [str(ROOT / "script" / part) for part in ("app-mlperf-inference", "get-mlperf-results-lib")]
+sys.path[:0] = [str(ROOT / "src")]
 
 import numpy as np  # noqa: E402
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "script" / "run-mlperf-sweep"), str(ROOT / "tests" / "sweeps")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "sweeps")]
 
 from point_builder import make_point, wrapper  # noqa: E402
 from slurm_sandbox import Sandbox, reason_against  # noqa: E402

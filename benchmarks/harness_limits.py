@@ -30,15 +30,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_process import HERE, SOURCES, run_harness, run_python
+from harness_process import HERE, SOURCE, run_harness, run_python
 
-sys.path[:0] = [str(path) for path in SOURCES]
+sys.path.insert(0, str(SOURCE))
 
-from harness_standin import write_dataset, write_model  # noqa: E402
+from harness_standin import write_dataset, write_model
 
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import LoadGenLog, read_run_logs  # noqa: E402
-from crowdperf.rules.names import Scenario  # noqa: E402
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import LoadGenLog, read_run_logs
+from crowdperf.rules.names import Scenario
 
 OVERLOAD_QPS = 1_000_000
 OFFLINE_QPS = 2_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SOURCES = [HERE.parent / "script" / "app-mlperf-inference", HERE.parent / "script" / "get-mlperf-results-lib"]
+SOURCE = HERE.parent / "src"
 TIMEOUT_S = 3600
 LEFT_OPEN = (
     "compliance_test", "model_path", "model_info_path", "preprocessed_path", "gpus", "batch_size", "instances",
@@ -32,7 +32,7 @@ def run_python(
 
     cores: the only ones that the process may use, all by default.
     """
-    paths = os.pathsep.join(str(path) for path in SOURCES)
+    paths = str(SOURCE)
     done = subprocess.run(
         [python, *arguments],
         env={**os.environ, "PYTHONPATH": paths, **(environment or {})},

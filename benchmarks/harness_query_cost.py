@@ -25,20 +25,20 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_process import LEFT_OPEN, SOURCES
+from harness_process import LEFT_OPEN, SOURCE
 
-sys.path[:0] = [str(path) for path in SOURCES]
+sys.path.insert(0, str(SOURCE))
 
-from harness_bare_loadgen import RESPONSE_FLOATS, reused  # noqa: E402
-from harness_limits import EXPECTED_LATENCY_MS, OVERLOAD_QPS  # noqa: E402
+from harness_bare_loadgen import RESPONSE_FLOATS, reused
+from harness_limits import EXPECTED_LATENCY_MS, OVERLOAD_QPS
 
-from crowdperf.harness.runner.loadgen import SINK, Calls, Pace, Series  # noqa: E402
-from crowdperf.harness.runner.loadgen_run import samples_of  # noqa: E402
-from crowdperf.harness.runner.run import Prepared, prepare, read_config  # noqa: E402
-from crowdperf.harness.runner.sut import Issue  # noqa: E402
-from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import read_run_logs  # noqa: E402
-from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario  # noqa: E402
+from crowdperf.harness.runner.loadgen import SINK, Calls, Pace, Series
+from crowdperf.harness.runner.loadgen_run import samples_of
+from crowdperf.harness.runner.run import Prepared, prepare, read_config
+from crowdperf.harness.runner.sut import Issue
+from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.run_log import read_run_logs
+from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 SCENARIOS = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER)
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "script" / part) for part in ("app-mlperf-inference", "get-mlperf-results-lib")]
+sys.path[:0] = [str(ROOT / "src")]
 
 import mlperf_loadgen  # noqa: E402
 from model_speed import Comparison, in_turn, print_table  # noqa: E402

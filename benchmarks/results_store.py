@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission", "run-mlperf-curve",
-            "serve-mlperf-results")  # fmt: skip
-sys.path[:0] = [*(str(ROOT / "script" / name) for name in PACKAGES), str(ROOT / "tests" / "store")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "store")]
 
 from made_results import SIGNER, SOURCE, made  # noqa: E402
 from made_summary import csv_of, rows  # noqa: E402
@@ -224,8 +222,9 @@ def measure_uploads(folder: Path, count: int = 15) -> None:
 def measure_start(folder: Path) -> None:
     """The server's start, with its import of nothing, until it answers, and its memory."""
     words = [sys.executable, "-m", "crowdperf.web", f"--db={folder / 'start.db'}", "--port=0"]
-    path = os.pathsep.join(str(ROOT / "script" / name) for name in PACKAGES)
-    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path})
+    server = subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    )
     assert server.stdout is not None
     while not server.stdout.readline().startswith("Share"):
         pass

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "script" / "run-mlperf-sweep"), str(ROOT / "script" / "get-mlperf-results-lib")]
+sys.path[:0] = [str(ROOT / "src")]
 
 from crowdperf.sweeps.choice import Choice  # noqa: E402
 from crowdperf.sweeps.definition import parse_definition  # noqa: E402

@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Compiles the project's modules once: the many ``cm`` processes of the tests leave no bytecode behind."""
     if not hasattr(config, "workerinput"):  # no worker of pytest-xdist
-        for folder in ("automation", "script"):
+        for folder in ("automation", "script", "src"):
             compileall.compile_dir(ROOT / folder, quiet=2)
 
 

@@ -19,7 +19,7 @@ from crowdperf.rules.record import GB, MB, TB, Generation, Record, Size
 from crowdperf.rules.rounds import rounds_of, rules_in
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-HARNESS = CHECKOUT / "script" / "app-mlperf-inference" / "harness"
+BENCHMARKS = CHECKOUT / "src" / "crowdperf" / "benchmarks"
 HEADINGS = (
     "Dataset",
     "Model",
@@ -36,7 +36,7 @@ OWN_COPIES = "../../howto/run-a-benchmark.md#use-your-own-data-and-models"
 
 def words_of(folder: str) -> Mapping[str, str]:
     """The sections of a benchmark's page.md; raises ValueError for a heading that is not one of HEADINGS."""
-    path = HARNESS / "benchmarks" / folder / "page.md"
+    path = BENCHMARKS / folder / "page.md"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     before, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     sections = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))

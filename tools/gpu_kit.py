@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-SOURCES = tuple(CHECKOUT / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib"))
+SOURCE = CHECKOUT / "src"
 PROGRAM = Path(__file__).with_name("gpu_kit_steps.py")
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 NETWORKS = {"resnet50": "resnet50", "bert": "bert-99"}
@@ -127,7 +127,7 @@ def rows_of(path: Path) -> list[Row]:
 def environment(out: Path) -> dict[str, str]:
     """What the steps are started with: harness and unpacked LoadGen on their path, GPUs in nvidia-smi's order."""
     known = os.environ.get("PYTHONPATH", "")
-    path = [str(out / "lib"), *map(str, SOURCES), *([known] if known else [])]
+    path = [str(out / "lib"), str(SOURCE), *([known] if known else [])]
     order = {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")}
     return {**os.environ, **order, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -19,7 +19,7 @@ ABOVE = [CHECKOUT / "script" / name / "_cm.yaml" for name in ("run-mlperf-infere
 REQUEST = CHECKOUT / "script" / "get-mlperf-model-request" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
 PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
-sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-lib", "app-mlperf-inference")]
+sys.path.append(str(CHECKOUT / "src"))
 
 from benchmark_page import benchmark_page  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402

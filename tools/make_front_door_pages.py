@@ -18,7 +18,7 @@ LINES = ROOT / "tests" / "docs" / "document_lines.yaml"
 PAGES = {"nvidia": "from-nvidia", "nvidia_guides": "from-nvidia", "azure": "from-azure"}
 WORKSPACE = Path("/workspace/closed/NVIDIA")
 """Stands for the folder of the workspace in plans; nothing is there, and nothing is made."""
-sys.path.insert(0, str(ROOT / "tests" / "recipes"))
+sys.path[:0] = [str(ROOT / "tests" / "recipes"), str(ROOT / "src")]
 
 
 def rows(document: str) -> list[dict[str, Any]]:
@@ -29,11 +29,8 @@ def rows(document: str) -> list[dict[str, Any]]:
 
 def plan_of(row: dict[str, Any], folder: Path, **more: str) -> Any:
     """The plan of a line of make in a workspace, with made data on the processor. Raises MakeError."""
-    from recipe_loader import RECIPES, load_module, load_recipe
+    from recipe_loader import load_module
 
-    for name in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
-        env = {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / name)}
-        load_recipe(name).preprocess({"env": env, "recursion_spaces": "  "})
     request, plans, around = (load_module("run-mlperf-make", name) for name in ("request", "plans", "around"))
     target, *pairs = row["make"]
     values = dict(pair.split("=", 1) for pair in pairs) | more

@@ -13,10 +13,7 @@ import made_table
 CHECKOUT = Path(__file__).resolve().parent.parent
 TARGET = CHECKOUT / "docs" / "reference" / "submission-rules.md"
 NAME = Path(__file__).name
-for name in ("check-mlperf-submission", "get-mlperf-results-lib"):
-    folder = str(CHECKOUT / "script" / name)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+sys.path.append(str(CHECKOUT / "src"))
 
 from crowdperf.gate import gate  # noqa: E402, F401 - the rules register themselves
 from crowdperf.gate.evidence import EXCEPTIONS, published, tried_of  # noqa: E402

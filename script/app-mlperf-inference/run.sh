@@ -2,7 +2,6 @@
 # Runs one LoadGen test with the harness beside this script; what it prints is kept in the folder of the run too.
 set -euo pipefail
 
-export PYTHONPATH="${CM_TMP_CURRENT_SCRIPT_PATH}${PYTHONPATH:+:${PYTHONPATH}}"
 export PYTHONDONTWRITEBYTECODE=1
 export CUDA_DEVICE_ORDER="${CUDA_DEVICE_ORDER:-PCI_BUS_ID}" # GPU n is nvidia-smi's GPU n; CUDA's own order is by speed
 export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use; a benchmark does not

@@ -1,4 +1,5 @@
-"""Turns CM's env into the content of run.json, the request that the harness reads (its keys: crowdperf/harness/runner/config.py).
+"""Turns CM's env into the content of run.json, the request that the harness reads (its keys:
+crowdperf/harness/runner/config.py).
 
 Pure. All problems are collected, so that a user sees every wrong value at once, each with what is allowed there.
 """

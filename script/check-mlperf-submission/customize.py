@@ -1,11 +1,12 @@
-"""Hooks of check-mlperf-submission: the gate for submission trees as a recipe; `mlperf_gate` does the work."""
+"""Hooks of check-mlperf-submission: the gate for submission trees as a recipe; `crowdperf/gate` does the work."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
+
+from crowdperf.gate import command
+from crowdperf.kit.user_paths import given_path
 
 DIR_KEY = "CM_MLPERF_INFERENCE_SUBMISSION_DIR"
 HINT = "hint: cm run script --tags=check,mlperf,submission --submission_dir=DIR --version=v6.1"
@@ -32,8 +33,6 @@ def truth_of(env: dict[str, Any], key: str, name: str) -> bool:
 
 def words_of(env: dict[str, Any]) -> list[str]:
     """The words of the command `check-mlperf-submission` that mean this call. Raises CallError."""
-    from crowdperf.kit.user_paths import given_path  # importable once get-mlperf-results-lib has run
-
     root = given_path(env, DIR_KEY)
     if root is None:
         raise CallError(f"--submission_dir is missing\n{HINT}")
@@ -64,11 +63,6 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: checks the tree and shows the findings; an error when the tree is refused."""
     env = i["env"]
-    folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
-    from crowdperf.gate import command
-
     try:
         asked = command.parse(words_of(env))
         answer = command.run(asked)

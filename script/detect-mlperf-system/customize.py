@@ -1,7 +1,8 @@
 """Hooks of detect-mlperf-system: describe this machine (or a recorded one) and say which known system it is.
 
-`crowdperf.machine.system` looks, `crowdperf.machine.known_systems` says which known system that is, `submission.py` fills the
-file of a submission, `page.py` makes lines of it. Nothing is changed; `system.json` is written only with --outdirname.
+`crowdperf.machine.system` looks, `crowdperf.machine.known_systems` says which known system that is, `submission.py`
+fills the file of a submission, `page.py` makes lines of it. Nothing is changed; `system.json` is written only with
+--outdirname.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

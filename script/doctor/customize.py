@@ -1,7 +1,8 @@
 """Hooks of doctor: one page about a machine, with one command for each thing that is wrong or missing.
 
-`crowdperf.machine.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the tables of
-`crowdperf.machine.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no failures.
+`crowdperf.machine.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the
+tables of `crowdperf.machine.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no
+failures.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

@@ -6,7 +6,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 from crowdperf.rules.names import counted
@@ -43,7 +42,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if env.get("CM_MLPERF_EXPORT_FORM") == "pages":
         env["CM_TMP_EXPORT_DB"], env["CM_TMP_EXPORT_OUTPUT"] = str(database), str(output)
         env["CM_TMP_EXPORT_NAME"] = str(env.get("CM_MLPERF_EXPORT_NAME", "") or SITE_NAME)
-        env["CM_TMP_EXPORT_SERVER"] = str(Path(__file__).resolve().parent.parent / "serve-mlperf-results")
         i["state"]["mlperf_results_export"] = {"output": str(output), "form": "pages"}
         return {"return": 0}
     env["CM_TMP_EXPORT_DB"] = ""

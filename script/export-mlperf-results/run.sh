@@ -3,6 +3,6 @@
 set -euo pipefail
 
 if [ -n "${CM_TMP_EXPORT_DB}" ]; then
-  PYTHONPATH="${CM_TMP_EXPORT_SERVER}${PYTHONPATH:+:${PYTHONPATH}}" "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B \
-    -m crowdperf.web.static_site "${CM_TMP_EXPORT_DB}" "${CM_TMP_EXPORT_OUTPUT}" "${CM_TMP_EXPORT_NAME}"
+  "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B -m crowdperf.web.static_site \
+    "${CM_TMP_EXPORT_DB}" "${CM_TMP_EXPORT_OUTPUT}" "${CM_TMP_EXPORT_NAME}"
 fi

@@ -1,7 +1,7 @@
 """Hooks of the recipe get-cuda: find the toolkits of the machine and take the one that fits, or install one.
 
 `request.py` says what is asked for, `fits.py` holds the facts about drivers and libraries, `choose.py` decides,
-`outcome.py` makes the env, `words.py` the errors. The package machine_facts looks at the machine.
+`outcome.py` makes the env, `words.py` the errors. `crowdperf/machine` looks at the machine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hooks of the recipe get-cudnn: find cuDNN, or take it from NVIDIA's archive or from PyPI's wheels.
 
-The package nvidia_library (recipe get-nvidia-library-lib) holds what get-tensorrt needs too; the archive is unpacked by
+`crowdperf/machine/nvidia_libraries` holds what get-tensorrt needs too; the archive is unpacked by
 the recipe extract-file between the two hooks. Nothing is put into the system's CUDA.
 """
 

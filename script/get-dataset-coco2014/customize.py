@@ -1,8 +1,8 @@
 """Hooks of get-dataset-coco2014: the user's own copy of the captions, opened once, or synthetic ones.
 
 The captions are a file of mlcommons/inference, but what scores pictures is fetched by hand, so nothing is downloaded
-here. run.sh makes synthetic files (`make_captions.py`) or opens the given copy (`crowdperf.models.check_dataset`), which
-names what is missing.
+here. run.sh makes synthetic files (`make_captions.py`) or opens the given copy (`crowdperf.models.check_dataset`),
+which names what is missing.
 """
 
 from crowdperf.data import datasets, manual

@@ -2,10 +2,10 @@
 
     python3 make_captions.py --output_dir FOLDER --count 24 --kind tiny
 
-The folder has the real layout (crowdperf/harness/datasets/coco2014.py). Captions come from templates; the "real" pictures, whose
-statistics are written, are patches of colours; CLIP and Inception have random weights, of the published sizes, or small
-ones (`tiny`). So scores only say whether pictures are those that the same networks gave elsewhere. Seeded, one thread:
-the same library versions on the same kind of processor give the same files.
+The folder has the real layout (crowdperf/harness/datasets/coco2014.py). Captions come from templates; the "real"
+pictures, whose statistics are written, are patches of colours; CLIP and Inception have random weights, of the
+published sizes, or small ones (`tiny`). So scores only say whether pictures are those that the same networks gave
+elsewhere. Seeded, one thread: the same library versions on the same kind of processor give the same files.
 """
 
 from __future__ import annotations

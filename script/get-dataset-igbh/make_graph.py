@@ -2,10 +2,10 @@
 
     python3 make_graph.py --kind tiny --count 120 --output_dir FOLDER
 
-The folder has the layout that crowdperf/harness/datasets/igbh.py describes, with `count` papers to be asked for, and ten times as
-many others. A paper's field shows in its own features, weakly, and in those of the papers that it cites, of its
-authors and of its journal: a network that looks at neighbours is right more often than one that does not. There are
-more than 256 fields, so that labels of one byte would be wrong. dataset.json says that the graph is synthetic.
+The folder has the layout that crowdperf/harness/datasets/igbh.py describes, with `count` papers to be asked for, and
+ten times as many others. A paper's field shows in its own features, weakly, and in those of the papers that it cites,
+of its authors and of its journal: a network that looks at neighbours is right more often than one that does not. There
+are more than 256 fields, so that labels of one byte would be wrong. dataset.json says that the graph is synthetic.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
-"""Hooks of get-mlperf-benchmark-config: make mlperf_configs importable; with --benchmark, give its settings.
+"""Hooks of get-mlperf-benchmark-config: list the benchmarks; with --benchmark, give its settings.
 
-Not cached, so that the package is importable in each process. `mlperf_configs` decides.
+What they are is decided by `crowdperf/fronts/nvidia`.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import sys
-from pathlib import Path
 from typing import Any
-
-FOLDER = str(Path(__file__).resolve().parent)
-if FOLDER not in sys.path:
-    sys.path.append(FOLDER)
 
 from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.effective import EffectiveConfig
@@ -35,14 +29,12 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: puts this recipe's folder on PYTHONPATH; prints and answers with what is asked for."""
+    """CM hook: prints and answers with what is asked for."""
     return _answer(i, is_planned=False)
 
 
 def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     env = i["env"]
-    env[f"{PREFIX}LIB_PATH"] = FOLDER
-    env["+PYTHONPATH"] = [FOLDER]
     if not (_text(env, "BENCHMARK") or is_yes(_text(env, "CHECK"))) and (is_planned or i.get("recursion_spaces")):
         return {"return": 0}  # for a recipe above, which imports the package
     try:

@@ -1,6 +1,6 @@
 """Hooks of the recipe get-tensorrt: find TensorRT, or take it from NVIDIA's archive or from PyPI's wheels.
 
-The package nvidia_library (recipe get-nvidia-library-lib) holds what get-cudnn needs too; the archive is unpacked by
+`crowdperf/machine/nvidia_libraries` holds what get-cudnn needs too; the archive is unpacked by
 the recipe extract-file between the two hooks; `wheels.py` knows PyPI's packages.
 """
 

@@ -1,6 +1,6 @@
 """Puts a server together in the current folder out of the packages of this Python, and asks it once.
 
-Run by run.sh with the Python of the server's virtual environment; harness/ and mlperf_results/ are on PYTHONPATH:
+Run by run.sh with the Python of the server's virtual environment; crowdperf is on PYTHONPATH:
 
     python3 assemble.py
     server.json              what there is and what its process needs (crowdperf/harness/backends/triton/server.py)

@@ -1,6 +1,6 @@
 """Hooks of parse-mlperf-metadata: metadata.json files as VirtualClient's metrics, in its telemetry files.
 
-Everything is decided in the package mlperf_metrics; here files are found, read and named.
+Everything is decided in `crowdperf/fronts/metrics`; here files are found, read and named.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

@@ -1,6 +1,6 @@
 """Hooks of print-mlperf-results: print what a folder of logs says, and leave NVIDIA's two summary files.
 
-The runs are read and joined by mlperf_results; `summaries.py` makes the texts.
+The runs are read and joined by `crowdperf/logs`; `summaries.py` makes the texts.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

@@ -1,7 +1,7 @@
 """Hooks of process-mlperf-accuracy: find the accuracy run to score, then give its score to the recipes above.
 
-The score is computed by the harness of app-mlperf-inference (`python3 -m crowdperf.harness score run.json`) from LoadGen's own
-accuracy log and the labels of the dataset.
+The score is computed by the harness of app-mlperf-inference (`python3 -m crowdperf.harness score run.json`) from
+LoadGen's own accuracy log and the labels of the dataset.
 """
 
 import json
@@ -13,7 +13,6 @@ from crowdperf.rules.compliance import SCORED_TESTS
 from crowdperf.rules.names import Mode
 
 RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
-HARNESS_RECIPE = "app-mlperf-inference"
 
 
 def problem_with(paths: RunPaths) -> str:
@@ -51,7 +50,6 @@ def preprocess(i):
     paths.accuracy_json.unlink(missing_ok=True)
     env[RESULTS_DIR_KEY] = str(folder)
     env["CM_MLPERF_ACCURACY_RUN_JSON"] = str(paths.run_json)
-    env["CM_MLPERF_ACCURACY_HARNESS_PATH"] = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent / HARNESS_RECIPE)
     return {"return": 0}
 
 

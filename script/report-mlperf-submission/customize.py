@@ -1,6 +1,7 @@
 """Hooks of report-mlperf-submission: results_summary.csv and one static HTML report for each submission of a folder.
 
-The runs are read by mlperf_results; `parts.py` makes the parts of a page, `evidence.py` its links, `report.py` a page.
+The runs are read by `crowdperf/logs`; `parts.py` makes the parts of a page, `evidence.py` its links, `report.py` the
+page.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

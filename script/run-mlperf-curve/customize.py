@@ -1,6 +1,6 @@
 """Hooks of run-mlperf-curve: a curve of MLPerf Endpoints, measured by MLCommons' client as the points of a sweep.
 
-What a curve is lies in the package `mlperf_curves`; `commands.py` checks and shows finished ones.
+What a curve is stands in `crowdperf/curves`; `commands.py` checks and shows finished ones.
 """
 
 from __future__ import annotations
@@ -9,13 +9,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
-
-FOLDER = str(Path(__file__).resolve().parent)
-if FOLDER not in sys.path:
-    sys.path.append(FOLDER)
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text

@@ -1,7 +1,7 @@
 """Renders the outcome of a call as one static page, `results.html`: no scripts, nothing from elsewhere. Pure.
 
 It shows what results.json and environment.json hold, and each run's memory and load over time from its load.json. The
-frame, the tables and the plots are those of mlperf_results.
+frame, the tables and the plots are those of `crowdperf/kit`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hooks of run-mlperf-sweep: many calls of one recipe from one file, run one after another here or as jobs of Slurm.
 
-The file is read and expanded in the package `mlperf_sweeps`, which also runs the points and collects them; `request.py`
+The file is read and expanded in `crowdperf/sweeps`, which also runs the points and collects them; `request.py`
 checks the call, `plans.py` and `prestage.py` ask the engine.
 """
 

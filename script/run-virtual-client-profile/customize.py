@@ -1,6 +1,6 @@
 """Hooks of run-virtual-client-profile: a profile of Microsoft's VirtualClient, carried out by this project's recipes.
 
-What is to be done is decided in the package `vc_profile`, done in `running.py`, remembered in `statefile.py`.
+What is to be done is decided in `crowdperf/fronts/virtualclient`, done in `running.py`, remembered in `statefile.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import parse_list
 from crowdperf.fronts.metrics.found import architecture, session_of
+from crowdperf.fronts.virtualclient.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
+from crowdperf.fronts.virtualclient.options import Options, parse_options
+from crowdperf.fronts.virtualclient.steps import StepList, make_steps, plan_text, planned_calls
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import choose, cpu, host, nvidia
@@ -29,9 +32,6 @@ from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import printable_lines
 
 from . import overlays, running, statefile
-from .vc_profile.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
-from .vc_profile.options import Options, parse_options
-from .vc_profile.steps import StepList, make_steps, plan_text, planned_calls
 
 PREFIX = "CM_VIRTUAL_CLIENT_"
 MACHINE_KEY = "CM_RECORDED_MACHINE"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.registry import RegistryError, UnknownConfig, read_registry
+from crowdperf.fronts.virtualclient.options import RegistrySettings
+from crowdperf.fronts.virtualclient.steptypes import scenarios_of
 from crowdperf.machine import choose
 from crowdperf.rules.names import Scenario
-
-from .vc_profile.options import RegistrySettings
-from .vc_profile.steptypes import scenarios_of
 
 HINT = "cm run script --tags=add,custom,system --id=NAME adds this machine"
 

@@ -1,6 +1,6 @@
 """Carries the steps of a profile out: recipe calls, rounds, the time limit, metrics as soon as they are there.
 
-Effects: calls recipes, writes the log folder, may clone. Everything is decided in `vc_profile`.
+Effects: calls recipes, writes the log folder, may clone. Everything is decided in `crowdperf/fronts/virtualclient`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from crowdperf.fronts.metrics.found import Found, find
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.metrics import HIGHER, LOWER, Metric
 from crowdperf.fronts.metrics.telemetry import Session, Source
+from crowdperf.fronts.virtualclient.steps import Step, StepList
 from crowdperf.kit.whole_file import read_object
 from crowdperf.rules.names import printable, printable_lines
 
 from . import statefile
-from .vc_profile.steps import Step, StepList
 
 WORKLOAD_FAILED = 315
 """VirtualClient's reason for a workload that failed (ErrorReason.WorkloadFailed); a shell sees 59."""

@@ -8,8 +8,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from typing import Any
 
 from crowdperf.kit.user_paths import users_folder
-
-from .results_web.settings import SettingsError, settings_of
+from crowdperf.web.settings import SettingsError, settings_of
 
 PREFIX = "CM_MLPERF_COLLECTOR_"
 NAMES = (

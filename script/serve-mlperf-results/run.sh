@@ -9,6 +9,4 @@ if [ "${CM_MLPERF_COLLECTOR_FORM:-}" = "datasette" ]; then
     --port "${CM_TMP_COLLECTOR_PORT}" --setting allow_download off
 fi
 mapfile -t arguments <<<"${CM_TMP_COLLECTOR_WORDS}"
-gate="${CM_TMP_CURRENT_SCRIPT_PATH}/../check-mlperf-submission" # whose rules the logs of an upload are checked with
-export PYTHONPATH="${CM_TMP_CURRENT_SCRIPT_PATH}:${gate}${PYTHONPATH:+:${PYTHONPATH}}"
 exec "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B -m crowdperf.web "${arguments[@]}"

@@ -1,6 +1,7 @@
 """What a round of MLPerf Inference has, and which of it this repository can run: rows for JSON, and lines for people.
 
-Everything comes from the round's table (`crowdperf.logs.round_tables`) and the benchmarks' records; no name stands here.
+Everything comes from the round's table (`crowdperf.logs.round_tables`) and the benchmarks' records; no name stands
+here.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from pathlib import Path
 import nltk
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-for _folder in ("script/app-mlperf-inference", "script/get-mlperf-results-lib", "tests/harness", "tests/compat"):
+for _folder in ("src", "tests/harness", "tests/compat"):
     sys.path.insert(0, str(CHECKOUT / _folder))
 
 from scorer_runs import RUNS, Place, Run  # noqa: E402

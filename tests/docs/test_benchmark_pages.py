@@ -6,13 +6,11 @@ That they are what the tool makes of the records is a test in tests/results/test
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools"), *(str(ROOT / "script" / name) for name in ("get-mlperf-results-lib",))]
 
 import benchmark_page  # noqa: E402
 import rules_tables  # noqa: E402
@@ -41,7 +39,7 @@ def test_there_is_no_page_of_a_benchmark_that_is_gone() -> None:
 def test_a_page_with_other_sections_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     (tmp_path / "benchmarks" / "mine").mkdir(parents=True)
     (tmp_path / "benchmarks" / "mine" / "page.md").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(benchmark_page, "HARNESS", tmp_path)
+    monkeypatch.setattr(benchmark_page, "BENCHMARKS", tmp_path / "benchmarks")
     with pytest.raises(ValueError, match="allowed, in this order: Dataset, Model"):
         benchmark_page.words_of("mine")
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import cmind.cli
+import make_front_door_pages as front_doors
 import pytest
 from helpers import CHECKOUT
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.running.engine import check_inputs
-
-sys.path[:0] = [str(CHECKOUT / "tools"), str(CHECKOUT / "tests" / "recipes")]
-import make_front_door_pages as front_doors  # noqa: E402 - importable from here on
-from recipe_loader import load_module  # noqa: E402
+from recipe_loader import load_module
 
 ROWS = [
     pytest.param(row, id=f"{document}: {row['line'][:70]}")

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "howto" / "get-crowdperf.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-KEPT = ("automation", "cmr.yaml", "script/detect-os")
+KEPT = ("automation", "cmr.yaml", "script/detect-os", "src")
 GIT = ("git", "-c", "user.name=test", "-c", "user.email=test@localhost")
 
 

@@ -32,8 +32,8 @@ def test_the_page_goes_the_whole_way() -> None:
 def test_the_words_of_refusals_are_those_of_the_recipes() -> None:
     source = "".join(
         path.read_text(encoding="utf-8")
-        for folder in ("push-mlperf-inference-results-to-github", "src/crowdperf/logs")
-        for path in (ROOT / "script" / folder).glob("*.py")
+        for folder in ("script/push-mlperf-inference-results-to-github", "src/crowdperf/kit", "src/crowdperf/logs")
+        for path in (ROOT / folder).glob("*.py")
     )
     table = PAGE.partition("### When it refuses")[2].partition("\n## ")[0]
     quoted = re.findall(r"^\| ((?:`[^`]+`[, ]*)+)", table, re.MULTILINE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from headless_browser import BROWSERS, HINT, Browser, BrowserError, find_browser
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "recipes"), str(ROOT / "script" / "get-mlperf-results-lib")]
 
 from recipe_loader import load_module, load_recipe  # noqa: E402 - found from here on
 from results_builder import RECORDED, accuracy_run, recorded_run  # noqa: E402

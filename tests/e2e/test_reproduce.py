@@ -123,7 +123,7 @@ def test_one_byte_of_model_or_data_is_named(
 
 
 def test_one_byte_of_a_recipe_is_named_by_its_file(reproduced: TemporaryHome, result: Path, checkout: Path) -> None:
-    path = checkout / "script" / "app-mlperf-inference" / "harness" / "qsl.py"
+    path = checkout / "src" / "crowdperf" / "harness" / "runner" / "qsl.py"
     content = path.read_bytes()
     path.write_bytes(content + b"\n")
     try:

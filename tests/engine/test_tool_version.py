@@ -86,5 +86,5 @@ def test_the_version_is_written_in_one_place_and_repeated_truly() -> None:
 
     version = toolversion.project_version(CHECKOUT)
     assert f"\nversion: {version}\n" in (CHECKOUT / "cmr.yaml").read_text() + "\n"
-    telemetry = CHECKOUT / "script" / "get-mlperf-results-lib" / "mlperf_metrics" / "telemetry.py"
+    telemetry = CHECKOUT / "src" / "crowdperf" / "fronts" / "metrics" / "telemetry.py"
     assert re.findall(r'APP_VERSION = "crowdperf", "([^"]+)"', telemetry.read_text()) == [version]

@@ -20,8 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = HERE.parents[1] / "script"
-for folder in (HERE.parent / "submission", SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
+for folder in (HERE.parent / "submission", HERE.parents[1] / "src"):
     sys.path.insert(0, str(folder))
 
 from changes import C_MODEL, O_MODEL, OPEN, replace  # noqa: E402

@@ -1,11 +1,6 @@
-"""Lets the tests import the harness and mlperf_results as a run does."""
+"""What tests of the harness share."""
 
-import sys
-
-import harness_support
 import pytest
-
-sys.path[:0] = [str(path) for path in (*harness_support.SOURCES, harness_support.SCRIPTS / "get-mlperf-data-lib")]
 
 
 @pytest.fixture(scope="module")

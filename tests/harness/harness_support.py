@@ -13,9 +13,7 @@ from pathlib import Path
 from harness_libraries import need as need
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
-HARNESS = SCRIPTS / "app-mlperf-inference"
-RESULTS = SCRIPTS / "get-mlperf-results-lib"
-SOURCES = (HARNESS, RESULTS)
+SOURCE = SCRIPTS.parent / "src"
 TIMEOUT_S = 120
 
 
@@ -70,16 +68,17 @@ class Ended:
 
 def copy_harness(folder: Path) -> Path:
     """Copy the harness into `folder`, with its compiled modules, so that no run of the copy compiles them again."""
-    shutil.copytree(HARNESS / "harness", folder / "harness")
+    shutil.copytree(SOURCE / "crowdperf", folder / "crowdperf")
     return folder
 
 
-def run_harness(folder: Path, content: dict[str, object], *command: str, source: Path = HARNESS) -> Ended:
-    """Write run.json into `folder` and start `python -m crowdperf.harness [command] run.json` as a process of its own."""
+def run_harness(folder: Path, content: dict[str, object], *command: str, source: Path = SOURCE) -> Ended:
+    """Write run.json into `folder` and start `python -m crowdperf.harness [command] run.json` as a process of its
+    own."""
     folder.mkdir(parents=True, exist_ok=True)
     run_json = folder / "run.json"
     run_json.write_text(json.dumps(content))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(RESULTS)])}
+    environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(
         [sys.executable, "-m", "crowdperf.harness", *command, str(run_json)],
         env=environment,

@@ -23,7 +23,7 @@ from pathlib import Path
 if __name__ == "__main__":
     import harness_support
 
-    sys.path[:0] = [str(path) for path in harness_support.SOURCES]
+    sys.path[:0] = [str(harness_support.SOURCE)]
 
 import numpy as np
 from harness_support import request

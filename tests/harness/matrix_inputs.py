@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_support import SCRIPTS, SOURCES
+from harness_support import SCRIPTS, SOURCE
 
 PATIENCE_S = 300
 FRAMEWORKS = ("onnx", "pytorch")
@@ -153,7 +153,7 @@ MAKERS: Mapping[str, Maker] = {
 def call(words: Sequence[str], folder: Path) -> None:
     """Run a program of a recipe, or a module; raises CannotMake with its last words."""
     first = words[0] if words[0] == "-m" else str(SCRIPTS / words[0])
-    sources = [*map(str, SOURCES), str(SCRIPTS / "get-mlperf-data-lib")]
+    sources = [str(SOURCE)]
     done = subprocess.run(
         [sys.executable, "-B", first, *words[1:]],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness_support import SOURCES, need, request, run_harness
+from harness_support import SOURCE, need, request, run_harness
 
 from crowdperf.compliance.verification import verify_performance, verify_responses
 from crowdperf.harness.base.errors import HarnessError
@@ -136,7 +136,7 @@ def test_a_compliance_test_that_is_killed_does_not_spoil_the_next_run(tmp_path: 
     slow = {"scenario": "Server", "target_qps": 50.0, "min_duration_ms": 60_000}
     content = request(backend="null", compliance_test="TEST04", **paths, **slow)
     (tmp_path / "run.json").write_text(json.dumps(content))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-m", "crowdperf.harness", str(tmp_path / "run.json")]
     left = tmp_path / "out" / FOLDER / FILE
     process = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness_support import RESULTS, SOURCES, need, request
+from harness_support import SOURCE, need, request
 
 (np,) = need("numpy")
 
@@ -168,7 +168,7 @@ def test_a_server_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
         "print(one.prefix, flush=True); time.sleep(300)"
     )
     (tmp_path / "work").mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*SOURCES, RESULTS)))}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     command = [sys.executable, "-c", code, str(files(tmp_path).program), str(tmp_path)]
     starter = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert starter.stdout is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness_support import HARNESS, Ended, copy_harness, need, request, run_harness
+from harness_support import SOURCE, Ended, copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
@@ -129,7 +129,7 @@ def test_a_run_ends_with_a_result_that_says_what_loadgen_logged(
 
 
 def assert_scores(
-    digits: Digits, folder: Path, content: dict[str, object], right_count: int | None, source: Path = HARNESS
+    digits: Digits, folder: Path, content: dict[str, object], right_count: int | None, source: Path = SOURCE
 ) -> None:
     """Assert that the responses score as the model does outside LoadGen (None: as zeros do)."""
     if right_count is None:

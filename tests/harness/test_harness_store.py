@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness_support import SOURCES, need
+from harness_support import SOURCE, need
 
 need("numpy")
 
@@ -176,7 +176,7 @@ def test_a_store_that_is_not_whole_is_refused(tmp_path: Path) -> None:
 def test_the_command_works_in_several_processes_and_tells_what_it_did(tmp_path: Path) -> None:
     digits_folder(tmp_path / "data", 3000)
     command = ["preprocess", "--model", "digits", "--dataset", "data", "--output", "store", "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [sys.executable, "-m", "crowdperf.harness", *command],
         cwd=tmp_path,

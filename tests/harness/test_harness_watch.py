@@ -435,7 +435,10 @@ def test_a_block_that_ends_at_once_still_has_a_row():
     assert len(watched.record().rows) == 1
 
 
-WATCHING = "import os, time; from crowdperf.harness.watch.owner import end_with_owner; end_with_owner(os.environ); time.sleep(60)"
+WATCHING = (
+    "import os, time; from crowdperf.harness.watch.owner import end_with_owner; end_with_owner(os.environ); "
+    "time.sleep(60)"
+)
 
 
 def watching(owner: str) -> subprocess.Popen[str]:

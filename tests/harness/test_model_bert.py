@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from crowdperf.benchmarks.bert import model as bert  # noqa: E402
-from crowdperf.benchmarks.bert import network as network  # noqa: E402
+from crowdperf.benchmarks.bert import network  # noqa: E402
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
 from crowdperf.harness.datasets.squad import SquadSample  # noqa: E402

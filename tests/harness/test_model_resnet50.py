@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness_support import need
 
-need("numpy", "cv2", "PIL", "mlperf_results")
+need("numpy", "cv2", "PIL")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
@@ -230,7 +230,7 @@ def test_the_full_network_has_torchvisions_parameters():
     need("torch")
     import torch
 
-    from crowdperf.benchmarks.resnet50 import network as network
+    from crowdperf.benchmarks.resnet50 import network
 
     with torch.device("meta"):
         module = network.build("model", network.CONFIGS["full"])
@@ -269,7 +269,7 @@ def test_both_frameworks_give_the_same_scores_for_any_batch(tiny):
     import torch
     from safetensors.torch import load_file
 
-    from crowdperf.benchmarks.resnet50 import network as network
+    from crowdperf.benchmarks.resnet50 import network
 
     facts = read_model_facts(None, tiny / "pytorch" / "model.json")
     module = network.build("model", facts.config)

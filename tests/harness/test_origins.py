@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from harness_support import need, request, run_harness
 
-need("numpy", "cv2", "onnx", "onnxruntime", "mlperf_loadgen", "mlperf_results")
+need("numpy", "cv2", "onnx", "onnxruntime", "mlperf_loadgen")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402

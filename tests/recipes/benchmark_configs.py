@@ -1,4 +1,4 @@
-"""Makes mlperf_configs importable for tests, and writes small registries and machines."""
+"""Writes small registries and machines."""
 
 from __future__ import annotations
 

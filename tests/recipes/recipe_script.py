@@ -12,12 +12,11 @@ from recipe_loader import RECIPES
 
 def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """The recipe's run.sh in `folder`, with this Python and the harness."""
-    paths = [RECIPES / name for name in ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")]
     whole = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "PYTHONPATH": str(RECIPES.parent / "src"),
         "CM_PYTHON_BIN_WITH_PATH": sys.executable,
-        "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-data-lib"),
+        "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-own-copy"),
         "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias),
         **env,
     }

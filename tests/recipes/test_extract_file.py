@@ -555,7 +555,7 @@ def test_no_other_code_unpacks_archives() -> None:
     )
     found = {
         str(path.relative_to(ROOT))
-        for folder in ("script", "automation")
+        for folder in ("script", "src", "automation")
         for ending in ("*.py", "*.sh")
         for path in (ROOT / folder).rglob(ending)
         if call.search(path.read_text(encoding="utf-8"))

@@ -15,12 +15,12 @@ from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
-LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
+SOURCE = SCRIPTS.parent / "src"
 
 
 def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A program of the recipe with the libraries that run.sh has."""
-    folders = [*([python_path] if python_path else []), *(SCRIPTS / name for name in LIBRARIES)]
+    folders = [*([python_path] if python_path else []), SOURCE]
     command = [sys.executable, "-B", str(RECIPE / program), *map(str, words)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -118,8 +118,7 @@ def test_a_download_that_fails_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
+def customize() -> ModuleType:
     return program(RECIPE.name, "customize")
 
 

@@ -36,7 +36,7 @@ def test_a_whole_given_copy_is_taken(inside, hook_input, tmp_path):
 def test_the_store_is_made_for_the_tiny_window(inside, hook_input, tmp_path):
     need("numpy", "nibabel", "scipy")
     make = [sys.executable, "-B", str(RECIPES / ALIAS / "make_volumes.py"), "--output_dir", str(tmp_path / "kits19")]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPES / "get-mlperf-data-lib")}
+    environment = {**os.environ, "PYTHONPATH": str(RECIPES.parent / "src")}
     options = ["--size", "tiny", "--count", "2", "--calibration_count", "1"]
     subprocess.run([*make, *options], check=True, env=environment, timeout=60)
     alias = "get-preprocessed-dataset-kits19"

@@ -15,12 +15,12 @@ from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
-LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
+SOURCE = SCRIPTS.parent / "src"
 
 
 def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
     """A program of the recipe with the libraries that run.sh has."""
-    paths = os.pathsep.join(str(SCRIPTS / name) for name in LIBRARIES)
+    paths = str(SOURCE)
     command = [sys.executable, "-B", str(RECIPE / program), *map(str, words)]
     return subprocess.run(
         command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
@@ -138,8 +138,7 @@ def test_a_folder_without_transcripts_is_no_librispeech(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
+def customize() -> ModuleType:
     return program(RECIPE.name, "customize")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers import CHECKOUT, Finished, TemporaryHome
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import load_recipe, recipe_meta
 
 from crowdperf.rules.record import Generation, Sampling
 
@@ -32,18 +32,17 @@ def test_answers_of_another_kind_have_another_key(changed: Generation) -> None:
 
 
 def test_the_harness_library_says_the_key_of_the_benchmark_it_is_asked_for() -> None:
-    place = {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-harness-lib"), "CM_MLPERF_RESULTS_LIB_PATH": "x"}
-    env = {**place, "CM_MLPERF_HARNESS_ANSWERS_OF": "smollm2"}
-    assert load_recipe("get-mlperf-harness-lib").preprocess({"env": env}) == {"return": 0}
+    env = {"CM_MLPERF_HARNESS_ANSWERS_OF": "smollm2"}
+    assert load_recipe("get-crowdperf-lib").preprocess({"env": env}) == {"return": 0}
     assert env["CM_MLPERF_HARNESS_ANSWERS_KEY"].startswith("16-tokens-")
-    without = dict(place)
-    assert load_recipe("get-mlperf-harness-lib").preprocess({"env": without}) == {"return": 0}
+    without: dict[str, str] = {}
+    assert load_recipe("get-crowdperf-lib").preprocess({"env": without}) == {"return": 0}
     assert "CM_MLPERF_HARNESS_ANSWERS_KEY" not in without
 
 
 def test_the_key_is_known_before_the_cache_is_looked_at() -> None:
     meta = recipe_meta(ALIAS)
-    (dependency,) = (one for one in meta["deps"] if one["tags"] == "get,mlperf,harness-lib")
+    (dependency,) = (one for one in meta["deps"] if one["tags"] == "get,crowdperf-lib")
     assert dependency["dynamic"] is True
     assert dependency["env"] == {"CM_MLPERF_HARNESS_ANSWERS_OF": "smollm2"}
     assert meta["extra_cache_tags_from_env"] == [{"env": "CM_MLPERF_HARNESS_ANSWERS_KEY", "prefix": "answers-"}]
@@ -56,13 +55,11 @@ def checkout(home: TemporaryHome) -> Path:
     (place / "script").mkdir(parents=True)
     (place / "automation").symlink_to(CHECKOUT / "automation")
     shutil.copy(CHECKOUT / "cmr.yaml", place)
-    for name in (ALIAS, "get-mlperf-harness-lib", "get-mlperf-results-lib", "get-mlperf-data-lib", "detect-os"):
-        shutil.copytree(RECIPES / name, place / "script" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    records = "src/crowdperf/benchmarks"
-    shutil.copytree(RECIPES / records, place / "script" / records, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (f"script/{ALIAS}", "script/get-crowdperf-lib", "script/detect-os", "src"):
+        shutil.copytree(CHECKOUT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     folder = place / "script" / ALIAS
     meta = recipe_meta(ALIAS)
-    kept = ("detect,os", "get,mlperf,")
+    kept = ("detect,os", "get,crowdperf-lib")
     meta["deps"] = [one for one in meta["deps"] if one["tags"].startswith(kept)]
     (folder / "_cm.yaml").write_text(yaml.safe_dump(meta), encoding="utf-8")
     (folder / "run.sh").write_text("echo '{}' >samples.jsonl\necho '{\"count\": 1}' >dataset.json\n", encoding="utf-8")

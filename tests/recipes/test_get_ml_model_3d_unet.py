@@ -80,7 +80,7 @@ def test_each_data_set_has_an_architecture_of_the_harness():
     recipe = load_recipe(ALIAS)
     for name in (recipe.KITS19.architecture, recipe.BRATS.architecture):
         for file in ("model.py", "network.py"):
-            assert (RECIPES / "app-mlperf-inference" / "harness" / "benchmarks" / name / file).is_file()
+            assert (RECIPES.parent / "src" / "crowdperf" / "benchmarks" / name / file).is_file()
 
 
 @pytest.mark.full
@@ -89,7 +89,7 @@ def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_
     data = tmp_path / "kits19"
     options = ["--size", "tiny", "--count", "3", "--calibration_count", "8"]
     make = [sys.executable, "-B", str(RECIPES / "get-dataset-kits19" / "make_volumes.py"), "--output_dir", str(data)]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPES / "get-mlperf-data-lib")}
+    environment = {**os.environ, "PYTHONPATH": str(RECIPES.parent / "src")}
     subprocess.run([*make, *options], check=True, env=environment, timeout=60)
     recipe = load_recipe(ALIAS)
     i = hook_input(env_of(CM_PUBLISHED_MODEL_SOURCE="tiny", CM_DATASET_PATH=str(data)))

@@ -10,10 +10,7 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
-
-LIBRARIES = ("get-mlperf-data-lib", "app-mlperf-inference", "get-mlperf-results-lib")
-sys.path.extend(str(RECIPES / name) for name in LIBRARIES if str(RECIPES / name) not in sys.path)
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
 
 ALIAS = "get-ml-model-bert-large-squad"
 REQUEST = {**recipe_meta(ALIAS)["env"], "CM_BERT_SOURCE": "zenodo", "CM_ML_MODEL_FRAMEWORK": "onnx",

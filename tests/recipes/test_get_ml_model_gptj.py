@@ -17,7 +17,6 @@ from recipe_programs import program
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-gptj"
 Make = Callable[..., tuple[int, str]]
-LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
 CONFIG = {
     "model_type": "gptj", "n_embd": 16, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "vocab_size": 300,
     "layer_norm_epsilon": 1e-5, "eos_token_id": 7, "n_positions": 2048,
@@ -25,16 +24,14 @@ CONFIG = {
 
 
 @pytest.fixture
-def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
+def customize() -> ModuleType:
     return program(RECIPE.name, "customize")
 
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     """make_gptj.py's command line with the libraries that run.sh has: exit code and stderr."""
-    for name in (*LIBRARIES, RECIPE.name):
-        monkeypatch.syspath_prepend(str(SCRIPTS / name))
+    monkeypatch.syspath_prepend(str(RECIPE))
 
     def call(*words: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["make_gptj.py", *map(str, words)])
@@ -93,8 +90,6 @@ def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: 
 def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small checkpoint as transformers writes it: two shards, config.json, the tokenizer's two files."""
     torch, safetensors, _ = need("torch", "safetensors.torch", "tokenizers")
-    for name in LIBRARIES:
-        monkeypatch.syspath_prepend(str(SCRIPTS / name))
     networks = importlib.import_module("crowdperf.benchmarks.gptj.network")
     folder = tmp_path / "download" / "checkpoint-final"
     folder.mkdir(parents=True)

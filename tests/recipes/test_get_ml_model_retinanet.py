@@ -102,7 +102,7 @@ def test_run_sh_calls_the_programs_of_the_kind_of_weights(name, work, programs, 
     fake.write_text('#!/bin/sh\necho "$*" >> calls.txt\n')
     fake.chmod(0o755)
     env = {
-        "CM_PYTHON_BIN_WITH_PATH": str(fake), "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-data-lib"),
+        "CM_PYTHON_BIN_WITH_PATH": str(fake), "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-own-copy"),
         "CM_PUBLISHED_MODEL_WORK": work, "CM_PUBLISHED_MODEL_ARCHITECTURE": name, "CM_ML_MODEL_FRAMEWORK": "onnx",
         "CM_ML_MODEL_SEED": "3",
         "CM_DATASET_PATH": "/d", "CM_PUBLISHED_MODEL_FILE_WITH_PATH": "/w.pth", "CM_PUBLISHED_MODEL_FACTS": "{}",

@@ -16,13 +16,7 @@ from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-rnnt"
-LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
-
-
-@pytest.fixture(autouse=True)
-def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in LIBRARIES:
-        monkeypatch.syspath_prepend(str(SCRIPTS / name))
+SOURCE = SCRIPTS.parent / "src"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +63,7 @@ def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Pat
 
 def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
     need("torch")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(SCRIPTS / name) for name in LIBRARIES)}
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     words = ["--dataset_dir", str(tmp_path), "--framework", "onnx", "--output_dir", str(tmp_path)]
     command = [sys.executable, "-B", str(RECIPE / "fit_rnnt.py"), *words]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-"""get-mlperf-endpoints-checker: the programs of the environment, in the versions that mlperf_curves was tried with."""
+"""get-mlperf-endpoints-checker: the programs of the environment, in the versions that our curves were tried with."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path):
 
 def test_the_recipe_pins_the_versions_that_the_rules_were_tried_with():
     pins = yaml.safe_load((RECIPES / "get-mlperf-endpoints-checker" / "_cm.yaml").read_text())["adr"]
-    source = (RECIPES / "run-mlperf-curve" / "mlperf_curves" / "official.py").read_text()
+    source = (RECIPES.parent / "src" / "crowdperf" / "curves" / "official.py").read_text()
     found = dict(re.findall(r'^(CHECKER|VIEWER)_VERSION = "(.+)"$', source, re.M))
     assert found == {"CHECKER": pins["endpoints-submission-cli"]["version"], "VIEWER": pins["mlperf-viz"]["version"]}

@@ -13,7 +13,6 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 
 @pytest.fixture
 def customize(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
     monkeypatch.chdir(tmp_path)
     return program("get-preprocessed-dataset-librispeech", "customize")
 

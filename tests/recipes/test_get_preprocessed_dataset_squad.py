@@ -17,10 +17,9 @@ ALIAS = "get-preprocessed-dataset-squad"
 
 def run_script(folder: Path, dataset: Path) -> subprocess.CompletedProcess[str]:
     """run.sh as the engine calls it."""
-    libraries = (RECIPES / "app-mlperf-inference", RECIPES / "get-mlperf-results-lib")
     env = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, libraries)),
+        "PYTHONPATH": str(RECIPES.parent / "src"),
         "CM_PYTHON_BIN_WITH_PATH": sys.executable,
         "CM_DATASET_SQUAD_PATH": str(dataset),
         "CM_NUM_PREPROCESS_THREADS": "1",

@@ -104,5 +104,4 @@ def test_pages_are_left_to_the_servers_environment(preprocessed: Any, table: Pat
     answer = preprocessed(exporter, EXPORT, "static", db="a.db", output="pages")
     assert answer["return"] == 0
     assert answer["env"]["CM_TMP_EXPORT_DB"].endswith("a.db")
-    assert (Path(answer["env"]["CM_TMP_EXPORT_SERVER"]) / "results_web" / "static_site.py").is_file()
     assert not Path("pages").exists()

@@ -1,4 +1,4 @@
-"""machine_facts: processors, the bus, what a host is, package tools, Python packages, the choice of a machine."""
+"""crowdperf/machine: processors, the bus, what a host is, package tools, Python packages, the choice of a machine."""
 
 from __future__ import annotations
 

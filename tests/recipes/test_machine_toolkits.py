@@ -1,4 +1,5 @@
-"""crowdperf.machine.toolkits: all CUDA toolkits, cuDNN and TensorRT of a machine, by the files that the vendor ships."""
+"""crowdperf.machine.toolkits: all CUDA toolkits, cuDNN and TensorRT of a machine, by the files that the vendor
+ships."""
 
 from __future__ import annotations
 

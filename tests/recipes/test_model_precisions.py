@@ -192,9 +192,6 @@ def built_engines(folder: Path, **engine_facts: object) -> None:
 
 
 def test_engines_are_bound_to_the_library_and_to_the_processor_they_were_built_for(inside, hook_input):
-    load_recipe("get-mlperf-data-lib").preprocess(
-        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-data-lib")}}
-    )
     built_engines(inside, library="openvino", built_for={"instruction_sets": ["avx2", "fma"]})
     library = inside / "openvino-2026.4.1.dist-info"
     library.write_text("")
@@ -362,7 +359,6 @@ class KnownEnv(dict[str, str]):
     ],
 )
 def test_tensorrt_is_not_fetched_where_it_could_build_nothing(inside, monkeypatch, library, gpu, machine, code):
-    load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
     from crowdperf.machine import nvidia
 
     monkeypatch.setattr(nvidia, "missing_gpu", lambda machine: gpu)

@@ -1,4 +1,4 @@
-"""nvidia_library: names of archives, versions, the choice and its reasons, loading a library in another process."""
+"""crowdperf/machine/nvidia_libraries: names of archives, versions, choice and reasons, loading a library elsewhere."""
 
 from __future__ import annotations
 

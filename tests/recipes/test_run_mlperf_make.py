@@ -8,19 +8,17 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import load_module, load_recipe, recipe_meta
 
-
-from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS, record_of  # noqa: E402
-from crowdperf.rules.names import ExecutionMode, Scenario  # noqa: E402 - importable from here on
+from crowdperf.fronts.nvidia.sheets import CONFIG_VERSIONS
+from crowdperf.rules.benchmarks import RECORDS, record_of
+from crowdperf.rules.names import ExecutionMode, Scenario
 
 RECIPE = "run-mlperf-make"
 doing, pages, plans, request, run_args, views, workspace = (
@@ -406,7 +404,6 @@ def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(t
 
 @pytest.mark.parametrize(("benchmark", "alias"), [("gptj", "gptj"), ("dlrm", "dlrm"), ("dlrm-v2", "dlrm-v2")])
 def test_the_record_of_a_large_benchmark_says_what_its_model_recipe_needs(benchmark: str, alias: str) -> None:
-    if str(RECIPES / "get-mlperf-data-lib") not in sys.path:
     full = load_recipe(f"get-ml-model-{alias}").MODEL.full_size
     env = {"CM_ML_MODEL_FRAMEWORK": "onnx", "CM_PUBLISHED_MODEL_IS_FETCHED": "yes"}
     needed = full.needed(env)

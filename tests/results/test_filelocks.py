@@ -42,7 +42,7 @@ class InUse(Exception):
 @contextlib.contextmanager
 def process(program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that runs `program` on `path`, and has written its first line."""
-    env = {**os.environ, "PYTHONPATH": str(SCRIPT / "get-mlperf-results-lib")}
+    env = {**os.environ, "PYTHONPATH": str(SCRIPT.parent / "src")}
     words = [sys.executable, "-c", program, str(path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as started:
         try:
@@ -169,7 +169,8 @@ WITHOUT_FLOCK = """
 import sys
 sys.modules["fcntl"] = None
 from pathlib import Path
-import crowdperf.harness.watch.measuring, crowdperf.fronts.metrics.metricfiles, crowdperf.sweeps.local, crowdperf.sweeps.slurm
+import crowdperf.harness.watch.measuring, crowdperf.fronts.metrics.metricfiles
+import crowdperf.sweeps.local, crowdperf.sweeps.slurm
 import crowdperf.sweeps.surroundings, crowdperf.sweeps.sweep, crowdperf.submission.placing
 from crowdperf.kit.file_locks import file_lock, is_alone
 with file_lock(Path(sys.argv[1])) as first, file_lock(Path(sys.argv[1]), ValueError()) as second:
@@ -178,19 +179,19 @@ with file_lock(Path(sys.argv[1])) as first, file_lock(Path(sys.argv[1]), ValueEr
 
 
 def test_without_flock_everything_is_imported_and_one_warning_says_that_nothing_is_guarded(tmp_path: Path) -> None:
-    recipes = ("get-mlperf-results-lib", "app-mlperf-inference", "run-mlperf-sweep", "generate-submission")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(SCRIPT / name) for name in recipes)}
+    env = {**os.environ, "PYTHONPATH": str(SCRIPT.parent / "src")}
     words = [sys.executable, "-c", WITHOUT_FLOCK, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("True True\n", f"{file_locks.UNGUARDED}\n")
 
 
 def test_only_recipes_without_this_library_call_flock_themselves() -> None:
-    callers = [path for path in SCRIPT.rglob("*.py") if "import fcntl" in path.read_text(encoding="utf-8")]
-    assert {str(path.relative_to(SCRIPT)) for path in callers} == {
-        "download-file/part.py",
-        "get-generic-python-lib/pip_tool.py",
+    sources = [path for folder in ("script", "src") for path in (SCRIPT.parent / folder).rglob("*.py")]
+    callers = [path for path in sources if "import fcntl" in path.read_text(encoding="utf-8")]
+    assert {str(path.relative_to(SCRIPT.parent)) for path in callers} == {
+        "script/download-file/part.py",
+        "script/get-generic-python-lib/pip_tool.py",
         "src/crowdperf/kit/file_locks.py",
-        "install-python-venv/environment.py",
+        "script/install-python-venv/environment.py",
         "src/crowdperf/sweeps/surroundings.py",
     }

@@ -38,7 +38,7 @@ NAMES = {name for folder, record in RECORDS.items() for name in (folder, record.
 
 
 def sources() -> Iterator[Path]:
-    programs = ("script/*.py", "automation/*.py", "tools/*.py")
+    programs = ("script/*.py", "src/*.py", "automation/*.py", "tools/*.py")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *programs],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -132,7 +132,10 @@ def test_a_record_is_whole(folder: str) -> None:
     record: Record = RECORDS[folder]
     code = "model.py" if record.generation is None else "text.py"
     assert (records_folder("benchmarks") / folder / code).is_file()
-    places = (records_folder("datasets") / f"{record.dataset}.py", records_folder("benchmarks") / folder / "dataset.py")
+    places = (
+        records_folder("backends").with_name("datasets") / f"{record.dataset}.py",
+        records_folder("benchmarks") / folder / "dataset.py",
+    )
     assert any(place.is_file() for place in places)
     assert record.is_official == bool(record.references)
     assert [span.first < span.last or span.first == span.last for span in record.spans] == [True] * len(record.spans)

@@ -15,7 +15,7 @@ from crowdperf.rules.official_names import canonical_name, official_name
 from crowdperf.rules.record import Record
 from crowdperf.rules.rounds import rounds_of, rules_in
 
-DATA = Path(__file__).resolve().parents[2] / "script" / "get-mlperf-results-lib" / "mlperf_results" / "rounddata"
+DATA = Path(__file__).resolve().parents[2] / "src" / "crowdperf" / "logs" / "rounddata"
 NAMES = [name for name, row in BENCHMARKS.items() if row.record.generation is not None]
 CASES = [(name, one) for name in NAMES for one in rounds_of(name)]
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from record_paced_runs import MODELS, RIGHT, Model  # isort: skip: makes mlperf_results importable
+from record_paced_runs import MODELS, RIGHT, Model  # isort: skip: makes crowdperf importable
 
 from crowdperf.logs.truncation import LOG_NAME, SCORE_NAME, truncate_log
 

@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from helpers import unpack
+from recipe_engine.disk.digests import recipe_digest
+
+from crowdperf.submission.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "script"
-for folder in ("generate-submission", "get-mlperf-results-lib"):
-    if str(SCRIPTS / folder) not in sys.path:
-        sys.path.append(str(SCRIPTS / folder))
-
-from recipe_engine.disk.digests import recipe_digest  # noqa: E402
-
-from crowdperf.submission.program import Program  # noqa: E402
 
 PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
 RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"

@@ -17,7 +17,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parents[2] / "script" / "check-mlperf-submission" / "mlperf_gate"
+TARGET = Path(__file__).resolve().parents[2] / "src" / "crowdperf" / "gate"
 SINCE = "2024-06-01"
 """A month before the first commit with the seeds of round v4.1."""
 

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "script" / "get-mlperf-results-lib"))
+sys.path.insert(0, str(HERE.parents[1] / "src"))
 
 from crowdperf.rules.compliance import audit_text, audit_values  # noqa: E402
 

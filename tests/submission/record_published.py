@@ -18,14 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "script"
-for folder in (SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
-    sys.path.insert(0, str(folder))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from crowdperf.gate import gate  # noqa: E402
-from crowdperf.gate.evidence import PUBLISHED  # noqa: E402
-from crowdperf.gate.rulebook import RULES, Check, Found, Severity  # noqa: E402
-from crowdperf.gate.views import Options  # noqa: E402
+from crowdperf.gate import gate
+from crowdperf.gate.evidence import PUBLISHED
+from crowdperf.gate.rulebook import RULES, Check, Found, Severity
+from crowdperf.gate.views import Options
 
 
 def counting(identity: str, check: Check, asked: Counter[str]) -> Check:

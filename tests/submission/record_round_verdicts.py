@@ -17,8 +17,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = HERE.parents[1] / "script"
-for folder in (HERE, SCRIPTS / "check-mlperf-submission", SCRIPTS / "get-mlperf-results-lib"):
+for folder in (HERE, HERE.parents[1] / "src"):
     sys.path.insert(0, str(folder))
 
 from disagreements import CASES  # noqa: E402

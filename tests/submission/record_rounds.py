@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-LIBRARY = Path(__file__).resolve().parents[2] / "script" / "get-mlperf-results-lib" / "mlperf_results"
+LIBRARY = Path(__file__).resolve().parents[2] / "src" / "crowdperf"
 ROUNDS_FOLDER = LIBRARY / "rounddata"
 CATEGORIES = {"edge": "edge", "datacenter": "datacenter", "both": "datacenter-edge"}
 TESTS = ("TEST01", "TEST04", "TEST06", "TEST07", "TEST08", "TEST09")

@@ -192,8 +192,7 @@ def test_a_checker_that_cannot_judge_the_round_is_not_asked(trees, tmp_path):  #
 
 
 def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # noqa: F811
-    folders = [CHECKOUT / "script" / name for name in ("check-mlperf-submission", "get-mlperf-results-lib")]
-    env = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    env = {"PYTHONPATH": str(CHECKOUT / "src"), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     call = [sys.executable, "-S", "-m", "crowdperf.gate", str(trees.folder / "closed"), "--version=v6.1"]
     done = subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
@@ -202,9 +201,7 @@ def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # no
 @pytest.mark.full
 def test_pip_install_gives_a_command_that_needs_no_cm(trees, tmp_path):  # noqa: F811
     source, target = tmp_path / "source", tmp_path / "target"
-    records = [f"src/crowdperf/harness/{kind}" for kind in ("benchmarks", "backends")]
-    for name in ("script/check-mlperf-submission", "script/get-mlperf-results-lib", *records):
-        shutil.copytree(CHECKOUT / name, source / name)
+    shutil.copytree(CHECKOUT / "src", source / "src")
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(CHECKOUT / name, source)
     flags = ["--no-build-isolation", "--no-index", "--no-deps"]  # PyYAML is for results of endpoints

@@ -35,10 +35,10 @@ from crowdperf.kit.privacy import known_here
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.truncation import truncate_tree
 from crowdperf.submission import making, placing
-from crowdperf.submission.program import files_of
+from crowdperf.submission.program import files_of, library_files
 from crowdperf.submission.request import read_request
 
-CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "get-mlperf-results-lib", "process-mlperf-accuracy",
+CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
 
@@ -88,7 +88,8 @@ def test_the_tree_holds_exactly_the_files_that_the_round_wants(real_runs: Path, 
     made = generate(real_runs, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION=division)
     names = ["README.md", "recipes.json"]
     names += [f"runs/{name}/{mode}.json" for name in SCENARIOS for mode in ("performance", "accuracy")]
-    names += [f"script/{path.as_posix()}" for alias in CHAIN for path, _ in files_of(PROGRAM, alias)]
+    names += [path.as_posix() for alias in CHAIN for path, _ in files_of(PROGRAM, alias)]
+    names += [path.as_posix() for path, _ in library_files()]
     sources = [f"src/resnet50/{SUT}/{name}" for name in names]
     wanted = [*sources, f"systems/{SUT}.json"]
     for scenario in ("SingleStream", "MultiStream", "Offline"):
@@ -414,9 +415,8 @@ def test_both_official_checkers_accept_inferred_scenarios(real_runs: Path, tmp_p
 def test_the_code_folder_holds_a_harness_that_runs(real_runs: Path, tmp_path: Path) -> None:
     generate(real_runs, tmp_path / "tree")
     folder = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT
-    places = [folder / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = "import crowdperf.harness.runner.config, crowdperf.harness.runner.user_conf, crowdperf.logs.run_log as logs; print(logs.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = "import crowdperf.harness.runner.user_conf, crowdperf.logs.run_log; print(crowdperf.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", words], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
     )

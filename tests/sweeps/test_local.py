@@ -89,8 +89,8 @@ LocalExecutor().start(sweep, sweep.points())
 
 def begun(sweep: SweepFolder) -> subprocess.Popen[bytes]:
     """Another process that runs the sweep, when its first point is under way."""
-    scripts = Path(__file__).resolve().parents[2] / "script" / "run-mlperf-sweep"
-    environment = {**os.environ, "PYTHONPATH": f"{scripts}{os.pathsep}{scripts.parent / 'get-mlperf-results-lib'}"}
+    source = Path(__file__).resolve().parents[2] / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
     child = subprocess.Popen([sys.executable, "-c", PROGRAM, str(sweep.path)], env=environment)
     for _ in range(600):
         if (sweep.point("a").results / "begun").exists():

@@ -155,14 +155,13 @@ def test_a_command_killed_after_sbatch_finds_its_jobs_again(
     points = [make_point(sweep, f"p{number}", "sleep 1; echo x >> runs.txt") for number in range(4)]
     program = (
         "import os, signal, sys; from pathlib import Path; from crowdperf.sweeps.folder import SweepFolder\n"
-        "from mlperf_sweeps import slurm; from crowdperf.sweeps.sbatch import SlurmOptions\n"
+        "from crowdperf.sweeps import slurm; from crowdperf.sweeps.sbatch import SlurmOptions\n"
         "slurm.write_json = lambda *given: os.kill(os.getpid(), signal.SIGKILL)  # of submitted.json\n"
         "sweep = SweepFolder(Path(sys.argv[1]))\n"
         "slurm.SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"
     )
     with slurm(monkeypatch, 2):
-        libraries = (STARTER.parent, STARTER.parents[1] / "get-mlperf-results-lib")
-        scripts = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, libraries))}
+        scripts = {**os.environ, "PYTHONPATH": str(STARTER.parents[2])}
         ended = subprocess.run([sys.executable, "-c", program, str(sweep.path)], env=scripts, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert not list(sweep.jobs.glob("*/submitted.json"))

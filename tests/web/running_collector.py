@@ -13,9 +13,6 @@ from pathlib import Path
 
 from web_builder import ROOT
 
-PACKAGES = ("serve-mlperf-results", "get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission",
-            "run-mlperf-curve")  # fmt: skip
-
 
 @dataclass
 class Running:
@@ -34,8 +31,7 @@ class Running:
 
 def environment() -> dict[str, str]:
     """The caller's, with the packages on the path."""
-    folders = [str(ROOT / "script" / name) for name in PACKAGES]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(folders), "PYTHONDONTWRITEBYTECODE": "1"}
+    return os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @contextlib.contextmanager

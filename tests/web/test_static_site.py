@@ -12,11 +12,13 @@ from web_builder import SOURCE, crowd_result, fill
 
 pytest.importorskip("jinja2", reason="the packages of the results server are not installed")
 
-from copy_database import copy_database
+from recipe_programs import program
 
 from crowdperf.store.store import Store
 from crowdperf.web.links import round_url
 from crowdperf.web.static_site import SiteError, name_of_benchmark, write_site
+
+copy_database = program("serve-mlperf-results", "copy_database").copy_database
 
 
 def test_every_link_of_every_file_leads_to_a_file(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ from crowdperf.sweeps.sweep import Conduct, Sweep, locked, write_json, write_poi
 FORMAT = 1
 UNDER_WAY = (State.PLANNED.value, State.SUBMITTED.value, State.RUNNING.value)
 CSV, PAGE, SUMMARY = "curve.csv", "curve.html", "summary.txt"
-_PACKAGES = ("run-mlperf-curve", "get-mlperf-results-lib")
 _SHORTENED = "shortened runs (execution mode {mode})"
 
 
@@ -103,7 +102,6 @@ def curve_points(request: CurveRequest, client: Client, folder: Path) -> tuple[C
 
 def point_file(point: CurvePoint, client: Client) -> PointFile:
     """Return point.json."""
-    scripts = Path(__file__).resolve().parents[2]
     folder = point.folder
     words = [sys.executable, "-m", "crowdperf.curves.point", f"--point={folder.point_file.absolute()}"]
     return PointFile(
@@ -114,7 +112,7 @@ def point_file(point: CurvePoint, client: Client) -> PointFile:
         repeat=1,
         argv=[*words, f"--results={folder.results.absolute()}", f"--client={client.program}"],
         cwd=str(folder.path.absolute()),
-        environment={"PYTHONPATH": ":".join(str(scripts / name) for name in _PACKAGES)},
+        environment={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
         outcome=OUTCOME,
         planned_s=expected_s(point.inputs.floor_s),
     )

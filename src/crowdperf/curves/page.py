@@ -16,7 +16,7 @@ UNOFFICIAL = "Unofficial: not reviewed by MLCommons, and no MLPerf result."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
-    """A point of the page. name: r12 or offline. state, reason, label: of mlperf_sweeps. outcome: its outcome.json."""
+    """A point of the page. name: r12 or offline. state, reason, label: of sweeps. outcome: its outcome.json."""
 
     name: str
     concurrency: int

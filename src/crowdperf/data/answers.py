@@ -99,7 +99,7 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
 
 
 def _register_given(env: Mapping[str, Any]) -> None:
-    """Register the copy that was given by `--path` (get-mlperf-data-lib says as what), for requests without a path."""
+    """Register the copy that was given by `--path` (get-mlperf-own-copy says as what), for requests without a path."""
     if env.get("CM_MLPERF_DATA_REGISTERED_AS") and env.get("CM_MLPERF_DATA_GIVEN_PATH"):
         owncopies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
 

@@ -1,5 +1,5 @@
 """Checks MLPerf Inference submission trees: at least as strict as both official checkers, and where they look away.
 
-Standard library only, beside the package mlperf_results of this project. `gate.check` is the way in for programs,
+Standard library only, beside the rooms kit, rules, logs and compliance. `gate.check` is the way in for programs,
 `python -m crowdperf.gate DIR --version=v6.1` for people.
 """

@@ -1,7 +1,7 @@
 """Rules that make the verdict of a compliance test again from the logs of the tree, instead of believing its files.
 
-The arithmetic is that of `crowdperf.compliance.verification`, which also makes the files. Where accuracy logs are cut, their
-first and last 4,096 bytes are looked at; where the whole ones are known (`--backup_dir`), all of them.
+The arithmetic is that of `crowdperf.compliance.verification`, which also makes the files. Where accuracy logs are cut,
+their first and last 4,096 bytes are looked at; where the whole ones are known (`--backup_dir`), all of them.
 """
 
 from __future__ import annotations

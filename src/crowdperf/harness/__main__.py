@@ -1,6 +1,6 @@
 """The harness's commands:
 
-    python3 -m crowdperf.harness run.json               runs one LoadGen test, or with "find": true looks for the best target
+    python3 -m crowdperf.harness run.json               runs one LoadGen test, or with "find": true a search
     python3 -m crowdperf.harness score run.json         scores the accuracy log of a run
     python3 -m crowdperf.harness preprocess --model ... writes a store of preprocessed samples
 

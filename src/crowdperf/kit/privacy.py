@@ -60,8 +60,8 @@ CERTAIN = frozenset((Kind.TOKEN, Kind.PRIVATE_KEY, Kind.AUTHORIZATION, Kind.OWN_
 looks like a secret by its name is in 250 of these files, in examples and public addresses nearly always; home folders
 are in the files of all 34 submitters."""
 
-_PROGRAM = re.compile(r"(?:^|/)(?:code|src)/[^/]+/[^/]+/script/")
-"""Where a submission holds the program that ran: `<code folder>/<model>/<system>/script/`."""
+_PROGRAM = re.compile(r"(?:^|/)(?:code|src)/[^/]+/[^/]+/(?:script|src/crowdperf)/")
+"""Where a submission holds the program that ran: `script/` and `src/` below `<code folder>/<model>/<system>/`."""
 
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 

@@ -1,4 +1,5 @@
-"""The backends of the harness, collected from their records (record.py, crowdperf/harness/backends/<name>/record.py)."""
+"""The backends of the harness, collected from their records (record.py,
+crowdperf/harness/backends/<name>/record.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a benchmark and a backend are: one record each, in its folder of the harness; everything else follows from it.
 
-`crowdperf/benchmarks/<folder>/record.py` and `crowdperf/harness/backends/<name>/record.py` hold `RECORD`; benchmarks.py and
-backends.py collect them. A record imports nothing but this module: recipes, reports and the gate read it without numpy,
-torch or the harness.
+`crowdperf/benchmarks/<folder>/record.py` and `crowdperf/harness/backends/<name>/record.py` hold `RECORD`;
+benchmarks.py and backends.py collect them. A record imports nothing but this module: recipes, reports and the gate
+read it without numpy, torch or the harness.
 
 Times in ms, sizes in bytes (GB and TB in powers of ten, as the sources count), accuracies in the units of the official
 accuracy script's line.
@@ -303,29 +303,26 @@ class BackendRecord:
     """A backend: what runs a network on a device.
 
     framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "neuron", "huggingface", "gguf",
-    "onnxruntime-genai");
-    None: no file is read.
-    model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
-    generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
-    engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the
-    variations of quantize-ml-model whose files it takes, where it does not take what `_int8` alone makes. devices,
-    precisions: what it can run. gpu_precisions: what it can run on device cuda besides. "tf32" is fp32 weights that are
-    multiplied in TensorFloat-32 (ten bits of mantissa); "fp32" is IEEE on every device. MLPerf's rules do not name
-    TF32: closed weights may be taken to any numerical format that reaches the quality wanted, and precisions may be
-    chosen by operation (Weight Definition and Quantization, Model Equivalence: inference_rules.adoc of
-    mlcommons/inference_policies, ac93e89c of 2026-07-23). So it may be submitted, as fp32 weights.
-    batch_size: the one that suits it whatever the model; None: the harness looks for the best.
-    library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
-    gives them. transformation: what it does to weights, for measurements.json.
-    stand_in: what is said of figures that are no machine's; empty: a real backend. simulates: the backend whose place
-    the stand-in takes with `--simulate`. is_default: what runs a benchmark where none is named; one of those that run
-    networks, and one of those that answer prompts.
-    recipes: tags of further recipes that it needs. gpu_recipes: those on device cuda, in their places. is_served:
-    another process answers; run.json then has `serving`. is_text: it answers prompts token by token
-    (crowdperf/harness/text/engine.py); run.json then has `text`. is_remote: a server that is not this tool's answers; it needs no
-    file of a model. unfit: devices that it cannot use, each with the reason. image: a container that has it. only_with:
-    the field of a benchmark's record without which it does not run it; empty: it runs all. server: the backend whose
-    server it runs behind, so that the variations of both may be named together.
+    "onnxruntime-genai"); None: no file is read. model_files: the variation of the model recipes whose files it reads
+    or is built from. engine: the variation of generate-engine that builds what it reads; empty: it reads the model's
+    own files. engine_suffix: what files of engines end with. has_largest_batch: whether an engine is built for batches
+    up to a size. int8_files: the variations of quantize-ml-model whose files it takes, where it does not take what
+    `_int8` alone makes. devices, precisions: what it can run. gpu_precisions: what it can run on device cuda besides.
+    "tf32" is fp32 weights that are multiplied in TensorFloat-32 (ten bits of mantissa); "fp32" is IEEE on every
+    device. MLPerf's rules do not name TF32: closed weights may be taken to any numerical format that reaches the
+    quality wanted, and precisions may be chosen by operation (Weight Definition and Quantization, Model Equivalence:
+    inference_rules.adoc of mlcommons/inference_policies, ac93e89c of 2026-07-23). So it may be submitted, as fp32
+    weights. batch_size: the one that suits it whatever the model; None: the harness looks for the best. library: the
+    handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA gives them.
+    transformation: what it does to weights, for measurements.json. stand_in: what is said of figures that are no
+    machine's; empty: a real backend. simulates: the backend whose place the stand-in takes with `--simulate`.
+    is_default: what runs a benchmark where none is named; one of those that run networks, and one of those that answer
+    prompts. recipes: tags of further recipes that it needs. gpu_recipes: those on device cuda, in their places.
+    is_served: another process answers; run.json then has `serving`. is_text: it answers prompts token by token
+    (crowdperf/harness/text/engine.py); run.json then has `text`. is_remote: a server that is not this tool's answers;
+    it needs no file of a model. unfit: devices that it cannot use, each with the reason. image: a container that has
+    it. only_with: the field of a benchmark's record without which it does not run it; empty: it runs all. server: the
+    backend whose server it runs behind, so that the variations of both may be named together.
     """
 
     framework: str | None

@@ -1,4 +1,5 @@
-"""Finds and reads the records of benchmarks and backends: `<kind>/<folder>/record.py` of the harness."""
+"""Finds and reads the records of benchmarks and backends: `record.py` in the folder of each, read without the room it
+is in."""
 
 from __future__ import annotations
 
@@ -7,18 +8,14 @@ from pathlib import Path
 from typing import TypeVar
 
 RECORD_FILE = "record.py"
+_HOME = Path(__file__).resolve().parents[1]
+_FOLDERS = {"benchmarks": _HOME / "benchmarks", "backends": _HOME / "harness" / "backends"}
 _AnyRecord = TypeVar("_AnyRecord")
 
 
 def records_folder(kind: str) -> Path:
-    """Return the folder of `benchmarks` or `backends`: of the harness that this process imports, else the one beside
-    this recipe. An installed package has the records in its own folder `records`.
-    """
-    harness = importlib.util.find_spec("harness")
-    here = Path(__file__).resolve()
-    places = [Path(place) for place in (harness and harness.submodule_search_locations) or ()]
-    places += [here.with_name("records"), here.parents[2] / "app-mlperf-inference" / "harness"]
-    return next((place / kind for place in places if (place / kind).is_dir()), places[-1] / kind)
+    """Return the folder of `benchmarks` or `backends`."""
+    return _FOLDERS[kind]
 
 
 def read_records(kind: str, expected: type[_AnyRecord]) -> dict[str, _AnyRecord]:
@@ -27,7 +24,7 @@ def read_records(kind: str, expected: type[_AnyRecord]) -> dict[str, _AnyRecord]
 
 
 def _read(path: Path, expected: type[_AnyRecord]) -> _AnyRecord:
-    spec = importlib.util.spec_from_file_location(f"mlperf_results.records.{path.parent.name}", path)
+    spec = importlib.util.spec_from_file_location(f"crowdperf.records.{path.parent.name}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be loaded")
     module = importlib.util.module_from_spec(spec)

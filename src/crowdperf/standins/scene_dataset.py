@@ -3,9 +3,9 @@
     python3 -m crowdperf.standins.scene_dataset --layout coco --classes classes.txt --count 64 \\
         --pictures small --output_dir FOLDER
 
-The folder has the layout of the real data set (crowdperf/harness/datasets/coco.py, openimages.py): JPEG files and annotations
-in COCO's format with every category of the real list; the pictures (scenes.py) show objects of the first six.
-dataset.json says that the data is synthetic. The same seed gives the same pictures whatever their number.
+The folder has the layout of the real data set (crowdperf/harness/datasets/coco.py, openimages.py): JPEG files and
+annotations in COCO's format with every category of the real list; the pictures (scenes.py) show objects of the first
+six. dataset.json says that the data is synthetic. The same seed gives the same pictures whatever their number.
 """
 
 from __future__ import annotations

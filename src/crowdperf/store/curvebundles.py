@@ -7,7 +7,8 @@
     results/SYSTEM/MODEL/r4/samples.csv          only with events: times and tokens of each sample, no text
 
 The client's events.jsonl holds all prompts and answers, and is gigabytes long for a real run. What every figure follows
-from is in samples.csv (crowdperf.curves.samples), which a curve keeps beside its points. Of events.jsonl the SHA-256 goes.
+from is in samples.csv (crowdperf.curves.samples), which a curve keeps beside its points. Of events.jsonl
+the SHA-256 goes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Makes a result of the LoadGen runs of one benchmark in one scenario: a performance run, and an accuracy run if there
-is one. Pure; every figure is what mlperf_results read in the logs.
+is one. Pure; every figure is what `crowdperf.logs` read in the logs.
 """
 
 from __future__ import annotations

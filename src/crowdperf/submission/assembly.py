@@ -133,7 +133,9 @@ def _sources(material: Material) -> Iterator[Piece]:
             yield Piece(path=folder / "runs" / f"{name}.json", text=json.dumps(content, indent=2) + "\n")
         for recipe in chain:
             for path, source in program.files_of(material.program, recipe.alias):
-                yield Piece(path=folder / "script" / path, source=source)
+                yield Piece(path=folder / path, source=source)
+        for path, source in program.library_files():
+            yield Piece(path=folder / path, source=source)
 
 
 def source_folder(tree: SubmissionTree, model: str, system: str) -> Path:

@@ -1,9 +1,10 @@
-"""The program that made the runs, for the code folder of a submission: the harness, the results library, and the
-recipes of the chain, as files of a repository that runs again. No weights, no data, no caches.
+"""The program that made the runs, for the code folder of a submission: the harness, what it stands on, and the recipes
+of the chain, as files of a repository that runs again. No weights, no data, no caches.
 
     <code folder>/<model>/<system>/README.md         what this is and how to run it again
                                    recipes.json      every recipe of the checkout, its digest when the runs were made
-                                   script/<recipe>/  the recipes of the chain, app-mlperf-inference with the harness
+                                   script/<recipe>/  the recipes of the chain
+                                   src/crowdperf/    the harness, the benchmarks, and the rooms they stand on
                                    runs/<Scenario>/<mode>.json   the request of each run, folders left out
 """
 
@@ -17,14 +18,17 @@ from typing import Any
 from crowdperf.kit.whole_file import read_object
 from crowdperf.submission.found import FoundRun
 
-HARNESS_RECIPE, RESULTS_RECIPE = "app-mlperf-inference", "get-mlperf-results-lib"
-_ALWAYS = (HARNESS_RECIPE, RESULTS_RECIPE, "get-mlperf-loadgen", "process-mlperf-accuracy", "run-mlperf-inference")
+_PACKAGE = Path(__file__).resolve().parents[1]
+ROOMS = ("kit", "rules", "logs", "compliance", "call", "machine", "harness", "benchmarks")
+"""The harness and what it imports, in the order of docs/explanation/architecture.md."""
+
+_ALWAYS = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy", "run-mlperf-inference")
 """The recipes that every run rests on."""
 
 _SUFFIXES = {".py", ".yaml", ".yml", ".sh", ".md", ".json", ".txt", ".toml", ".typed"}
 _LARGEST_BYTES = 1_000_000
-LEFT_OUT = ("privacy.py", "secretshapes.py")
-"""Modules of the results library that the harness does not use: they look for secrets, and hold examples of them."""
+LEFT_OUT = ("privacy.py", "secret_shapes.py")
+"""Modules that the harness does not use: they look for secrets, and hold examples of them."""
 
 _PATH_KEYS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path", "output_dir", "user_conf")
 
@@ -67,14 +71,25 @@ def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping
 
 
 def files_of(program: Program, alias: str) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of a recipe: path below the folder of recipes, and source."""
-    folder = program.recipes_folder / alias
+    """Yield the files of a recipe: path below the code folder of a model, and source."""
+    return _files_below(program.recipes_folder / alias, Path("script", alias))
+
+
+def library_files() -> Iterator[tuple[Path, Path]]:
+    """Yield the files of the package that a run needs: path below the code folder of a model, and source."""
+    place = Path("src", _PACKAGE.name)
+    yield place / "__init__.py", _PACKAGE / "__init__.py"
+    for room in ROOMS:
+        yield from _files_below(_PACKAGE / room, place / room)
+
+
+def _files_below(folder: Path, place: Path) -> Iterator[tuple[Path, Path]]:
     for source in sorted(folder.rglob("*")):
         inner = source.relative_to(folder)
         is_hidden = any(part == "__pycache__" or part.startswith(".") for part in inner.parts)
         is_text = source.suffix in _SUFFIXES and source.is_file() and not source.is_symlink()
         if is_text and not is_hidden and source.name not in LEFT_OUT and source.stat().st_size <= _LARGEST_BYTES:
-            yield Path(alias) / inner, source
+            yield place / inner, source
 
 
 def request_of(run: FoundRun) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from crowdperf.call.recipe_calls import threads_in_all
 from crowdperf.submission.found import FoundRun, Sut
 from crowdperf.submission.measured import Weights, label_of, settings_of
-from crowdperf.submission.program import HARNESS_RECIPE, LEFT_OUT, RESULTS_RECIPE, ChainRecipe
+from crowdperf.submission.program import LEFT_OUT, ChainRecipe
 
 _FOLDER_OPTIONS = ("--results_dir", "--results-dir", "--output_dir", "--submission_dir", "--user_conf")
 _SHAPE = ("batch_size", "instances", "threads")
@@ -167,9 +167,9 @@ def source_readme(
         f"# Sources of {model}",
         "",
         "The runs were made by crowdperf, a CM repository whose recipes install, run and score everything. Beside this",
-        "file lie the recipes that the runs rest on, in `script/`: the harness is",
-        f"`script/{HARNESS_RECIPE}/harness`, the library that reads LoadGen's logs and holds the rules is",
-        f"`script/{RESULTS_RECIPE}/mlperf_results`. Weights and data are not here: the recipes get them.",
+        "file are the recipes that the runs rest on, in `script/`, and what they run, in `src/crowdperf`: the harness",
+        "is `harness`, what reads LoadGen's logs is `logs`, what the rounds ask is `rules`. Weights and data are not",
+        "here: the recipes get them.",
         f"Left out are {' and '.join(LEFT_OUT)}, which only look for secrets in what is published.",
         "",
         "## Run it again with crowdperf",
@@ -178,7 +178,7 @@ def source_readme(
         "",
         "## Run it again without CM",
         "",
-        f"    export PYTHONPATH=script/{HARNESS_RECIPE}:script/{RESULTS_RECIPE}",
+        "    export PYTHONPATH=src",
         "    python3 -m crowdperf.harness run.json",
         "    python3 -m crowdperf.harness score run.json     # the accuracy of a run in accuracy mode",
         "",

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 
-STARTER = Path(__file__).resolve().parent.parent / "run_point.py"
+STARTER = Path(__file__).resolve().with_name("run_point.py")
 
 
 def wrapper_words(python: str) -> list[str]:

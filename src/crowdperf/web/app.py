@@ -229,7 +229,7 @@ async def busy_answer(request: Request, error: Exception) -> Response:
 
 
 def create_app(settings: Settings, tokens: Tokens | None, on_start: Callable[[], object] = lambda: None) -> Starlette:
-    """The server for a database, which is made where it is missing. Raises results_store's StoreError."""
+    """The server for a database, which is made where it is missing. Raises StoreError."""
     database = Database(settings.database, read_only=settings.read_only)
     per_hour = settings.bundles_per_hour
     collector = Collector(settings, tokens, database, bundles=Limit(per_hour, 3_600.0),

@@ -1,9 +1,10 @@
 """A Triton model, written in Python: runs a compiled TorchScript file on NeuronCores, or simulated on the processor.
 
 Triton's Python backend starts a process of this file for each instance. config.pbtxt names the compiled file and the
-NeuronCores of all instances (crowdperf/harness/backends/neuron/layout.py); each instance takes its part of them, as NVIDIA's
-inferentia/scripts/gen_triton_model.py does (triton-inference-server/python_backend, 140f1cbb). Tensors are called
-<name>__<n> in the order of the module's arguments. Requests that come together are worked on one after the other.
+NeuronCores of all instances (crowdperf/harness/backends/neuron/layout.py); each instance takes its part of them, as
+NVIDIA's inferentia/scripts/gen_triton_model.py does (triton-inference-server/python_backend, 140f1cbb). Tensors are
+called <name>__<n> in the order of the module's arguments. Requests that come together are worked on one after the
+other.
 """
 
 import json

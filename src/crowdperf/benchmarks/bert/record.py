@@ -1,4 +1,4 @@
-"""bert-99 and bert-99.9. Sources: see mlperf_results/benchmarks.py."""
+"""bert-99 and bert-99.9. Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import DATACENTER, EDGE2, GB, MB, MLC_DOCS, Recipes, Record, Reference, Size, Sizes, Span
 

@@ -1,4 +1,4 @@
-"""dlrm-99 and dlrm-99.9 (v0.7 to v3.0). Sources: see mlperf_results/benchmarks.py."""
+"""dlrm-99 and dlrm-99.9 (v0.7 to v3.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import DATACENTER, GB, INFERENCE, Recipes, Record, Reference, Size, Sizes, Span
 

@@ -1,4 +1,4 @@
-"""dlrm-v2-99 and dlrm-v2-99.9 (v3.1 to v5.1). Sources: see mlperf_results/benchmarks.py."""
+"""dlrm-v2-99 and dlrm-v2-99.9 (v3.1 to v5.1). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import (
     DATACENTER,

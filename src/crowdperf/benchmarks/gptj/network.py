@@ -189,7 +189,8 @@ class GptJ(torch.nn.Module):
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the logarithms of the probabilities of the most likely next tokens [batch, beams, CANDIDATES], these
-        tokens, and the keys and values that the next call needs. The nine inputs: crowdperf/benchmarks/gptj/model.py."""
+        tokens, and the keys and values that the next call needs. The nine inputs:
+        crowdperf/benchmarks/gptj/model.py."""
         token, position, is_token, is_prompt, source, prompt_key, prompt_value, key, value = inputs
         batch, past_beams = key.shape[0], key.shape[1]
         flat = (source + torch.arange(batch, device=source.device)[:, None] * past_beams).reshape(-1)

@@ -1,4 +1,4 @@
-"""gptj-99 and gptj-99.9 (v3.1 to v5.0). Sources: see mlperf_results/benchmarks.py."""
+"""gptj-99 and gptj-99.9 (v3.1 to v5.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import (
     CM_RECIPES,

@@ -1,4 +1,4 @@
-"""resnet50. Sources: see mlperf_results/benchmarks.py."""
+"""resnet50. Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import (
     ALL_SCENARIOS,

@@ -1,4 +1,4 @@
-"""retinanet (v2.1 to v6.0). Sources: see mlperf_results/benchmarks.py."""
+"""retinanet (v2.1 to v6.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import (
     ALL_SCENARIOS,

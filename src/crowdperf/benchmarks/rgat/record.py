@@ -1,4 +1,4 @@
-"""rgat (since v5.0). Sources: see mlperf_results/benchmarks.py."""
+"""rgat (since v5.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import GB, INFERENCE, MB, MLC_DOCS, OFF, Recipes, Record, Reference, Size, Sizes, Span
 

@@ -1,4 +1,4 @@
-"""rnnt (v0.7 to v4.0). Sources: see mlperf_results/benchmarks.py."""
+"""rnnt (v0.7 to v4.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import DATACENTER, EDGE2, GB, INFERENCE, Recipes, Record, Reference, Size, Sizes, Span
 

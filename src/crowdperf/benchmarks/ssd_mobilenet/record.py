@@ -1,4 +1,4 @@
-"""ssd-mobilenet (v0.7 to v2.0). Sources: see mlperf_results/benchmarks.py."""
+"""ssd-mobilenet (v0.7 to v2.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import EDGE2, EDGE3, Recipes, Record, Reference, Span
 

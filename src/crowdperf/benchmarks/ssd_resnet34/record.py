@@ -1,4 +1,4 @@
-"""ssd-resnet34 (v0.7 to v2.0). Sources: see mlperf_results/benchmarks.py."""
+"""ssd-resnet34 (v0.7 to v2.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import DATACENTER, EDGE2, EDGE3, Recipes, Record, Reference, Span
 

@@ -1,4 +1,4 @@
-"""stable-diffusion-xl (since v4.0). Sources: see mlperf_results/benchmarks.py."""
+"""stable-diffusion-xl (since v4.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import (
     CM_RECIPES,

@@ -1,4 +1,4 @@
-"""3d-unet-99 and 3d-unet-99.9 of KiTS19 (since v2.0). Sources: see mlperf_results/benchmarks.py."""
+"""3d-unet-99 and 3d-unet-99.9 of KiTS19 (since v2.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import EDGE2, GB, MLC_DOCS, OFF, Recipes, Record, Reference, Size, Sizes, Span
 

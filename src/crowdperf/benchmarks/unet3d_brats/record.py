@@ -1,4 +1,4 @@
-"""3d-unet-brats-99 and 3d-unet-brats-99.9 (v0.7 to v1.1). Sources: see mlperf_results/benchmarks.py."""
+"""3d-unet-brats-99 and 3d-unet-brats-99.9 (v0.7 to v1.1). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import EDGE2, OFF, Recipes, Record, Reference, Span
 

@@ -1,4 +1,4 @@
-"""whisper (since v5.1). Sources: see mlperf_results/benchmarks.py."""
+"""whisper (since v5.1). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import INFERENCE, MB, OFF, Recipes, Record, Reference, Size, Sizes, Span
 

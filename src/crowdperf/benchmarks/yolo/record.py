@@ -1,4 +1,4 @@
-"""yolo-95 and yolo-99 (since v6.0). Sources: see mlperf_results/benchmarks.py."""
+"""yolo-95 and yolo-99 (since v6.0). Sources: see crowdperf/rules/benchmarks.py."""
 
 from crowdperf.rules.record import EDGE3, INFERENCE, MB, Recipes, Record, Reference, Size, Sizes, Span
 

@@ -108,7 +108,7 @@ class Field:
 
 
 def _read_table() -> Mapping[str, Field]:
-    rows: Mapping[str, Any] = read_yaml(Path(__file__).resolve().parents[1] / "fields.yaml")
+    rows: Mapping[str, Any] = read_yaml(Path(__file__).resolve().with_name("fields.yaml"))
     found = {}
     for name, row in rows.items():
         columns: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}

@@ -28,7 +28,7 @@ from crowdperf.rules.names import Scenario, unknown_text
 from crowdperf.rules.official_names import parse_benchmark
 from crowdperf.rules.rounds import scenarios_of
 
-SHIPPED = Path(__file__).resolve().parents[1] / "registry"
+SHIPPED = Path(__file__).resolve().with_name("registry")
 """The registry of this repository."""
 ADD = "cm run script --tags=add,custom,system --id=NAME"
 """Adds a system of one's own."""

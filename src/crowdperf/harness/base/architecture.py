@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
 
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.rules.record_files import records_folder
 
 _Module = TypeVar("_Module", bound="WithTables")
 
@@ -54,7 +54,6 @@ def architecture_of(name: str) -> ArchitectureModule:
             raise HarnessError(
                 f"cannot load benchmarks/{name}/network.py: {error}", "install it into this Python"
             ) from error
-        folder = Path(__file__).parent
-        known = sorted(path.parent.name for path in folder.glob("*/network.py"))
+        known = sorted(path.parent.name for path in records_folder("benchmarks").glob("*/network.py"))
         raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
     return module

@@ -14,7 +14,7 @@ from pathlib import Path
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import CalibrationSource
 
-_FOLDER = Path(__file__).parent / "datasets" / "calibration_lists"
+_FOLDER = Path(__file__).parents[1] / "datasets" / "calibration_lists"
 
 OFFICIAL: Mapping[str, Mapping[str, str]] = {
     "brats19": {

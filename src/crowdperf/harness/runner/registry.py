@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 
 from crowdperf.harness.base.backend import BackendModule
@@ -20,8 +19,9 @@ from crowdperf.harness.text.engine import EngineModule
 from crowdperf.harness.text.model import TextModule
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
+from crowdperf.rules.record_files import records_folder
 
-_HERE = Path(__file__).parent
+_BENCHMARKS = records_folder("benchmarks")
 
 
 def known_names(kind: str) -> tuple[str, ...]:
@@ -37,18 +37,18 @@ def _load(kind: str, name: str, place: Sequence[str], member: str) -> ModuleType
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
     try:
-        module = importlib.import_module(".".join(("harness", *place)))
+        module = importlib.import_module(".".join(("crowdperf", *place)))
     except ImportError as error:
         message = f"cannot load {'/'.join(place)}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
     if not hasattr(module, member):
-        raise HarnessError(f"{'/'.join(place)}.py lacks {member}", f"see {place[0]}/base.py for what it must have")
+        raise HarnessError(f"{'/'.join(place)}.py lacks {member}", "crowdperf/harness/base says what it must have")
     return module
 
 
 def load_backend(name: str) -> BackendModule:
     """Return the backend's module; raises ConfigError listing the known names."""
-    backend: BackendModule = _load("backends", name, ("backends", name, "backend"), "open_backend")
+    backend: BackendModule = _load("backends", name, ("harness", "backends", name, "backend"), "open_backend")
     return backend
 
 
@@ -60,7 +60,7 @@ def load_model(name: str) -> ModelModule:
 
 def load_engine(name: str) -> EngineModule:
     """Return the module of a backend that answers prompts; raises ConfigError listing the known names."""
-    engine: EngineModule = _load("backends", name, ("backends", name, "engine"), "open_engine")
+    engine: EngineModule = _load("backends", name, ("harness", "backends", name, "engine"), "open_engine")
     return engine
 
 
@@ -73,8 +73,8 @@ def load_text(name: str) -> TextModule:
 def load_dataset(name: str) -> DatasetModule:
     """Return the data set's module; raises ConfigError listing the known names."""
     folders = (folder for folder, record in RECORDS.items() if record.dataset == name)
-    own = next((one for one in folders if (_HERE / "benchmarks" / one / "dataset.py").is_file()), None)
-    place = ("datasets", name) if own is None else ("benchmarks", own, "dataset")
+    own = next((one for one in folders if (_BENCHMARKS / one / "dataset.py").is_file()), None)
+    place = ("harness", "datasets", name) if own is None else ("benchmarks", own, "dataset")
     dataset: DatasetModule = _load("datasets", name, place, "open_dataset")
     return dataset
 

@@ -1,7 +1,7 @@
 """What holds a run back: other programs, steal time, swapping, heat, a processor quota. Linux tells in counters.
 
 They are read once before a run and once after it, so watching costs the run nothing. What a system does not tell is
-None. The verdict on them is mlperf_results' `disturbance`.
+None. The verdict on them is `crowdperf.logs.interference`.
 """
 
 from __future__ import annotations

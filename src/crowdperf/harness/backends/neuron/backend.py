@@ -53,7 +53,7 @@ class NeuronBackend(TritonBackend):
 
 def cores_of_machine() -> int:
     """Return how many NeuronCores there are; raises HarnessError where a program can use none."""
-    from crowdperf.machine import neuron  # of get-machine-lib; the stand-in needs neither
+    from crowdperf.machine import neuron  # the stand-in does not need it
     from crowdperf.machine.probe import Machine
 
     machine = Machine()

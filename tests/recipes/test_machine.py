@@ -1,4 +1,4 @@
-"""get-machine-lib: looking at this machine, at recorded ones, and at what NVIDIA's tools say."""
+"""crowdperf/machine: looking at this machine, at recorded ones, and at what NVIDIA's tools say."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
 
-recipe = load_recipe("get-machine-lib")
-recipe.preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
-
-from crowdperf.machine import nvidia, probe, versions  # noqa: E402
+from crowdperf.machine import nvidia, probe, versions
 
 SMI_L = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aaaa)
   MIG 1g.5gb      Device  0: (UUID: MIG-1)

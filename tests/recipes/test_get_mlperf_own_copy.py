@@ -1,19 +1,17 @@
-"""get-mlperf-data-lib: checks of folders and models, the refusal text, and a given copy as part of the cache's key."""
+"""crowdperf/data and get-mlperf-own-copy: checks of folders and models, refusals, a given copy in the cache's key."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-FOLDER = RECIPES / "get-mlperf-data-lib"
-sys.path.append(str(FOLDER))
+FOLDER = RECIPES / "get-mlperf-own-copy"
 
 from crowdperf.data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
 from crowdperf.data.errors import DataError  # noqa: E402
@@ -257,11 +255,10 @@ def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_pat
     copy = write(tmp_path / "copy", a="1")
     env = {"CM_TMP_CURRENT_SCRIPT_PATH": str(FOLDER), "CM_MLPERF_DATA_GIVEN_KEYS": "A,B", "B": str(copy)}
     call = hook_input(env)
-    assert load_recipe("get-mlperf-data-lib").preprocess(call) == {"return": 0}
+    assert load_recipe("get-mlperf-own-copy").preprocess(call) == {"return": 0}
     assert call["env"]["CM_MLPERF_DATA_GIVEN_IDENTITY"] == given.identity(copy)
     assert call["env"]["CM_MLPERF_DATA_GIVEN_PATH"] == str(copy)
-    assert call["env"]["+PYTHONPATH"] == [str(FOLDER)]
-    assert set(recipe_meta("get-mlperf-data-lib")["new_env_keys"]) >= {"CM_MLPERF_DATA_GIVEN_IDENTITY"}
+    assert set(recipe_meta("get-mlperf-own-copy")["new_env_keys"]) >= {"CM_MLPERF_DATA_GIVEN_IDENTITY"}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +272,7 @@ def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_pat
 )
 def test_a_failed_download_names_the_input_for_a_copy_of_ones_own(keys: str, model: str, words: str) -> None:
     env = {"CM_MLPERF_DATA_GIVEN_KEYS": keys, "CM_MLPERF_MODEL": model}
-    hint = load_recipe("get-mlperf-data-lib").own_copy_hint(env)
+    hint = load_recipe("get-mlperf-own-copy").own_copy_hint(env)
     assert words in hint and bool(hint) is bool(words)
     own = download_inputs.from_env({"CM_DOWNLOAD_URL": "https://x.org/f", "CM_MLPERF_DATA_OWN_COPY_HINT": hint})
     assert own.own_copy_hint == hint
@@ -297,7 +294,7 @@ DATASET_META = {
 }
 DATASET_HOOKS = """
     from pathlib import Path
-    from mlperf_data import answers, expected, given
+    from crowdperf.data import answers, expected, given
 
     def postprocess(i):
         env = i["env"]

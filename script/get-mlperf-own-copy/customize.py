@@ -1,4 +1,4 @@
-"""Hooks of get-mlperf-data-lib: make the package mlperf_data importable, and find the user's own copy.
+"""Hooks of get-mlperf-own-copy: find the user's own copy of a data set or model, and identify it.
 
 The recipe that depends on this one names in CM_MLPERF_DATA_GIVEN_KEYS the env keys that may hold `--path`. As a dynamic
 dependency this runs before the cache is looked at, so that a copy that was changed gives another identity, and with it
@@ -8,6 +8,9 @@ another entry.
 import os
 import sys
 from pathlib import Path
+
+from crowdperf.data import given, owncopies
+from crowdperf.data.errors import DataError
 
 KEYS_KEY = "CM_MLPERF_DATA_GIVEN_KEYS"
 SOURCE_KEY = "CM_MLPERF_DATA_SOURCE"
@@ -23,16 +26,9 @@ _said: set[str] = set()
 
 
 def preprocess(i):
-    """CM hook: puts this recipe's folder on sys.path and PYTHONPATH; sets path and identity of the user's own copy."""
+    """CM hook: sets path and identity of the user's own copy."""
     env = i["env"]
-    folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
-    from crowdperf.data import given
-    from crowdperf.data.errors import DataError
-
-    env["CM_MLPERF_DATA_LIB_PATH"] = folder
-    env["+PYTHONPATH"] = [folder]
+    env["CM_MLPERF_DATA_LIB_PATH"] = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
     keys = [key.strip() for key in str(env.get(KEYS_KEY, "") or "").split(",")]
     path = given.given_path(*map(env.get, filter(None, keys)))
     env[REGISTERED_AS_KEY] = "" if path is None else str(env.get(COPY_OF_KEY, "") or "")
@@ -63,8 +59,6 @@ def own_copy_hint(env):
 
 def own_copy(i):
     """The copy in the scratch space, else a registered one, else None. Raises DataError for one that is gone."""
-    from crowdperf.data import owncopies
-
     env = i["env"]
     copy_of = str(env.get(COPY_OF_KEY, "") or "")
     if not copy_of or env.get(SOURCE_KEY) not in owncopies.OWN_SOURCES:
