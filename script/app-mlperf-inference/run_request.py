@@ -10,14 +10,14 @@ import enum
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from crowdperf.call.inputs import NO_ALIASES, TARGETS, Inputs
+from crowdperf.call.inputs import NO_ALIASES, Inputs
 from crowdperf.call.text_inputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_of
 from crowdperf.kit.numbers import positive_number, whole_number
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
-from crowdperf.rules.names import parse_execution_mode, parse_mode, parse_scenario, with_problems
+from crowdperf.rules.names import TARGETS, parse_execution_mode, parse_mode, parse_scenario, with_problems
 from crowdperf.rules.rounds import scenarios_of
 
 FORMAT = 3

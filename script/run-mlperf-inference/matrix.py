@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from crowdperf.call.inputs import TARGETS
 from crowdperf.call.text_inputs import TEXT_KEYS, URL, text_of
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit
 from crowdperf.rules.benchmarks import record_of
-from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_scenario
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, parse_scenario
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
 

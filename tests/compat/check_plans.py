@@ -120,9 +120,7 @@ get,generic-python-lib,_package.tabulate
 get,git,history
 get,sys-utils-cm
 get,docker
-get,mlperf,results-lib
-get,mlperf,harness-lib
-get,machine-lib
+get,crowdperf-lib
 doctor
 tune,system
 get,scratch,disk

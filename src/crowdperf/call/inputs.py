@@ -15,20 +15,11 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from crowdperf.kit.numbers import WHOLE, gpu_numbers, positive_number, whole_number
-from crowdperf.rules.names import Scenario, UnknownName, unknown_text
+from crowdperf.rules.names import UnknownName, unknown_text
 
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 POSITIVE = "a number above 0"
 """What `positive_number` allows."""
-
-TARGETS = {
-    Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
-    Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency", "target_latency"),
-    Scenario.OFFLINE: ("target_qps", "offline_target_qps", "target_qps"),
-    Scenario.SERVER: ("target_qps", "server_target_qps", "target_qps"),
-    Scenario.INTERACTIVE: ("target_qps", "interactive_target_qps", "target_qps"),
-}
-"""Of each scenario: the target it has, the input that sets it for this scenario alone, and the one for several."""
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _Value = TypeVar("_Value")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.call.inputs import TARGETS
 from crowdperf.logs.interference import disturbances
 from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
-from crowdperf.rules.names import Scenario, parse_scenario
+from crowdperf.rules.names import TARGETS, Scenario, parse_scenario
 
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""

@@ -82,6 +82,16 @@ class Scenario(enum.Enum):
         return "target_latency" if self.is_stream else "target_qps"
 
 
+TARGETS = {
+    Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
+    Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency", "target_latency"),
+    Scenario.OFFLINE: ("target_qps", "offline_target_qps", "target_qps"),
+    Scenario.SERVER: ("target_qps", "server_target_qps", "target_qps"),
+    Scenario.INTERACTIVE: ("target_qps", "interactive_target_qps", "target_qps"),
+}
+"""Of each scenario: the target it has, the input that sets it for this scenario alone, and the one for several."""
+
+
 class Mode(enum.Enum):
     """What one LoadGen run is for: a figure of speed, or the responses of the whole validation set."""
 
