@@ -19,10 +19,9 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import counted
-
-from .submission import making, placing, request, story
-from .submission.found import FoundRun, Sut
-from .submission.program import Program
+from crowdperf.submission import making, placing, request, story
+from crowdperf.submission.found import FoundRun, Sut
+from crowdperf.submission.program import Program
 
 REPORT_TAGS, PUSH_TAGS = "report,mlperf,submission", "push,github,mlperf,inference,submission"
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"

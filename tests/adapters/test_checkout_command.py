@@ -36,7 +36,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with two recipes, whose environment is the Python of the tests."""
     folder = tmp_path_factory.mktemp("clone") / "crowd perf"
     unwanted = shutil.ignore_patterns("__pycache__")
-    for name in ("automation", "tools", "script/detect-os"):
+    for name in ("automation", "tools", "script/detect-os", "src"):
         shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
     for name in ("cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt"):
         shutil.copy2(ROOT / name, folder / name)

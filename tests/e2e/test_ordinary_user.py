@@ -49,7 +49,7 @@ def base() -> Iterator[Path]:
     """A folder that the user owns, with a CM home and a copy of the recipes that the user may only read."""
     folder = Path(tempfile.mkdtemp(prefix="ordinary-user-"))
     try:
-        for name in ("script", "automation"):
+        for name in ("script", "src", "automation"):
             shutil.copytree(ROOT / name, folder / "crowdperf" / name)  # compiled modules too: a cm is then quicker
         shutil.copy2(ROOT / "cmr.yaml", folder / "crowdperf")
         subprocess.run(["chmod", "-R", "a+rX,go-w", str(folder)], check=True)

@@ -37,7 +37,7 @@ def cm(home: TemporaryHome, *words: str) -> subprocess.CompletedProcess[str]:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of this checkout, whose recipes nobody else edits."""
     folder = tmp_path_factory.mktemp("clone") / "crowd perf"
-    for name in ("automation", "script", "cmr.yaml"):
+    for name in ("automation", "script", "src", "cmr.yaml"):
         source = CHECKOUT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -100,7 +100,7 @@ def test_each_query_selects_one_recipe(home, query, alias):
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryHome]:
     """A home with a copy of this checkout, whose recipes nobody else edits."""
     folder = tmp_path_factory.mktemp("tutorial")
-    for name in ("automation", "script"):
+    for name in ("automation", "script", "src"):
         shutil.copytree(CHECKOUT / name, folder / "crowd perf" / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(CHECKOUT / "cmr.yaml", folder / "crowd perf" / "cmr.yaml")
     made = TemporaryHome(folder / "h")

@@ -35,7 +35,6 @@ def test_preprocess_finds_the_run_and_the_harness_and_removes_an_old_score(insid
     i = hook_input(env_for(inside, "accuracy"))
     assert recipe.preprocess(i) == {"return": 0}
     assert i["env"]["CM_MLPERF_ACCURACY_RUN_JSON"] == str(run / "run.json")
-    assert (Path(i["env"]["CM_MLPERF_ACCURACY_HARNESS_PATH"]) / "harness" / "__main__.py").is_file()
     assert not (run / "accuracy.json").exists()
 
 
@@ -96,8 +95,7 @@ def test_run_sh_calls_the_harness_and_hands_on_its_exit_code(tmp_path, fake_tool
     env = {
         "PATH": "/usr/bin:/bin",
         "CM_PYTHON_BIN_WITH_PATH": str(fake_tool("python3", f'echo "$@ $PYTHONPATH"; exit {exit_code}')),
-        "CM_MLPERF_ACCURACY_HARNESS_PATH": "/the harness",
         "CM_MLPERF_ACCURACY_RUN_JSON": "/a run/run.json",
     }
     done = subprocess.run(["bash", "-c", f". '{FOLDER}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (exit_code, "-m crowdperf.harness score /a run/run.json /the harness\n")
+    assert (done.returncode, done.stdout) == (exit_code, "-m crowdperf.harness score /a run/run.json \n")
