@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "crowdperf"
 ROOMS = (
     "kit", "rules", "logs", "compliance", "call", "machine", "data", "harness", "benchmarks", "models", "standins",
-    "gate", "submission", "sweeps", "curves", "store", "web", "fronts",
+    "gate", "submission", "endpoints", "sweeps", "curves", "store", "web", "fronts",
 )  # fmt: skip
 """From the ground up, as docs/explanation/architecture.md draws them."""
 

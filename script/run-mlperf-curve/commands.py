@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crowdperf.curves.declaration import read_declaration
-from crowdperf.curves.edition import Edition, read_edition
-from crowdperf.curves.events import CountTokens
-from crowdperf.curves.findings import grouped
 from crowdperf.curves.official import OfficialFinding, build_site, check_officially, export_view
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.readtree import Beside, tree_of_curve
 from crowdperf.curves.recorded import facts_of, recorded_points, with_offline
 from crowdperf.curves.request import DIVISIONS, Inputs, RequestError
-from crowdperf.curves.rules import CheckReport, check_tree
 from crowdperf.curves.tokens import counter_of
-from crowdperf.curves.tree import write_tree
+from crowdperf.endpoints.edition import Edition, read_edition
+from crowdperf.endpoints.events import CountTokens
+from crowdperf.endpoints.findings import grouped
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.readtree import Beside, tree_of_curve
+from crowdperf.endpoints.rules import CheckReport, check_tree
+from crowdperf.endpoints.tree import write_tree
 from crowdperf.kit.privacy import known_here
 from crowdperf.rules.names import counted
 

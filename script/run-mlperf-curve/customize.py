@@ -14,12 +14,12 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
-from crowdperf.curves.findings import grouped
 from crowdperf.curves.official import OfficialError
 from crowdperf.curves.page import summary_text
 from crowdperf.curves.probe import ProbeError, probe
-from crowdperf.curves.readtree import TREE, tree_of_curve
 from crowdperf.curves.request import CurveRequest, Inputs, RequestError, read_request
+from crowdperf.endpoints.findings import grouped
+from crowdperf.endpoints.readtree import TREE, tree_of_curve
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.privacy import known_here, masked
 from crowdperf.kit.user_paths import users_folder

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from report_folder import Setup, write_report
 
-from crowdperf.curves.clientfiles import read_run
-from crowdperf.curves.edition import read_edition
-from crowdperf.curves.events import derive
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.tree import Declaration, MeasuredPoint, write_tree
+from crowdperf.endpoints.clientfiles import read_run
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.events import derive
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.tree import Declaration, MeasuredPoint, write_tree
 
 NUMBERS = (1, 4, 12, 32, 40, 56, 64)
 ACCURACY_AT = (1, 4, 12, 64)

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from crowdperf.curves.choice import automatic_points, missing
-from crowdperf.curves.regions import LEAST_POINTS, regions_of, uncovered
 from crowdperf.curves.sizing import calibration_s, expected_s, samples_for
+from crowdperf.endpoints.regions import LEAST_POINTS, regions_of, uncovered
 
 
 @pytest.mark.parametrize(

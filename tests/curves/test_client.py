@@ -11,8 +11,8 @@ import pytest
 from curve_builder import given
 
 from crowdperf.curves.client import Load, call_client, config_of
-from crowdperf.curves.clientfiles import read_config
 from crowdperf.curves.request import read_request
+from crowdperf.endpoints.clientfiles import read_config
 
 SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
           "extractor": "identity_extractor"}  # fmt: skip

@@ -13,8 +13,8 @@ import yaml
 from report_folder import SEED_SET_A, Setup, write_report
 from tree_changes import edited
 
-from crowdperf.curves.clientfiles import read_accuracy, read_config, read_run, read_summary
-from crowdperf.curves.fields import MOST_BYTES, ClientFileError
+from crowdperf.endpoints.clientfiles import read_accuracy, read_config, read_run, read_summary
+from crowdperf.endpoints.fields import MOST_BYTES, ClientFileError
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8, accuracy_samples=8)
 

@@ -15,13 +15,13 @@ from stub_openai import MODEL, running_stub
 
 from crowdperf.curves import point as point_module
 from crowdperf.curves import request as request_module
-from crowdperf.curves.clientfiles import read_run
 from crowdperf.curves.curve import Client, CurvePoint, CurveRun, curve_points
-from crowdperf.curves.edition import read_edition
 from crowdperf.curves.point import Maker, PointError
-from crowdperf.curves.pointfiles import PROVENANCE, read_provenance
 from crowdperf.curves.request import read_request
-from crowdperf.curves.rules import check_tree
+from crowdperf.endpoints.clientfiles import read_run
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.pointfiles import PROVENANCE, read_provenance
+from crowdperf.endpoints.rules import check_tree
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.local import LocalExecutor
 from crowdperf.sweeps.sweep import Conduct, read_plan

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.curves.edition import DATA_FILE, UnknownName, cohort_of, read_edition
-from crowdperf.curves.fields import ClientFileError
+from crowdperf.endpoints.edition import DATA_FILE, UnknownName, cohort_of, read_edition
+from crowdperf.endpoints.fields import ClientFileError
 
 SEEDS = "{id: Q, scheduler_rng_seed: 1, sample_index_rng_seed: 2, model_seed: 3}"
 

@@ -12,9 +12,9 @@ import pytest
 from curve_tree import count_words
 from report_folder import Setup, events_of, simulated, write_report
 
-from crowdperf.curves.clientfiles import read_run
-from crowdperf.curves.events import derive
-from crowdperf.curves.samples import EventsError, compared, differences
+from crowdperf.endpoints.clientfiles import read_run
+from crowdperf.endpoints.events import derive
+from crowdperf.endpoints.samples import EventsError, compared, differences
 
 RECORDED = os.environ.get("CROWDPERF_ENDPOINTS_RECORDED", "")
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8)

@@ -18,7 +18,6 @@ from curve_tree import NUMBERS, declaration, measured, setup_of, write_curve
 from report_folder import Setup
 from tree_changes import MUTATIONS, Mutation
 
-from crowdperf.curves.edition import SEED_SETS_VARIABLE, read_edition
 from crowdperf.curves.official import (
     CHECKER_VERSION,
     VIEWER_VERSION,
@@ -27,10 +26,11 @@ from crowdperf.curves.official import (
     check_officially,
     export_view,
 )
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.regions import Region, RegionError, regions_of
-from crowdperf.curves.rules import check_tree
-from crowdperf.curves.tree import write_tree
+from crowdperf.endpoints.edition import SEED_SETS_VARIABLE, read_edition
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.regions import Region, RegionError, regions_of
+from crowdperf.endpoints.rules import check_tree
+from crowdperf.endpoints.tree import write_tree
 
 GIVEN = os.environ.get("CROWDPERF_ENDPOINTS_CHECKER", "")
 """The folder of the two programs, bin/ of an environment that has them; without it --full makes one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crowdperf.curves.regions import Region, RegionError, regions_of, uncovered
+from crowdperf.endpoints.regions import Region, RegionError, regions_of, uncovered
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from curve_tree import NUMBERS, SAMPLES, count_words, declaration, measured, set
 from report_folder import Setup
 from tree_changes import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
 
-from crowdperf.curves.clientfiles import read_summary
-from crowdperf.curves.edition import read_edition
-from crowdperf.curves.findings import Finding, Severity, grouped
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.readtree import Beside, NoTree, read_curves
-from crowdperf.curves.rules import check_tree
-from crowdperf.curves.tree import write_tree
+from crowdperf.endpoints.clientfiles import read_summary
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.findings import Finding, Severity, grouped
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.readtree import Beside, NoTree, read_curves
+from crowdperf.endpoints.rules import check_tree
+from crowdperf.endpoints.tree import write_tree
 
 EDITION = read_edition()
 NOTHING = Beside()

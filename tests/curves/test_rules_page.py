@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import crowdperf.curves.rules
-from crowdperf.curves.edition import read_edition
-from crowdperf.curves.findings import TITLES
+import crowdperf.endpoints.rules
 from crowdperf.curves.official import CHECKER_VERSION
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.findings import TITLES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "endpoints-rules.md"
 
 
 def test_the_page_has_each_rule_in_its_words():
-    assert crowdperf.curves.rules.check_tree is not None  # its import enters all rules
+    assert crowdperf.endpoints.rules.check_tree is not None  # its import enters all rules
     rows = dict(re.findall(r"^\| (E\d+) \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.M))
     assert rows == TITLES
     assert list(rows) == [f"E{number}" for number in range(20)]

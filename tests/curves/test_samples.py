@@ -11,8 +11,8 @@ from curve_tree import count_words
 from report_folder import Setup, simulated, write_report
 
 from crowdperf.curves import tokens
-from crowdperf.curves.events import derive, read_samples
-from crowdperf.curves.samples import SAMPLES, EventsError, Sample, csv_of, derived_of, samples_of
+from crowdperf.endpoints.events import derive, read_samples
+from crowdperf.endpoints.samples import SAMPLES, EventsError, Sample, csv_of, derived_of, samples_of
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8)
 

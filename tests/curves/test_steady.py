@@ -15,14 +15,14 @@ from curve_tree import count_words, declaration, measured
 from report_folder import Setup
 from tree_changes import POINT, at, point
 
-from crowdperf.curves.edition import read_edition
-from crowdperf.curves.findings import Severity
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.readtree import Beside
-from crowdperf.curves.rules import check_tree
-from crowdperf.curves.steady import SteadyState, Timing, steady_state
-from crowdperf.curves.tree import write_tree
-from crowdperf.curves.trends import Effort, TooLong, has_change_of_level, leading_off_level, trend_of
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.findings import Severity
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.readtree import Beside
+from crowdperf.endpoints.rules import check_tree
+from crowdperf.endpoints.steady import SteadyState, Timing, steady_state
+from crowdperf.endpoints.tree import write_tree
+from crowdperf.endpoints.trends import Effort, TooLong, has_change_of_level, leading_off_level, trend_of
 
 SIZE = 20
 FLAT = (1.0,) * 10

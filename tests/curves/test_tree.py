@@ -12,8 +12,8 @@ import yaml
 from curve_tree import NUMBERS, declaration, measured, setup_of
 from report_folder import Setup
 
-from crowdperf.curves.pointfiles import Offline, read_point, read_provenance, read_system
-from crowdperf.curves.tree import MeasuredPoint, TreeError, masked_config, write_tree
+from crowdperf.endpoints.pointfiles import Offline, read_point, read_provenance, read_system
+from crowdperf.endpoints.tree import MeasuredPoint, TreeError, masked_config, write_tree
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from curve_tree import count_words, declaration, measured
 from report_folder import Setup
 from shared_results import ANNA, key
 
-from crowdperf.curves.events import read_samples
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.samples import SAMPLES, csv_of
-from crowdperf.curves.tree import write_tree
+from crowdperf.endpoints.events import read_samples
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.samples import SAMPLES, csv_of
+from crowdperf.endpoints.tree import write_tree
 from crowdperf.kit.path_redaction import Places
 from crowdperf.store import bundle as bundle_module
 from crowdperf.store import sharing

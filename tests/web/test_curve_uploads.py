@@ -9,10 +9,10 @@ from collector_client import BEARER, collector
 from curve_tree import count_words, declaration, measured
 from report_folder import Setup
 
-from crowdperf.curves.events import read_samples
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.samples import SAMPLES, csv_of
-from crowdperf.curves.tree import write_tree
+from crowdperf.endpoints.events import read_samples
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.samples import SAMPLES, csv_of
+from crowdperf.endpoints.tree import write_tree
 from crowdperf.store.bundle import make_curve_bundle
 from crowdperf.store.signing import new_key
 from crowdperf.web import checking

@@ -1,5 +1,5 @@
-"""Curves of MLPerf Endpoints: points over concurrency, measured by MLCommons' client, checked and laid out as a tree.
+"""Curves of MLPerf Endpoints: points over concurrency, measured by MLCommons' client.
 
-Needs neither cmind nor the engine. The rules (regions, the client's files, what follows from its events, the tree and
-what is wrong with one) know nothing of how points are run.
+A curve is a sweep whose points are concurrencies. Needs neither cmind nor the engine. The tree of a submission, its
+files and the rules on them are in crowdperf.endpoints, which knows nothing of how points are run.
 """

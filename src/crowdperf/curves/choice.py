@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from crowdperf.curves.regions import LEAST_POINTS, MOST_POINTS, Bounds, Regions, uncovered
+from crowdperf.endpoints.regions import LEAST_POINTS, MOST_POINTS, Bounds, Regions, uncovered
 
 _FURTHER = 3
 """Points that the rules leave to the submitter (section 5.3)."""

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.curves.clientfiles import read_run
 from crowdperf.curves.declaration import FORM, form, read_declaration
-from crowdperf.curves.events import derive
 from crowdperf.curves.page import CurvePage, PointRow, curve_csv, html_page, summary_text
 from crowdperf.curves.point import OUTCOME, RUN
 from crowdperf.curves.pointinputs import RECIPE, PointInputs
-from crowdperf.curves.readtree import CURVE, TREE
 from crowdperf.curves.request import CurveRequest
-from crowdperf.curves.samples import SAMPLES, EventsError
 from crowdperf.curves.sizing import expected_s
 from crowdperf.curves.tokens import counter_of
-from crowdperf.curves.tree import CurveFacts, MeasuredPoint, write_tree
+from crowdperf.endpoints.clientfiles import read_run
+from crowdperf.endpoints.events import derive
+from crowdperf.endpoints.readtree import CURVE, TREE
+from crowdperf.endpoints.samples import SAMPLES, EventsError
+from crowdperf.endpoints.tree import CurveFacts, MeasuredPoint, write_tree
 from crowdperf.kit.whole_file import read_object, write_whole
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from crowdperf.curves.fields import Fields, read_fields
-from crowdperf.curves.tree import CurveFacts, Declaration
+from crowdperf.endpoints.fields import Fields, read_fields
+from crowdperf.endpoints.tree import CurveFacts, Declaration
 from crowdperf.kit.text_documents import Json, given_text, json_object
 
 FORM = "submission.yaml"

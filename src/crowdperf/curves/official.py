@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.curves.edition import SEED_SETS_VARIABLE
-from crowdperf.curves.fields import Fields
+from crowdperf.endpoints.edition import SEED_SETS_VARIABLE
+from crowdperf.endpoints.fields import Fields
 from crowdperf.kit.text_documents import json_object
 
 CHECKER_VERSION = "1.5.3.0"

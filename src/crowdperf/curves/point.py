@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from crowdperf.curves.client import PATIENT_READY_S, READY_S, Load, call_client, config_of
-from crowdperf.curves.clientfiles import RecordedRun, read_run
-from crowdperf.curves.events import read_samples
 from crowdperf.curves.pointinputs import PointInputs, inputs_from
-from crowdperf.curves.samples import SAMPLES, Derived, EventsError, csv_of, derived_of, differences
 from crowdperf.curves.sizing import MORE_ROOM, ROOM, calibration_s, samples_for
 from crowdperf.curves.tokens import TokenizerError, counter_of
+from crowdperf.endpoints.clientfiles import RecordedRun, read_run
+from crowdperf.endpoints.events import read_samples
+from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, csv_of, derived_of, differences
 from crowdperf.kit.whole_file import read_object, write_whole
 
 OUTCOME, ENDED, CALIBRATION, RUN, SHORT_RUN = "outcome.json", "ended.json", "calibration.json", "run", "short_run"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from crowdperf.curves.clientfiles import CONFIG, RecordedRun, read_run
-from crowdperf.curves.edition import Edition, SeedSet, UnknownName
-from crowdperf.curves.events import CountTokens, derive
-from crowdperf.curves.pointfiles import Offline
-from crowdperf.curves.regions import RegionError
-from crowdperf.curves.tree import CurveFacts, MeasuredPoint
+from crowdperf.endpoints.clientfiles import CONFIG, RecordedRun, read_run
+from crowdperf.endpoints.edition import Edition, SeedSet, UnknownName
+from crowdperf.endpoints.events import CountTokens, derive
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.regions import RegionError
+from crowdperf.endpoints.tree import CurveFacts, MeasuredPoint
 
 
 class RecordedError(ValueError):

@@ -12,12 +12,12 @@ from typing import TypeVar
 from crowdperf.call import inputs
 from crowdperf.curves.choice import automatic_points, missing
 from crowdperf.curves.client import ClientSettings, DatasetSettings
-from crowdperf.curves.edition import Edition, SeedSet, read_edition
-from crowdperf.curves.pointfiles import Offline
 from crowdperf.curves.pointinputs import PointInputs
 from crowdperf.curves.probe import root_of
-from crowdperf.curves.regions import Regions, regions_of
 from crowdperf.curves.sizing import FLOORS_S
+from crowdperf.endpoints.edition import Edition, SeedSet, read_edition
+from crowdperf.endpoints.pointfiles import Offline
+from crowdperf.endpoints.regions import Regions, regions_of
 from crowdperf.kit.numbers import WHOLE, whole_number
 from crowdperf.kit.text_documents import Json
 from crowdperf.kit.whole_file import file_sha256

@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.curves.events import CountTokens
+from crowdperf.endpoints.events import CountTokens
 
 TOKENIZER = "tokenizer.json"
 _COUNTER = """

@@ -7,7 +7,7 @@
     results/SYSTEM/MODEL/r4/samples.csv          only with events: times and tokens of each sample, no text
 
 The client's events.jsonl holds all prompts and answers, and is gigabytes long for a real run. What every figure follows
-from is in samples.csv (crowdperf.curves.samples), which a curve keeps beside its points. Of events.jsonl
+from is in samples.csv (crowdperf.endpoints.samples), which a curve keeps beside its points. Of events.jsonl
 the SHA-256 goes.
 """
 
@@ -19,15 +19,15 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from crowdperf.curves.clientfiles import CONFIG, SUMMARY
-from crowdperf.curves.edition import read_edition
-from crowdperf.curves.events import read_samples
-from crowdperf.curves.fields import ClientFileError, HeldFile, Source
-from crowdperf.curves.findings import CurveView, Finding, Severity, grouped
-from crowdperf.curves.pointfiles import POINT, PROVENANCE
-from crowdperf.curves.pointrules import point_findings
-from crowdperf.curves.readtree import NoTree, curves_of, files_of, tree_of_curve
-from crowdperf.curves.samples import SAMPLES, EventsError, csv_of
+from crowdperf.endpoints.clientfiles import CONFIG, SUMMARY
+from crowdperf.endpoints.edition import read_edition
+from crowdperf.endpoints.events import read_samples
+from crowdperf.endpoints.fields import ClientFileError, HeldFile, Source
+from crowdperf.endpoints.findings import CurveView, Finding, Severity, grouped
+from crowdperf.endpoints.pointfiles import POINT, PROVENANCE
+from crowdperf.endpoints.pointrules import point_findings
+from crowdperf.endpoints.readtree import NoTree, curves_of, files_of, tree_of_curve
+from crowdperf.endpoints.samples import SAMPLES, EventsError, csv_of
 from crowdperf.kit.text_documents import json_object, yaml_mapping
 from crowdperf.store.endpointstrees import CurveFiles, result_of_files
 from crowdperf.store.masking import Sender, as_file, mask_whole

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.curves.edition import read_edition
+from crowdperf.endpoints.edition import read_edition
 from crowdperf.store import published
 from crowdperf.store.facts import UNOFFICIAL, memory_gib, text_of
 from crowdperf.store.model import Accuracy, Configuration, CurvePoint, File, NewResult, System

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.curves.clientfiles import SCORES, SUMMARY, read_accuracy, read_summary
-from crowdperf.curves.fields import ClientFileError, Source, read_fields
-from crowdperf.curves.findings import PointFigures
-from crowdperf.curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance
+from crowdperf.endpoints.clientfiles import SCORES, SUMMARY, read_accuracy, read_summary
+from crowdperf.endpoints.fields import ClientFileError, Source, read_fields
+from crowdperf.endpoints.findings import PointFigures
+from crowdperf.endpoints.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance
 from crowdperf.store import model
 from crowdperf.store.curveresults import CurveFacts, result_of_curve
 from crowdperf.store.keys import digest_of

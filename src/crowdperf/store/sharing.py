@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, urljoin
 
-from crowdperf.curves.samples import SAMPLES
+from crowdperf.endpoints.samples import SAMPLES
 from crowdperf.kit.path_redaction import HOME, RESULT, Places
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.server_address import server_parts, without_login

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from crowdperf.curves.findings import TITLES
+from crowdperf.endpoints.findings import TITLES
 from crowdperf.store.curvebundles import CONTRADICTIONS
 
 LABELS: Final = {

@@ -13,14 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.curves.clientfiles import CONFIG, EVENTS, SCORES, SUMMARY, read_accuracy, read_config, read_summary
-from crowdperf.curves.edition import Edition
-from crowdperf.curves.events import CountTokens, derive
-from crowdperf.curves.fields import ClientFileError, HeldFile, Source
-from crowdperf.curves.findings import TITLES, CurveView, Finding, PointView, Says
-from crowdperf.curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance, read_system
-from crowdperf.curves.regions import RegionError, Regions, regions_of
-from crowdperf.curves.samples import SAMPLES, Derived, EventsError, derived_of, samples_of
+from crowdperf.endpoints.clientfiles import CONFIG, EVENTS, SCORES, SUMMARY, read_accuracy, read_config, read_summary
+from crowdperf.endpoints.edition import Edition
+from crowdperf.endpoints.events import CountTokens, derive
+from crowdperf.endpoints.fields import ClientFileError, HeldFile, Source
+from crowdperf.endpoints.findings import TITLES, CurveView, Finding, PointView, Says
+from crowdperf.endpoints.pointfiles import (
+    POINT,
+    PROVENANCE,
+    SYSTEM,
+    Provenance,
+    read_point,
+    read_provenance,
+    read_system,
+)
+from crowdperf.endpoints.regions import RegionError, Regions, regions_of
+from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, derived_of, samples_of
 from crowdperf.kit.privacy import NOTHING_KNOWN, Known
 from crowdperf.kit.whole_file import read_object
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crowdperf.curves.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
-from crowdperf.curves.pointfiles import POINT, PROVENANCE
-from crowdperf.curves.steady import PLATEAU, STEADY, SteadyState, steady_state
-from crowdperf.curves.trends import TooLong
+from crowdperf.endpoints.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
+from crowdperf.endpoints.pointfiles import POINT, PROVENANCE
+from crowdperf.endpoints.steady import PLATEAU, STEADY, SteadyState, steady_state
+from crowdperf.endpoints.trends import TooLong
 
 _CLOSE = 0.01
 _NEEDS = f"events.jsonl of the point and --tokenizer, or its steady_state in {PROVENANCE}"

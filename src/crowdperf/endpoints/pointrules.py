@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crowdperf.curves import steadyrules as steadyrules  # its import enters E14
-from crowdperf.curves.clientfiles import CONFIG, SCORES, SUMMARY, Distribution
-from crowdperf.curves.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
-from crowdperf.curves.pointfiles import POINT, PROVENANCE
-from crowdperf.curves.regions import SUBMITTERS_CHOICE
-from crowdperf.curves.samples import differences
+from crowdperf.endpoints import steadyrules as steadyrules  # its import enters E14
+from crowdperf.endpoints.clientfiles import CONFIG, SCORES, SUMMARY, Distribution
+from crowdperf.endpoints.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
+from crowdperf.endpoints.pointfiles import POINT, PROVENANCE
+from crowdperf.endpoints.regions import SUBMITTERS_CHOICE
+from crowdperf.endpoints.samples import differences
 
 _CLOSE = 1e-3
 _MOST_FAILED = 0.01

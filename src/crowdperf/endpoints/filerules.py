@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crowdperf.curves.clientfiles import CONFIG, SCORES, SUMMARY, ClientConfig
-from crowdperf.curves.findings import TITLES, Finding, Says
-from crowdperf.curves.pointfiles import POINT, SYSTEM
-from crowdperf.curves.tree import MASKED_HOST
+from crowdperf.endpoints.clientfiles import CONFIG, SCORES, SUMMARY, ClientConfig
+from crowdperf.endpoints.findings import TITLES, Finding, Says
+from crowdperf.endpoints.pointfiles import POINT, SYSTEM
+from crowdperf.endpoints.tree import MASKED_HOST
 from crowdperf.kit.privacy import Known, find_leaks_in_file
 
 TITLES["E15"] = "No home folder, token, or name of a machine is in any file."

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.curves.fields import ClientFileError, Fields, read_fields
+from crowdperf.endpoints.fields import ClientFileError, Fields, read_fields
 
 DATA_FILE = Path(__file__).with_name("endpoints_v1.json")
 SEED_SETS_VARIABLE = "MLPERF_ENDPOINTS_SEED_SETS"

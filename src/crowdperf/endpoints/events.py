@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdperf.curves.samples import SAMPLES, Derived, EventsError, Sample, derived_of, samples_of
+from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, Sample, derived_of, samples_of
 
 CountTokens = Callable[[str], int]
 

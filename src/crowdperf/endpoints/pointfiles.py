@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from crowdperf.curves.fields import Fields, Source, read_fields
-from crowdperf.curves.steady import PLATEAU, SteadyState
+from crowdperf.endpoints.fields import Fields, Source, read_fields
+from crowdperf.endpoints.steady import PLATEAU, SteadyState
 
 POINT, SYSTEM = "point.yaml", "system_desc.json"
 PROVENANCE = "docs/provenance.json"

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from crowdperf.curves.trends import (
+from crowdperf.endpoints.trends import (
     LEAST_PASSES,
     Effort,
     Growing,

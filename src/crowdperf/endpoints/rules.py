@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.curves.clientfiles import CONFIG
-from crowdperf.curves.edition import Edition
-from crowdperf.curves.filerules import address_findings, file_findings
-from crowdperf.curves.findings import Finding, Severity
-from crowdperf.curves.pointrules import point_findings
-from crowdperf.curves.readtree import NOTHING_BESIDE, Beside, read_curves, submissions_of
+from crowdperf.endpoints.clientfiles import CONFIG
+from crowdperf.endpoints.edition import Edition
+from crowdperf.endpoints.filerules import address_findings, file_findings
+from crowdperf.endpoints.findings import Finding, Severity
+from crowdperf.endpoints.pointrules import point_findings
+from crowdperf.endpoints.readtree import NOTHING_BESIDE, Beside, read_curves, submissions_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 
-from crowdperf.curves.clientfiles import Distribution, Summary
-from crowdperf.curves.steady import Timing
+from crowdperf.endpoints.clientfiles import Distribution, Summary
+from crowdperf.endpoints.steady import Timing
 from crowdperf.kit.csv_cells import csv_text
 
 SAMPLES = "samples.csv"

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from crowdperf.curves.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
-from crowdperf.curves.edition import SeedSet, read_edition
-from crowdperf.curves.pointfiles import POINT, PROVENANCE, PROVENANCE_FORMAT, SYSTEM, Offline
-from crowdperf.curves.regions import RegionError, Regions, regions_of
-from crowdperf.curves.samples import Derived, differences
-from crowdperf.curves.steady import SteadyState, steady_state
-from crowdperf.curves.trends import TooLong
+from crowdperf.endpoints.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
+from crowdperf.endpoints.edition import SeedSet, read_edition
+from crowdperf.endpoints.pointfiles import POINT, PROVENANCE, PROVENANCE_FORMAT, SYSTEM, Offline
+from crowdperf.endpoints.regions import RegionError, Regions, regions_of
+from crowdperf.endpoints.samples import Derived, differences
+from crowdperf.endpoints.steady import SteadyState, steady_state
+from crowdperf.endpoints.trends import TooLong
 from crowdperf.kit.text_documents import Json, yaml_mapping
 from crowdperf.kit.whole_file import file_sha256
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from crowdperf.curves.clientfiles import Accuracy, ClientConfig, Summary
-from crowdperf.curves.edition import Edition, Model
-from crowdperf.curves.pointfiles import DeclaredPoint, Offline, PointProvenance, Provenance
-from crowdperf.curves.regions import Regions
-from crowdperf.curves.samples import Derived
+from crowdperf.endpoints.clientfiles import Accuracy, ClientConfig, Summary
+from crowdperf.endpoints.edition import Edition, Model
+from crowdperf.endpoints.pointfiles import DeclaredPoint, Offline, PointProvenance, Provenance
+from crowdperf.endpoints.regions import Regions
+from crowdperf.endpoints.samples import Derived
 
 
 class Severity(str, Enum):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.curves.fields import Fields, Source, read_fields
+from crowdperf.endpoints.fields import Fields, Source, read_fields
 
 CONFIG, SUMMARY, SCORES = "config.yaml", "result_summary.json", "accuracy_results.json"
 EVENTS = "events.jsonl"
