@@ -4,6 +4,8 @@ engine  = Engine(recipes, effects, ...)      what there is
 request = parse_request(i)                   what was asked for
 result  = engine.run_consistently(request)   choose, configure, reuse or make; dependencies first (running/step.py)
 answer  = to_cm(result, i)
+
+The input ``i`` is read at the two ends only; hooks see it as ``i['input']``, which is ``request.inputs``.
 """
 
 from __future__ import annotations
@@ -113,20 +115,26 @@ def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
 
 
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
+    """From CM's input to CM's answer; what happens in between knows the request alone."""
     engine.guard = guard_for(i, engine)
-    request = parse_request(i)
+    recipe, result = carried_out(parse_request(i), engine)
+    answer = to_cm(result, i)
+    if i.get("out"):
+        _show_env(recipe, result)
+    if is_yes(i.get("print_deps")):
+        prefix = str(i.get("script_call_prefix") or "cm run script").strip()
+        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
+    return answer
+
+
+def carried_out(request: Request, engine: Engine) -> tuple[Recipe, StepResult]:
+    """The recipe that was chosen, and what it gives; raises RecipeError."""
     if not (engine.guard or request.trace or request.options.fake_run) and is_planned_first(engine, request):
         loaded("planning.plan_action.refuse_impossible")(engine, request)
     begun: list[Recipe] = []
     engine.observers.append(lambda event: _note_recipe(begun, event))
     result = engine.run_consistently(request)
-    if i.get("out"):
-        _show_env(begun[0], result)
-    answer = to_cm(result, i)
-    if is_yes(i.get("print_deps")):
-        prefix = str(i.get("script_call_prefix") or "cm run script").strip()
-        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
-    return answer
+    return begun[0], result
 
 
 def is_planned_first(engine: Engine, request: Request) -> bool:
