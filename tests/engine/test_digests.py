@@ -281,7 +281,7 @@ def test_a_damaged_file_costs_time_only(root: Path, damage: str) -> None:
     folder = recipe(root, customize="import pkg.files\n")
     age()
     first = library(root).used(folder)
-    file = root / "index" / "library.txt"
+    file = root / "index" / ("library.facts" if damage == "facts" else "library.txt")
     content = file.read_bytes()
     (root / "src" / "pkg" / "other.py").write_text("x = 1\n")  # the packages are looked through again
     if damage in ("folder", "fifo"):

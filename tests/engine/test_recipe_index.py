@@ -11,13 +11,13 @@ import signal
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers import write_recipe
 from recipe_engine.disk import digests, files, metadata, repos
-from recipe_engine.disk.digests import COARSE_TICK_NS, TICK_NS, UNTRUSTED_NS, Times, is_fresh, is_same, times_of
+from recipe_engine.disk.digests import COARSE_TICK_NS, TICK_NS, UNTRUSTED_NS, Times, is_fresh, is_same, time_of, trusted
 from recipe_engine.disk.metadata import RecipeRow
 from recipe_engine.disk.repos import (
     ROOT,
@@ -480,11 +480,14 @@ def folders(tmp_path: Path) -> Path:
     return tmp_path / "script"
 
 
+def times_of(root: Path, paths: Iterable[str], began_ns: int) -> Times:
+    return trusted({path: time_of(str(root), path) for path in paths}, began_ns)
+
+
 def known(root: Path) -> Times:
     """The times of all files, taken an hour from now, so that everything is trusted."""
     later_ns = time.time_ns() + 3600 * SECOND_NS
-    names = [str(root / name / file) for name in ("a", "b") for file in ("_cm.yaml", "_cm.json")]
-    return {**times_of(str(root), ROOT, (), later_ns), **times_of(str(root), "", names, later_ns)}
+    return times_of(root, [ROOT, *(f"{name}/{file}" for name in "ab" for file in ("_cm.yaml", "_cm.json"))], later_ns)
 
 
 def is_unchanged(root: Path, times_ns: Times) -> bool:
@@ -535,7 +538,7 @@ def test_a_new_file_and_a_lost_one_are_noticed(folders: Path) -> None:
 
 def test_a_file_that_was_not_there_is_noticed_when_it_appears(folders: Path) -> None:
     wanted = folders.parent.parent / "base" / "_cm.yaml"
-    times_ns = times_of(str(folders), "a", [str(wanted)], time.time_ns() + 3600 * SECOND_NS)
+    times_ns = times_of(folders, ["../../base/_cm.yaml"], time.time_ns() + 3600 * SECOND_NS)
     assert is_unchanged(folders, times_ns)
     wanted.parent.mkdir()
     wanted.write_text("x")
@@ -545,14 +548,14 @@ def test_a_file_that_was_not_there_is_noticed_when_it_appears(folders: Path) -> 
 def test_what_was_just_written_is_not_trusted_and_counts_as_changed(folders: Path) -> None:
     path = folders / "a" / "_cm.yaml"
     path.write_text("alias: y\n")
-    times_ns = times_of(str(folders), "a", [str(path)], path.stat().st_ctime_ns + 1)
+    times_ns = times_of(folders, ["a/_cm.yaml"], path.stat().st_ctime_ns + 1)
     assert times_ns == {"a/_cm.yaml": UNTRUSTED_NS}
     assert not is_unchanged(folders, times_ns)
 
 
-def test_a_folder_without_files_is_watched_itself(tmp_path: Path) -> None:
+def test_a_folder_is_noticed_when_something_comes_into_it(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    times_ns = times_of(str(tmp_path), "a", [], time.time_ns() + 3600 * SECOND_NS)
+    times_ns = times_of(tmp_path, ["a"], time.time_ns() + 3600 * SECOND_NS)
     assert is_unchanged(tmp_path, times_ns)
     (tmp_path / "a" / "_cm.yaml").touch()
     assert not is_unchanged(tmp_path, times_ns)

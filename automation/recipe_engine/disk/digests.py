@@ -4,8 +4,8 @@ These are the files of its folder, the metadata that it inherits, and those file
 (``python: src`` in ``cmr.yaml``) that it uses: what its Python files and scripts import, followed from file to file,
 and what ``library`` in its metadata names, because code loads it by name. Data beside a used module counts too.
 
-What was found out is kept in one file for each repository, so that a call whose files have the times they had looks at
-these times only. It has a line for each recipe and set of declared modules, and behind these what each file imports.
+What was found out is kept in two files for each repository (``TimedIndex``): a line for each recipe and set of declared
+modules, so that a call whose files have the times they had looks at these times only; and what each file imports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNTRUSTED_NS, GONE_NS = 0, -1
 
 
 Times = dict[str, int]
-"""Path below ``script/`` to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
+"""Path below a folder to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
 
 
 # --- what changed ---
@@ -47,20 +47,20 @@ def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
     return began_ns - tick_ns < time_ns < ended_ns + tick_ns
 
 
-def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
-    """The times of ``files`` (absolute), which were read, or looked for, after ``began_ns`` (``time.time_ns()``).
+def time_of(root: str, path: str) -> int:
+    """The time of a path below ``root``; ``GONE_NS`` where there is nothing."""
+    try:
+        return os.stat(f"{root}/{path}").st_ctime_ns
+    except OSError:
+        return GONE_NS
 
-    Without files the folder ``name`` itself is watched.
-    """
-    times_ns: Times = {}
-    for path in [os.path.relpath(file, root) for file in files] or [name]:
-        try:
-            times_ns[path] = os.stat(f"{root}/{path}").st_ctime_ns
-        except OSError:
-            times_ns[path] = GONE_NS
+
+def trusted(times_ns: Times, began_ns: int) -> Times:
+    """Times of what was read, or looked for, since ``began_ns`` (``time.time_ns()``), without those that are fresh."""
     ended_ns = time.time_ns()
-    is_any_fresh = any(is_fresh(time_ns, began_ns, ended_ns) for time_ns in times_ns.values())
-    return dict.fromkeys(times_ns, UNTRUSTED_NS) if is_any_fresh else times_ns
+    return {
+        path: UNTRUSTED_NS if is_fresh(time_ns, began_ns, ended_ns) else time_ns for path, time_ns in times_ns.items()
+    }
 
 
 def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
@@ -84,6 +84,34 @@ def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
     finally:
         os.close(folder)
     return True
+
+
+class TimedIndex:
+    """A file that keeps what was found out about files below a folder, with the times that these had.
+
+    What another ``maker`` wrote, of other code for example, or what is damaged, counts as nothing. After the paths and
+    times come any bytes, the body, and a rest of which parts are read later.
+    """
+
+    def __init__(self, file: Path | None, *maker: str) -> None:
+        self._file = file
+        self._maker = list(maker)
+
+    def load(self) -> tuple[list[str], list[int], bytes, int]:
+        """The paths, their times, the body and the offset of the rest."""
+        text, rest_at = read_index(self._file) if self._file else (b"", 0)
+        head, _, body = text.partition(b"\0")
+        facts = json.loads(head) if head else {}
+        if facts.get("maker") != self._maker:
+            return [], [], b"", rest_at
+        return facts["paths"].split("//") if facts["times_ns"] else [], facts["times_ns"], body, rest_at
+
+    def save(self, times_ns: Iterable[tuple[str, int]], body: bytes, rest: bytes = b"") -> int:
+        """Gives the offset of the rest; 0 when the file could not be written, which costs only time."""
+        rows = list(times_ns)
+        paths = "//".join(path for path, _ in rows)  # one text is parsed faster than many
+        head = {"maker": self._maker, "paths": paths, "times_ns": [time_ns for _, time_ns in rows]}
+        return write_index(self._file, json.dumps(head).encode() + b"\0" + body, rest) if self._file else 0
 
 
 # --- a recipe's own files ---
@@ -215,16 +243,18 @@ Facts = tuple[int, str, list[str]]
 class Library:
     """The packages of one repository, in ``folder`` (absolute); lives for one call.
 
-    ``file`` keeps what was found out, when it was made by the same ``maker``, which changes with this code.
+    ``file`` (``.txt``) and one beside it keep what was found out, when it was made by the same ``maker``, which changes
+    with this code.
     """
 
     def __init__(self, repo_path: Path, folder: str, file: Path | None = None, maker: str = "") -> None:
         self._repo = str(repo_path)
         self._root = os.path.relpath(folder, repo_path)
-        self._file = file
-        self._maker = json.dumps([maker, self._repo, self._root]).encode()
+        self._index, self._facts_index = (
+            TimedIndex(file and file.with_suffix(end), maker, self._repo, self._root) for end in (".txt", ".facts")
+        )
         self._began_ns = time.time_ns()
-        self._table, self._lines, _ = self._load()
+        self._table, self._lines = self._load()
         self._paths = list(self._table)
         self._same: dict[str, bool] = {}
         self._facts: dict[str, Facts] | None = None
@@ -244,12 +274,15 @@ class Library:
         """Raises MetaError, with the nearest names as its hint, for a module that is not there."""
         list(self._declared(module, {}))
 
-    def _load(self) -> tuple[Times, bytes, int]:
-        """The times of all paths, the lines, each between newlines, and the offset of what is behind them."""
-        text, rest_at = read_index(self._file) if self._file else (b"", 0)
-        maker, _, rest = text.partition(b"\n")
-        table, newline, lines = rest.partition(b"\n")
-        return (json.loads(table), newline + lines, rest_at) if maker == self._maker else ({}, b"", 0)
+    def _load(self) -> tuple[Times, bytes]:
+        """The times of all paths, and the lines, each between newlines."""
+        paths, times_ns, lines, _ = self._index.load()
+        return dict(zip(paths, times_ns, strict=True)), lines
+
+    def _load_facts(self) -> dict[str, Facts]:
+        paths, times_ns, text, _ = self._facts_index.load()
+        rows = zip(paths, times_ns, json.loads(text or "[]"), strict=True)
+        return {path: (time_ns, sha256, names) for path, time_ns, (sha256, names) in rows}
 
     def _known(self, key: str, stamp: str) -> tuple[str, tuple[str, ...]] | None:
         """What the file has for a key, if no path that decided it has another time now."""
@@ -263,22 +296,16 @@ class Library:
 
     def _is_same(self, path: str) -> bool:
         if path not in self._same:
-            self._same[path] = self._time(path) == self._table[path]
+            self._same[path] = time_of(self._repo, path) == self._table[path]
         return self._same[path]
-
-    def _time(self, path: str) -> int:
-        try:
-            return os.stat(f"{self._repo}/{path}").st_ctime_ns
-        except OSError:
-            return GONE_NS
 
     def _look(self, key: str, stamp: str, folder: Path, modules: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Follows the imports, and notes what was found."""
         import hashlib
 
-        facts = self._stored_facts() if self._facts is None else self._facts
+        facts = self._load_facts() if self._facts is None else self._facts
         own = [os.path.relpath(path, self._repo) for path in _own_files(str(folder)) if path.endswith((".py", ".sh"))]
-        watched: dict[str, int] = {path: self._time(path) for path in own}
+        watched: dict[str, int] = {path: time_of(self._repo, path) for path in own}
         waiting = [name for path in own for name in self._facts_of(path, facts)[2] if not name.startswith(".")]
         used: dict[str, str] = {}
         new = [path for name in modules for path in self._declared(name, watched)]
@@ -286,7 +313,7 @@ class Library:
         while waiting or new:
             new += self._found(waiting.pop(), watched)[0] if waiting else ()
             for path in (path for path in new if path not in used):
-                watched.setdefault(path, self._time(path))
+                watched.setdefault(path, time_of(self._repo, path))
                 used[path] = self._facts_of(path, facts)[1]
                 names = {_absolute(name, os.path.dirname(path)[len(self._root) + 1 :]) for name in facts[path][2]}
                 waiting += names - seen
@@ -294,16 +321,14 @@ class Library:
             new = []
         digest = hashlib.sha256(json.dumps(sorted(used.items())).encode()).hexdigest() if used else ""
         paths = tuple(sorted(used))
-        ended_ns = time.time_ns()
-        self._facts = {path: row for path, row in facts.items() if not is_fresh(row[0], self._began_ns, ended_ns)}
-        times_ns = {path: watched.pop(path) for path in paths} | watched
-        times_ns = {path: 0 if is_fresh(row, self._began_ns, ended_ns) else row for path, row in times_ns.items()}
+        times_ns = trusted({path: watched.pop(path) for path in paths} | watched, self._began_ns)
+        self._facts = {path: row for path, row in facts.items() if times_ns.get(path) != UNTRUSTED_NS}
         self._write(key, [digest, stamp, len(paths)], times_ns)
         return digest, paths
 
     def _facts_of(self, path: str, facts: dict[str, Facts]) -> Facts:
         """What a file imports and its SHA-256; read when ``facts`` has it with another time, or not at all."""
-        time_ns = self._time(path)
+        time_ns = time_of(self._repo, path)
         if path not in facts or facts[path][0] != time_ns:
             import hashlib
 
@@ -316,7 +341,7 @@ class Library:
     def _names_in(self, place: str, watched: dict[str, int]) -> frozenset[str]:
         """The names in a folder, none where it is not one."""
         if place not in self._listed:
-            time_ns = self._time(place)
+            time_ns = time_of(self._repo, place)
             try:
                 self._listed[place] = time_ns, frozenset(os.listdir(f"{self._repo}/{place}"))
             except OSError:
@@ -372,21 +397,9 @@ class Library:
     def _place(self, name: str) -> str:
         return "/".join([self._root, *filter(None, name.split("."))])
 
-    def _stored_facts(self) -> dict[str, Facts]:
-        """What the file has behind its lines, which has a checksum of its own; empty when it is damaged."""
-        _, lines, rest_at = self._load()
-        try:
-            checksum, _, rest = read_regular(self._file or "")[rest_at:].partition(b"\n")
-            rows = json.loads(rest) if lines and int(checksum) == crc32(rest) else {}
-        except (OSError, ValueError):
-            return {}
-        return {path: (time_ns, sha256, names) for path, (time_ns, sha256, names) in rows.items()}
-
     def _write(self, key: str, found: list[object], times_ns: Times) -> None:
         """Puts a line into the file as it is now, without those of recipes that are gone, and of other times."""
-        if not self._file:
-            return
-        table, lines, _ = self._load()
+        table, lines = self._load()
         paths, rows = list(table), {}
         changed = {path for path, time_ns in times_ns.items() if table.get(path, time_ns) != time_ns}
         for line in filter(None, lines.splitlines()):
@@ -401,9 +414,10 @@ class Library:
         kept = [f"{name}\t{json.dumps([*row, [places[path] for path in own]])}" for name, (row, own) in rows.items()]
         self._table, self._paths, self._same = table, list(table), {}
         self._lines = "\n".join(["", *kept, ""]).encode()
-        facts = json.dumps(self._facts).encode()
-        head = b"\n".join([self._maker, json.dumps(table).encode()])
-        write_index(self._file, head + self._lines, b"%d\n%b" % (crc32(facts), facts))
+        self._index.save(table.items(), self._lines)
+        facts = self._facts or {}
+        texts = json.dumps([row[1:] for row in facts.values()]).encode()
+        self._facts_index.save(((path, time_ns) for path, (time_ns, *_) in facts.items()), texts)
 
 
 def _absolute(name: str, place: str) -> str:

@@ -34,15 +34,17 @@ from .digests import (
     TICK_NS,
     UNTRUSTED_NS,
     Library,
+    TimedIndex,
     Times,
     Used,
     declared_modules,
     is_same,
     recipe_digest,
     recipe_stamp,
-    times_of,
+    time_of,
+    trusted,
 )
-from .files import not_waiting, read_index, sha256_of, utc_seconds, write_index
+from .files import not_waiting, sha256_of, utc_seconds
 
 if TYPE_CHECKING:
     from .metadata import RecipeRow
@@ -53,7 +55,7 @@ ENGINE = Path(__file__).resolve().parents[1]
 AUTOMATION = ENGINE.parent
 CHECKOUT = AUTOMATION.parent
 
-FORMAT = 7
+FORMAT = 8
 ROOT = "."
 """The path of ``script/`` itself: its time tells whether folders came or went."""
 MANY = 1000
@@ -123,8 +125,8 @@ class RepoIndex:
         self._rows = self._words = b""
         self._root = os.path.join(repo.path, "script")
         self._file = file
+        self._index = TimedIndex(file, maker, self._root)
         self._reader = reader
-        self._maker = [maker, self._root]
         self._metas_at = 0
         self._metas: bytes | None = None
         known = self._load()
@@ -133,13 +135,9 @@ class RepoIndex:
 
     def _load(self) -> tuple[list[str], list[int]]:
         """Takes over what the file holds; all paths, and their times, none when it is of no use."""
-        text, self._metas_at = read_index(self._file)
-        head, rows, words = text.split(b"\0") if text else (b'{"maker": ""}', b"", b"")
-        facts = json.loads(head)
-        if facts["maker"] != self._maker:
-            return [], []
-        self._rows, self._words = rows, words
-        return facts["paths"].split("//"), facts["times_ns"]
+        paths, times_ns, body, self._metas_at = self._index.load()
+        self._rows, _, self._words = body.partition(b"\0")
+        return paths, times_ns
 
     def _update(self, rest: Iterator[tuple[str, int]]) -> None:
         """Reads the folders that changed, and writes what was found when it differs from what the file holds."""
@@ -159,10 +157,7 @@ class RepoIndex:
         texts = [_row_text(*item, place) for item, place in zip(folders.items(), places, strict=True)]
         self._rows, self._words, self._metas = b"".join(texts), _words_text(rows, _offsets(texts)), b"".join(metas)
         times_ns = [*whole.items(), *(pair for folder in folders.values() for pair in folder.times_ns.items())]
-        paths, times = zip(*times_ns, strict=True)
-        head = {"maker": self._maker, "paths": "//".join(paths), "times_ns": times}
-        text = b"\0".join([json.dumps(head).encode(), self._rows, self._words])
-        metas_at = write_index(self._file, text, self._metas)
+        metas_at = self._index.save(times_ns, self._rows + b"\0" + self._words, self._metas)
         if metas_at:
             self._metas_at, self._metas = metas_at, None
 
@@ -180,7 +175,8 @@ class RepoIndex:
     def _listed(self) -> tuple[Times, list[str]]:
         """The time of ``script/`` and the names in it; listed again after a tick when something just came or went."""
         for is_last in (False, True):
-            whole = times_of(self._root, ROOT, (), time.time_ns())
+            began_ns = time.time_ns()
+            whole = trusted({ROOT: time_of(self._root, ROOT)}, began_ns)
             try:
                 names = sorted(os.listdir(self._root))
             except (FileNotFoundError, NotADirectoryError, PermissionError):  # a failing disk is not an empty folder
@@ -204,7 +200,8 @@ class RepoIndex:
             for name in changed:
                 began_ns = time.time_ns()
                 row = self._reader(Path(self._root, name))
-                times_ns = times_of(self._root, name, row.files, began_ns)
+                paths = [os.path.relpath(file, self._root) for file in row.files] or [name]
+                times_ns = trusted({path: time_of(self._root, path) for path in paths}, began_ns)
                 if not row.is_certain:
                     times_ns = dict.fromkeys(times_ns, UNTRUSTED_NS)
                 error = row.error.encode("utf-8", "backslashreplace").decode()
