@@ -33,7 +33,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the recipe's own tiny ONNX model."""
+    """A folder with the recipe's own tiny ONNX model, fitted with one thread as the recipe does: two are slower, by far
+    where other tests run beside it."""
     import torch
 
     from crowdperf.models.make_model import ModelRequest
@@ -41,6 +42,7 @@ def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPa
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
     write_fitted(order, fit_model.fit(order, dataset))
     yield folder
