@@ -19,6 +19,7 @@ import onnx  # noqa: E402
 
 from crowdperf.harness.base.dataset import DatasetFacts  # noqa: E402
 from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # noqa: E402
+from crowdperf.harness.datasets import imagenet  # noqa: E402
 from crowdperf.harness.runner import loadgen_run  # noqa: E402
 from crowdperf.models.model_json import describe_files, write_model_info  # noqa: E402
 from crowdperf.rules.backends import BACKENDS  # noqa: E402
@@ -70,7 +71,7 @@ def config_of(model: str = "resnet50", backend: str = "onnxruntime") -> SimpleNa
     return SimpleNamespace(model=model, backend=backend, mode=Mode.PERFORMANCE, compliance_test=None)
 
 
-def a_dataset(count: int = 50_000, **facts: bool) -> SimpleNamespace:
+def a_dataset(count: int = 50_000, **facts: object) -> SimpleNamespace:
     return SimpleNamespace(count=count, facts=DatasetFacts(**facts))
 
 
@@ -87,10 +88,54 @@ def test_a_network_of_ones_own_is_labelled_in_every_run(tmp_path):
     )  # fmt: skip
     ended = run_harness(tmp_path, content)
     assert ended.code == 0, ended.stderr
-    wanted = {"model": "own", "dataset": "given", "sample_count": 5, "benchmark_sample_count": 50_000}
+    wanted = {"model": "own", "dataset": "own", "sample_count": 5, "benchmark_sample_count": 50_000}
     assert ended.result["provenance"] == wanted
     parts = ended.result["label"].split("; ")
-    assert OWN in parts and "5 of 50,000 samples" in parts
+    assert OWN in parts and "5 of 50,000 samples" in parts and "own data (not the benchmark's)" in parts
+    assert "is not the benchmark's data: ILSVRC2012_val_00000001.JPEG has label 1, not 65" in ended.stderr
+
+
+def test_pictures_are_compared_with_what_is_published_of_the_validation_set():
+    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(1, 50_001)]
+    known = {0: 65, 1: 970, 2: 230, 3: 809, 4: 516, 49_997: 232, 49_998: 982, 49_999: 355}
+    rest = [label for label in range(1000) for _ in range(50 - list(known.values()).count(label))]
+    others = iter(rest)
+    labels = [known[index] if index in known else next(others) for index in range(50_000)]
+    sizes = dict.fromkeys(names, 134_385)  # 263 blocks of 512 bytes, with the header
+    sizes[names[0]] += 512 * (6_744_924_160 // 512 - 2 - 50_000 * 264)
+    of_first = imagenet.difference(names[:500], labels[:500], sizes)
+    assert (imagenet.difference(names, labels, sizes), of_first) == ("", "")
+    one_more = {**sizes, names[1]: 134_385 + 40_960}
+    swapped = [*labels[:10], (labels[10] + 1) % 1000, *labels[11:]]
+    cases = [
+        (["a.JPEG", *names[1:]], labels, sizes, "a.JPEG is no name of the validation set"),
+        (names, [66, *labels[1:]], sizes, "ILSVRC2012_val_00000001.JPEG has label 66, not 65"),
+        (names[:2], [65, 971], sizes, "ILSVRC2012_val_00000002.JPEG has label 971, not 970"),
+        (names, swapped, sizes, "49 to 51 pictures of a class, not 50 of each"),
+        (
+            names,
+            labels,
+            one_more,
+            "the files make an archive of 6,744,965,120 bytes, ILSVRC2012_img_val.tar has 6,744,924,160",
+        ),
+    ]
+    for *given, wanted in cases:
+        assert imagenet.difference(*given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("facts", "origin"),
+    [
+        ({}, "given"),
+        ({"difference": "other names"}, "own"),
+        ({"difference": "other names", "is_described": True}, "fetched"),
+        ({"difference": "other names", "is_synthetic": True}, "made"),
+    ],
+)
+def test_data_given_by_path_is_own_where_something_shows_that_it_is_not_the_benchmarks(facts, origin, tmp_path):
+    info = described(own_network(tmp_path / "weights.onnx"))
+    found = loadgen_run.provenance(config_of(), read_model_facts(None, info), a_dataset(**facts))
+    assert found.dataset == origin
 
 
 def test_the_published_file_is_known_by_its_digest(tmp_path, monkeypatch):

@@ -26,6 +26,8 @@ def row(model: str = "published", dataset: str = "given", count: int = 50_000, w
         (row("server"), ("weights of a server, not checked",)),
         (row("made", "made", 32), ()),  # the label of made inputs covers their number
         (row("own", "made", 32), (OWN,)),
+        (row(dataset="own"), ("own data (not the benchmark's)",)),
+        (row("own", "own", 5), (OWN, "own data (not the benchmark's)", "5 of 50,000 samples")),
         (row("none", count=50_001), ("50,001 of 50,000 samples",)),
         (row("project", "fetched", 360, None), ()),
     ],

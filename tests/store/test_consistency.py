@@ -395,6 +395,7 @@ def test_where_weights_came_from_fits_the_label(said: dict[str, object], label: 
     ("said", "benchmark", "labels"),
     [
         ({"model": "own"}, "own model (digits harness)", {"own model"}),
+        ({"dataset": "own"}, "own data (digits harness)", {"own data"}),
         ({"sample_count": 50}, "50 of 50,000 samples (digits harness)", {"50 of 50,000 samples"}),
         ({"model": "unchecked"}, "digits", {"weights not checked"}),
         ({"model": "server"}, "digits", {"weights of a server"}),

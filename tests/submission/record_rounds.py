@@ -4,11 +4,14 @@ Settings of LoadGen come from its mlperf.conf and the audit.config files of the 
 rounds that are written here.
 
     python tests/submission/record_rounds.py --inference=PATH [--check]
+    python tests/submission/record_rounds.py --inference=PATH --earlier=CHECKER [--check]
 
-PATH is a checkout of mlcommons/inference. A figure that the two give differently is taken from the stricter side; a
-model that the older checker lacks a figure for keeps the newer one's. From v6.1 on the newer checker alone decides.
-What LoadGen's mlperf.conf asks beyond it stands under "conf", what the rules and references ask under "rules", what the
-compliance tests' audit.config files hold under "test_limits". `--check` writes nothing and fails on a difference.
+PATH is a checkout of mlcommons/inference. The second command writes earlier.json: the models of rounds v4.0 and v4.1
+that this project has no rules of, from CHECKER, tools/submission/submission_checker.py of tag v4.1. A figure that the
+two give differently is taken from the stricter side; a model that the older checker lacks a figure for keeps the newer
+one's. From v6.1 on the newer checker alone decides. What LoadGen's mlperf.conf asks beyond it stands under "conf", what
+the rules and references ask under "rules", what the compliance tests' audit.config files hold under "test_limits".
+`--check` writes nothing and fails on a difference.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 LIBRARY = Path(__file__).resolve().parents[2] / "src" / "crowdperf"
-ROUNDS_FOLDER = LIBRARY / "rounddata"
+ROUNDS_FOLDER = LIBRARY / "logs" / "rounddata"
+EARLIER_MODELS = {"v4.0": ("llama2-70b-99", "llama2-70b-99.9"),
+                  "v4.1": ("llama2-70b-99", "llama2-70b-99.9", "mixtral-8x7b")}  # fmt: skip
 CATEGORIES = {"edge": "edge", "datacenter": "datacenter", "both": "datacenter-edge"}
 TESTS = ("TEST01", "TEST04", "TEST06", "TEST07", "TEST08", "TEST09")
 TOKEN_MODELS = (
@@ -261,12 +266,62 @@ def with_settings(table: dict, inference: Path, round_name: str) -> dict:
     return {"aliases": table["aliases"], "settings": general, "models": models}
 
 
+def earlier_row(checker: ModuleType, round_name: str, model: str) -> dict:
+    """All figures of a model by the checker of tag v4.1; check_compliance_dir leaves TEST06 of its tests."""
+    config = checker.MODEL_CONFIG[round_name]
+    required = {name: config[f"required-scenarios-{key}"].get(model) for name, key in CATEGORIES.items()}
+    row = {
+        "scenarios": {name: {"required": sorted(of), "optional": []} for name, of in required.items() if of},
+        "targets": by_scenario(config["accuracy-target"][model], pairs),
+        "upper_limits": pairs(config["accuracy-upper-limit"].get(model, ())),
+        "performance_samples": config["performance-sample-count"][model],
+        "accuracy_samples": by_scenario(config["performance-sample-count"][model]),
+        "offline_min_samples": checker.OFFLINE_MIN_SPQ_SINCE_V4[model],
+        "min_queries": {"Offline": config["min-queries"][model]["Offline"]},
+        "latency_ns": config["latency-constraint"].get(model, {}),
+        "token_latency_ns": {"Server": checker.LLM_LATENCY_LIMITS[model]["conversational"]},
+        "needs_token_latencies": True,
+        "tests": ["TEST06"],
+        "metric_keys": checker.RESULT_FIELD_BENCHMARK_OVERWRITE[round_name][model],
+    }
+    return {key: value for key, value in row.items() if value}
+
+
+def earlier_text(checker: ModuleType, settings: dict) -> str:
+    """What earlier.json says."""
+    rounds = [
+        f"    {json.dumps(name)}: {{\n"
+        + ",\n".join(f"      {json.dumps(one)}: {json.dumps(earlier_row(checker, name, one))}" for one in models)
+        + "\n    }"
+        for name, models in EARLIER_MODELS.items()
+    ]
+    source = "submission_checker.py of mlcommons/inference, tag v4.1"
+    head = f'{{\n  "source": {json.dumps(source)},\n  "settings": {json.dumps(settings)},\n  "rounds": {{\n'
+    return head + ",\n".join(rounds) + "\n  }\n}\n"
+
+
+def write_earlier(path: Path, inference: Path, *, is_check: bool) -> int:
+    """Write or compare earlier.json."""
+    sys.path.insert(0, str(path.parent))  # the checker imports from beside it
+    settings = with_settings({"aliases": {}, "models": {}}, inference, "v5.0")["settings"]
+    text, written = earlier_text(load(path, "earlier_checker"), settings), ROUNDS_FOLDER / "earlier.json"
+    if not is_check:
+        written.write_text(text, encoding="utf-8")
+        return 0
+    is_same = written.read_text(encoding="utf-8") == text
+    print("as recorded" if is_same else "earlier.json differs")
+    return 0 if is_same else 1
+
+
 def main() -> int:
     """Write or compare the files."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--inference", type=Path, required=True)
+    parser.add_argument("--earlier", type=Path)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    if arguments.earlier is not None:
+        return write_earlier(arguments.earlier, arguments.inference, is_check=arguments.check)
     folder = arguments.inference / "tools" / "submission"
     sys.path.insert(0, str(folder))  # the older checker imports from beside it
     modules = (

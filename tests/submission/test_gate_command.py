@@ -56,6 +56,33 @@ def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, ca
     assert (answer["result_count"], answer["accepted_result_count"], answer["is_accepted"]) == (3, 2, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        ("open/Other/results/a b.txt", {SUBMITTER}),
+        ("open/Other/results/box-1/tiny-net/Offline/.hidden", {SUBMITTER}),
+        ("open/Other/systems/box-2.json", {SUBMITTER}),  # too large
+        ("open/notes.txt", set()),
+        ("notes.txt", set()),
+    ],
+)
+def test_a_file_counts_against_the_results_of_the_submitter_in_whose_folder_it_lies(
+    name: str,
+    accepted: set[str],
+    trees,  # noqa: F811
+):
+    def change(root: Path) -> None:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * 2**21 if path.suffix == ".json" else "x")
+
+    with trees.changed("open", change) as root:
+        found = verdict(root)
+    assert name in {one.path for one in found.findings if one.severity is Severity.ERROR}
+    assert {one.path.split("/")[1] for one in found.results if one.is_accepted} == accepted
+    assert not found.is_accepted
+
+
 @pytest.mark.parametrize(("name", "good"), [("wrong qsl seed", 2), ("no cooling", 0), ("file in the root", 0)])
 def test_a_result_is_good_when_nothing_is_against_it_or_what_it_lies_in(name, good, trees):  # noqa: F811
     with trees.changed("open", CHANGES[name]) as root:

@@ -144,6 +144,54 @@ def test_rates_of_tokens_that_follow_from_each_other_are_good_and_others_are_not
         assert [one.found for one in found] == ["requested_server_ttft_latency = 2000000001"]
 
 
+OLDER, WITH_KEY, NEWER = "4.1 @ 2ed955", "4.1 @ 3fb6c3", "5.0.16 @ 0123456789"
+PADDED = {
+    "result_samples_per_second": 80.15, "result_max_latency_ns": 919874995640, "result_query_count": 1,
+    "generated_samples_per_query": 52800, "effective_samples_per_query": 52800, "generated_query_count": 24576,
+    "generated_query_duration": 2457600000000, "effective_target_qps": 10, "loaded_qsl_set": list(range(24576)),
+}  # fmt: skip
+"""A published Offline run of llama2-70b-99 of round v4.1 (198fc467): thrice the data set, logged before padding."""
+
+
+@pytest.mark.parametrize(
+    ("version", "changed", "rules"),
+    [
+        (OLDER, {}, set()),
+        (WITH_KEY, {"effective_sample_concatenate_permutation": True}, set()),
+        (WITH_KEY, {"effective_sample_concatenate_permutation": False}, {"FIG-001", "FIG-009", "SET-003"}),
+        (NEWER, {}, {"FIG-001", "FIG-009", "SET-003"}),
+        (OLDER, {"result_samples_per_second": 160.3}, {"FIG-001"}),
+        (OLDER, {"generated_query_count": 24575}, {"FIG-009"}),
+        (OLDER, {"generated_query_duration": 4915200000000}, {"SET-003"}),
+        (OLDER, {"generated_samples_per_query": 52801}, {"SET-003"}),
+    ],
+)
+def test_loadgen_before_5_logs_an_offline_query_before_it_is_padded(
+    version: str,
+    changed: dict[str, object],
+    rules: set[str],
+    trees,  # noqa: F811
+):
+    modes = {"effective_scenario": "Offline", "effective_test_mode": "PerformanceOnly", "loadgen_version": version}
+    with trees.changed("closed") as root:
+        run = server_run(root, "llama2-70b-99.9")
+        run = dataclasses.replace(run, detail=DetailLog(path="x", values={**modes, **PADDED, **changed}))
+        assert {name for name in ("FIG-001", "FIG-009", "SET-003") if list(RULES[name].check(run))} == rules
+
+
+@pytest.mark.parametrize(("percent", "estimate", "is_good"), [("90.0", 7, True), ("90", 7, True), ("90", 8, False)])
+def test_an_estimate_is_that_of_the_text_however_its_percentile_is_written(percent, estimate, is_good, trees):  # noqa: F811
+    """LoadGen writes a digit behind the point since February 2025."""
+    values = {
+        "effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly",
+        "effective_target_latency_percentile": 0.9, "early_stopping_latency_ms": estimate,
+        "early_stopping_result": f" * Early stopping {percent}th percentile estimate: 7",
+    }  # fmt: skip
+    with trees.changed("closed") as root:
+        run = dataclasses.replace(server_run(root, "resnet"), detail=DetailLog(path="x", values=values))
+        assert (list(RULES["VER-005"].check(run)) == []) is is_good
+
+
 def parsed(text: str) -> DetailLog:
     return parse_detail_log(TextFile(path="x", text=text))
 

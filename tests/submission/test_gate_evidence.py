@@ -225,6 +225,24 @@ def test_an_honest_variation_is_accepted_at_most_with_a_warning(
     assert {one.rule for one in found.findings} == rules
 
 
+@pytest.mark.parametrize(
+    ("path", "is_enough"),
+    [
+        ("calibration/resnet50/pytorch-cpu/README.md", True),
+        ("calibration/resnet50/README.md", True),
+        ("calibration/bert-99/README.md", False),
+        ("calibration/resnet50/run.sh", False),
+    ],
+)
+def test_a_text_on_the_calibration_may_lie_in_a_folder_of_the_model(path: str, is_enough: bool, trees):  # noqa: F811
+    """As those of two submitters of round v4.1."""
+    int8 = both(
+        field(MEASUREMENTS, "weight_data_types", "int8"), NO_TEXT, put(f"{CLOSED}/{path}", "By 500 pictures.\n")
+    )
+    with trees.changed("closed", int8) as root:
+        assert ("MEAS-008" not in refusing_rules(verdict(root))) is is_enough
+
+
 STEPS = {"three seconds of NTP": -3.0, "half an hour": 1800.0, "two hours": 7200.0}
 
 

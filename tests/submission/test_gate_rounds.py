@@ -66,6 +66,35 @@ def test_each_round_has_seeds_and_whole_figures_of_its_models(round_name: str):
         assert set(model.scenarios) <= {"edge", "datacenter", "both"}
 
 
+@pytest.mark.parametrize(
+    ("round_name", "models"),
+    [
+        ("v3.1", set()),
+        ("v4.0", {"llama2-70b-99", "llama2-70b-99.9"}),
+        ("v4.1", {"llama2-70b-99", "llama2-70b-99.9", "mixtral-8x7b"}),
+    ],
+)
+def test_rounds_before_v5_have_the_language_models_that_they_had(round_name: str, models: set[str]):
+    table = load_round(round_name)
+    known = {"llama2-70b-99", "llama2-70b-99.9", "mixtral-8x7b"} & set(table.models)
+    assert known == models
+    for name in known:
+        row = table.models[name]
+        assert (row.tests, row.metric_key("Offline"), row.min_duration_ms) == (
+            ("TEST06",),
+            "result_tokens_per_second",
+            600_000,
+        )
+        assert row.scenarios_in("datacenter") == ("Offline", "Server") and row.needs_token_latencies
+
+
+def test_a_mapping_of_round_v4_1_may_name_its_models(tmp_path):
+    tree = build(tmp_path, "open", "v4.1")
+    for name, is_known in (("mixtral-8x7b", True), ("whisper", False)):
+        tree.model_mapping.write_text(json.dumps({"tiny-net": name}))
+        assert ("MAP-002" not in refusing_rules(verdict(tmp_path, "v4.1"))) is is_known
+
+
 def test_a_later_round_of_the_tables_agrees_with_the_projects_own_rules():
     for round_name in sorted(FILES):
         table = load_round(round_name)

@@ -181,6 +181,34 @@ def readable(run: RunView) -> Iterator[DetailLog]:
         yield run.detail
 
 
+EQUALLY = "sample_concatenate_permutation"
+"""The setting that issues each sample equally often: Offline queries are padded to whole data sets."""
+_MAJOR = re.compile(r"([0-9]{1,4})\.[0-9]")
+_SAYS_PADDING = 5
+
+
+def is_before_5(log: DetailLog) -> bool:
+    """Return whether a LoadGen before 5.0 wrote the log: `4.1 @ REVISION`, where later ones have three numbers."""
+    found = _MAJOR.match(log.text("loadgen_version") or "")
+    return found is not None and int(found[1]) < _SAYS_PADDING
+
+
+def hides_padding(log: DetailLog) -> bool:
+    """Return whether an Offline query may hold more samples than its log says.
+
+    LoadGen before 5.0 logs the query before it is padded, and a query for each sample (mlcommons/inference ef1bd3b9
+    and 1f73d4c2 of January 2025 changed that); that it pads only since 3fb6c3e1 of July 2024.
+    """
+    return is_before_5(log) and log.scenario == "Offline" and log.values.get(f"effective_{EQUALLY}") is not False
+
+
+def padded(log: DetailLog, samples: float) -> float:
+    """Return a count of samples, padded to whole data sets as loaded."""
+    loaded = log.values.get("loaded_qsl_set")
+    size = len(loaded) if isinstance(loaded, list) and loaded else 1
+    return -(-samples // size) * size
+
+
 _STEP_S, _DAYLIGHT_S = 2.0, 3600.0
 """A clock that is set (NTP) moves by less than a second as a rule. More is not believed: 3 s of 600 are half a percent
 of a rate, and somebody may want those."""

@@ -110,6 +110,13 @@ def _allowed(options: Options) -> tuple[str, ...]:
     return SYNTHETIC_RULES if options.allow_synthetic else ()
 
 
+def _owner(path: str, tree: TreeView) -> Subject:
+    """Whose a file or folder is: of the submitter in whose folder it lies, the whole tree's where it lies in none."""
+    parts = path.split("/")
+    is_owned = len(parts) > 1 and parts[0] in views.divisions_of(tree) and parts[1] in tree.listing.folders_in(parts[0])
+    return Subject(division=parts[0], submitter=parts[1]) if is_owned else tree.subject
+
+
 _LONGEST = 5000
 """Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
 
@@ -130,6 +137,7 @@ class _Collector:
 
     def add(self, rule: Rule, found: Found, subject: Subject) -> None:
         """Take in what a rule found."""
+        subject = _owner(found.path, self.tree) if rule.scope is Scope.TREE and found.path else subject
         step = found.step or rule.step
         is_note = rule.identity in _allowed(self.tree.options)
         severity = Severity.WARNING if is_note else found.severity or rule.severity

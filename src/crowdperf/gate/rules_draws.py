@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from crowdperf.gate.derivation import (
     CLOSE,
+    EQUALLY,
     SECOND_NS,
     contradiction,
     given,
+    hides_padding,
     is_close,
     numbers,
+    padded,
     performance_rule,
     version_of,
 )
@@ -98,10 +101,15 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
         yield Found(path=test.responses.path, found=f"seq_id {foreign[0]}", allowed=allowed)
     issued = numbers(log, "result_query_count", "generated_samples_per_query")
     logged, source = logged_responses(test)
-    if logged is None or issued is None or not issued[0] * issued[1] <= _MOST_COUNTED:
+    if logged is None or issued is None:
         return
-    values = [log_value(number, seed) for number in range(int(issued[0] * issued[1]))]
-    least, most = (sum(value <= share * (1 + sign * CLOSE) for value in values) for sign in (-1, 1))
+    counts = [issued[0] * issued[1]]
+    counts += [issued[0] * padded(log, issued[1])] if hides_padding(log) else []
+    if max(counts) > _MOST_COUNTED:
+        return
+    values = [log_value(number, seed) for number in range(int(max(counts)))]
+    least = sum(value <= share * (1 - CLOSE) for value in values[: int(counts[0])])
+    most = sum(value <= share * (1 + CLOSE) for value in values)
     if not least <= logged <= most:
         allowed = f"{least}, by {log.path}" if least == most else f"{least} to {most}, by {log.path}"
         yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
@@ -130,10 +138,9 @@ def _misplaced(source: TextFile, log: DetailLog, *, is_accuracy: bool) -> Iterat
     is_run = log.text("effective_test_mode") == ("AccuracyOnly" if is_accuracy else "PerformanceOnly")
     if not source.is_usable or not log.is_usable or not is_run or not isinstance(loaded, list) or not loaded:
         return
-    is_in_order = log.scenario == "Offline" and not any(
-        log.values.get(f"effective_{key}") is True
-        for key in ("sample_concatenate_permutation", "performance_issue_same", "performance_issue_unique")
-    )
+    switches = (EQUALLY, "performance_issue_same", "performance_issue_unique")
+    is_shuffled = hides_padding(log) or any(log.values.get(f"effective_{key}") is True for key in switches)
+    is_in_order = log.scenario == "Offline" and not is_shuffled
     known = {one for one in loaded if isinstance(one, int)}
     for number, index in _numbered(source):
         if is_accuracy and number >= len(loaded):

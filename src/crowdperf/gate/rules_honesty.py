@@ -27,7 +27,7 @@ from crowdperf.kit.privacy import (
 from crowdperf.kit.secret_shapes import Kind
 from crowdperf.rules.backends import STAND_IN_BACKENDS
 from crowdperf.rules.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, plain_text
-from crowdperf.rules.provenance import OWN, OWN_MODEL_LABEL, parse
+from crowdperf.rules.provenance import OWN, OWN_DATA_LABEL, OWN_MODEL_LABEL, parse
 
 SYNTHETIC_RULES = ("SYN-001", "SYN-002", "SYN-004")
 """Findings that `--allow_synthetic` turns into a note of the verdict."""
@@ -105,7 +105,8 @@ def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Found]:
     return _labelled(scenario, REHEARSAL_LABEL, "runs of the full rules")
 
 
-@rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights.", source=OURS, divisions=CLOSED)
+@rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights and the benchmark's data.", source=OURS,
+      divisions=CLOSED)  # fmt: skip
 def is_of_published_weights(scenario: ScenarioView) -> Iterator[Found]:
     allowed = "the published weights; a model of one's own belongs into the open division"
     own = scenario.measurements.fields.get(OWN_KEY)
@@ -114,6 +115,7 @@ def is_of_published_weights(scenario: ScenarioView) -> Iterator[Found]:
         found, line = f"{OWN_KEY}.provenance.model = {shown(said.model)}", scenario.measurements.line_of("provenance")
         yield Found(path=scenario.measurements.path, found=found, allowed=allowed, line=line)
     yield from _labelled(scenario, OWN_MODEL_LABEL, allowed)
+    yield from _labelled(scenario, OWN_DATA_LABEL, "the benchmark's data; one's own belongs into the open division")
 
 
 def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Found]:

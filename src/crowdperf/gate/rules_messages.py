@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from crowdperf.gate.derivation import (
+    EQUALLY,
     FIRST_TOKENS,
     OUTPUT_TOKENS,
     QUERIES,
@@ -13,6 +14,7 @@ from crowdperf.gate.derivation import (
     contradiction,
     given,
     has_token_latencies,
+    is_before_5,
     messages,
     performance_rule,
     readable,
@@ -24,9 +26,7 @@ from crowdperf.gate.rulebook import OURS, Found, log_rule, shown
 from crowdperf.gate.views import RunView
 
 _SCENARIO_AND_MODE = ("scenario", "test_mode")
-_SWITCHES = (
-    "print_timestamps", "performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation",
-)  # fmt: skip
+_SWITCHES = ("print_timestamps", "performance_issue_unique", "performance_issue_same", EQUALLY)
 _AMOUNTS = (
     "min_duration_ms", "max_duration_ms", "min_query_count", "max_query_count", "qsl_rng_seed",
     "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
@@ -142,9 +142,10 @@ def _numbers(*keys: str) -> _Expected:
 def _of_any(log: DetailLog) -> _Expected:
     """What every log has in its scenario."""
     is_server, has_limits = log.scenario == "Server", has_token_latencies(log) and log.scenario != "Offline"
+    switches = [name for name in _SWITCHES if name != EQUALLY or not is_before_5(log)]
     for prefix in ("requested_", "effective_"):
         yield from _texts(*(prefix + name for name in _SCENARIO_AND_MODE))
-        yield from _flags(*(prefix + name for name in _SWITCHES))
+        yield from _flags(*(prefix + name for name in switches))
         yield from _numbers(*(prefix + name for name in _AMOUNTS))
     yield from _texts(*_TEXTS)
     yield from _flags(*(("requested_server_coalesce_queries",) if is_server else ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from crowdperf.gate.derivation import PERCENTILES, SECOND_NS, has_token_latencies, readable, usable
 from crowdperf.gate.detaillog import DetailLog, number_of
@@ -144,7 +144,7 @@ def is_of_same_run(run: RunView) -> Iterator[Found]:
 @log_rule("SUM-002", "The summary has the figures of the detail log.")
 def has_same_figures(run: RunView) -> Iterator[Found]:
     for log in _with_summary(run):
-        yield from _compare(run, _figure_lines(log))
+        yield from _compare(run, _figure_lines(log, _lines(run)))
         yield from _compare(run, _OF_LATER_LOADGENS, is_whole=False)
         yield from _tokens_without_overhead(run, log)
 
@@ -161,7 +161,7 @@ def _tokens_without_overhead(run: RunView, log: DetailLog) -> Iterator[Found]:
             yield Found(path=run.summary.path, found=found, allowed=allowed, line=number or None)
 
 
-def _figure_lines(log: DetailLog) -> dict[str, str]:
+def _figure_lines(log: DetailLog, lines: Container[str]) -> dict[str, str]:
     """The figures in the summary of a performance run: name of the line, key of the detail log."""
     scenario = log.scenario
     kind, per = ("_query", "per_query_") if scenario == "MultiStream" else ("", "")
@@ -171,7 +171,9 @@ def _figure_lines(log: DetailLog) -> dict[str, str]:
     share = log.number("effective_target_latency_percentile")
     if scenario in ("SingleStream", "MultiStream") and share is not None:
         at = f"{share * 100:.2f}"
-        names[f"{share * 100:.1f}th percentile latency (ns)"] = f"result_{at}_percentile_{per}latency_ns"
+        spelt = [f"{share * 100:.{digits}f}th percentile latency (ns)" for digits in (1, 0)]
+        name = next((one for one in spelt if one in lines), spelt[0])  # one digit since d7bbf881 of February 2025
+        names[name] = f"result_{at}_percentile_{per}latency_ns"
     if has_token_latencies(log) and scenario != "Offline":
         names |= {f"{word} First Token latency (ns)": f"result_first_token_{word.lower()}_latency_ns"
                   for word in ("Min", "Max", "Mean")}  # fmt: skip

@@ -63,6 +63,8 @@ _CLAUSE = re.compile(r"^\s*(?:no|none|n/?a|false)\s*,|[.;(]|\b(?:but|except)\b",
 _DENIAL = re.compile(r"\b(?:no|non|not|none|neither|nor|never|without|false|n/?a)\b|n['\u2019]t\b", re.IGNORECASE)
 
 _NONE_QUANTISED = re.compile(r"\b(?:no weights were|nothing was) quanti[sz]ed\b", re.IGNORECASE)
+_VARIANT, _OF_MODEL = re.compile(r"-99(?:\.9)?$"), 4
+"""The end of a model's name, and the parts of DIVISION/SUBMITTER/calibration/MODEL."""
 
 OWN_KEY = "crowdperf"
 OWN_WORDS = ("With crowdperf (a CM repository)",)
@@ -323,14 +325,17 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
 @rule("MEAS-008", Scope.SCENARIO, "Where weights are quantised, the submitter says with which calibration.",
       source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
-    """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made."""
+    """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made.
+
+    Submitters of round v4.1 (198fc467) have texts of each model below calibration/ as well.
+    """
     fields = scenario.measurements.fields
     quantised = _quantised(fields.get("weight_data_types"), fields.get("weight_transformations"))
     if quantised is None:
         return
     owner = scenario.model.system.owner
     places = as_text(owner.paths.calibration_text), join(owner.folder, "calibration.md")
-    texts = [read_text(owner.tree.listing, path) for path in places]
+    texts = [read_text(owner.tree.listing, path) for path in (*places, *_texts_of_model(scenario))]
     if not any(one.text.strip() or one.problem for one in texts):
         allowed = f"how the weights were calibrated, because they are {shown(quantised)}"
         yield Found(path=places[0], found="no text", allowed=allowed)
@@ -342,6 +347,16 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
     own = fields.get(OWN_KEY)
     if isinstance(own, dict):
         yield from _own_calibration(scenario, own, "\n".join(one.text for one in texts))
+
+
+def _texts_of_model(scenario: ScenarioView) -> Iterator[str]:
+    """Yield calibration/MODEL/**/*.md; the variants of a model (-99, -99.9) have one calibration."""
+    owner = scenario.model.system.owner
+    name = _VARIANT.sub("", scenario.model.model)
+    for path in sorted(owner.tree.listing.below(join(owner.folder, "calibration"))):
+        parts = path.split("/")
+        if path.endswith(".md") and len(parts) > _OF_MODEL and _VARIANT.sub("", parts[_OF_MODEL - 1]) == name:
+            yield path
 
 
 def _quantised(types: Json, transformations: Json) -> str | None:

@@ -31,7 +31,8 @@ _STOPPING = ("early_stopping_result", "early_stopping_ttft_result", "early_stopp
 _ESTIMATES = {"SingleStream": "early_stopping_latency_ss", "MultiStream": "early_stopping_latency_ms"}
 _DISCARDED = re.compile(r"Would discard ([0-9]{1,15}) ")
 _PROCESSED = re.compile(r"Processed at least [0-9]{1,15} queries \(([0-9]{1,15})\)")
-_ESTIMATED = re.compile(r"Early stopping ([0-9]{1,3}\.[0-9])th percentile estimate: ([0-9]{1,18})")
+_ESTIMATED = re.compile(r"Early stopping ([0-9]{1,3}(?:\.[0-9])?)th percentile estimate: ([0-9]{1,18})")
+"""With a digit behind the point since d7bbf881 of mlcommons/inference (February 2025), without before."""
 _MULTI_STREAM_SHARE = 0.99
 """Of the second estimate of a SingleStream run, from which MultiStream may be inferred."""
 
@@ -120,12 +121,13 @@ def estimate_is_that_of_text(log: DetailLog) -> Iterator[Found]:
     key = _ESTIMATES.get(log.scenario or "")
     if share is None or text is None or key is None:
         return
-    keys = {f"{share * 100:.1f}": key} if key == "early_stopping_latency_ms" else {
-        f"{_MULTI_STREAM_SHARE * 100:.1f}": "early_stopping_latency_ms", f"{share * 100:.1f}": key}  # fmt: skip
+    keys = {share: key} if key == "early_stopping_latency_ms" else {
+        _MULTI_STREAM_SHARE: "early_stopping_latency_ms", share: key}  # fmt: skip
     written = dict(_ESTIMATED.findall(text))
-    for percent, one in keys.items():
-        value = log.number(one)
-        if value is not None and int(value) != int(written.get(percent, 0)):
+    for at, one in keys.items():
+        value, spelt = log.number(one), (f"{at * 100:.1f}", f"{at * 100:.0f}")
+        estimate = next((written[percent] for percent in spelt if percent in written), 0)
+        if value is not None and int(value) != int(estimate):
             found = f"{given(log, one)}, early stopping text: {text.strip()[-120:]}"
             yield contradiction(log, one, found, "the estimate of the text, 0 without one")
 

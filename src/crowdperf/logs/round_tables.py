@@ -1,8 +1,8 @@
 """The figures of each round for each model, as data: rounddata/<round>.json, and this project's own tables before v5.0.
 
 The files are made by tests/submission/record_rounds.py: up to v6.0 from both official checkers, from v6.1 on from the
-newer one, with what LoadGen's mlperf.conf and the rules ask beyond it. Rounds before v5.0 have the
-benchmarks of this project only.
+newer one, with what LoadGen's mlperf.conf and the rules ask beyond it. Rounds before v5.0 have the benchmarks of this
+project, v4.0 and v4.1 also the language models that it runs in later rounds only (earlier.json).
 """
 
 from __future__ import annotations
@@ -217,13 +217,20 @@ def files_beside_score(benchmark: str, round_name: str) -> dict[str, tuple[str, 
     return {} if table is None else {**table.extra_accuracy_files, **table.expected_files}
 
 
+def _earlier_models(round_name: str) -> dict[str, ModelTable]:
+    """Those that a round before v5.0 has and this project's rules of it have not."""
+    content = json.loads((_FOLDER / "earlier.json").read_text(encoding="utf-8"))
+    rows = content["rounds"].get(round_name, {})
+    return {name: _from_json(name, row, content["settings"]) for name, row in rows.items()}
+
+
 def load_round(round_name: str) -> RoundTable:
     """Return the tables of a round in `crowdperf.rules.rounds.ROUNDS`."""
     path = _FOLDER / f"{round_name}.json"
     is_old = not path.is_file()
     if is_old:
         own = [name for name in BENCHMARKS if round_name in rounds_of(name)]
-        tables = {checker_name(name): _from_rules(name, round_name) for name in own}
+        tables = {checker_name(name): _from_rules(name, round_name) for name in own} | _earlier_models(round_name)
         aliases = aliases_in(round_name)
     else:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -22,11 +22,13 @@ weights of a server. made: by a program. published: the benchmark's own file, or
 of this project, which is not an MLPerf benchmark. none: the backend reads none. What a reader must know comes first."""
 
 GIVEN, FETCHED = "given", "fetched"
-DATASET_ORIGINS = (GIVEN, MADE, FETCHED)
-"""given: a copy given by path, whose contents no published digest covers. made: by a program. fetched: by a recipe."""
+DATASET_ORIGINS = (OWN, GIVEN, MADE, FETCHED)
+"""own: given by path, and names, labels or sizes show that it is not the benchmark's. given: a copy given by path,
+whose contents no published digest covers. made: by a program. fetched: by a recipe."""
 
 OWN_MODEL_LABEL = "own model (not the published file)"
 UNCHECKED_LABEL = "weights given by path, no published digest compared"
+OWN_DATA_LABEL = "own data (not the benchmark's)"
 SERVER_LABEL = "weights of a server, not checked"
 _KEYS = ("model", "dataset", "sample_count", "benchmark_sample_count")
 _MODEL_LABELS = {OWN: OWN_MODEL_LABEL, UNCHECKED: UNCHECKED_LABEL, SERVER: SERVER_LABEL}
@@ -48,9 +50,10 @@ class Provenance:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words that must stand next to every figure: an own model, an unchecked one, an incomplete data set. That
+        """The words that must stand next to every figure: an own model, an unchecked one, own or incomplete data. That
         data was made by a program has a label of its own (names.SYNTHETIC_LABEL), which covers its number, too."""
         found = [_MODEL_LABELS[self.model]] if self.model in _MODEL_LABELS else []
+        found += [OWN_DATA_LABEL] if self.dataset == OWN else []
         if not self.is_whole_dataset and self.dataset != MADE:
             found.append(f"{self.sample_count:,} of {self.benchmark_sample_count:,} samples")
         return tuple(found)

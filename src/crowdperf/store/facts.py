@@ -16,13 +16,14 @@ from crowdperf.kit.server_address import server_parts
 from crowdperf.kit.text_documents import mapping, part
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
-from crowdperf.rules.provenance import OWN, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
+from crowdperf.rules.provenance import OWN, OWN_DATA_LABEL, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
 from crowdperf.store import published
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Configuration, System
 
 UNOFFICIAL = "unofficial"
 OWN_MODEL = "own model"
+OWN_DATA = "own data"
 ACCURACY_MISSED = "accuracy below target"
 ORIGIN_UNKNOWN = "origin not recorded"
 """Of a run of an older crowdperf, which did not say where its weights and samples came from."""
@@ -34,6 +35,7 @@ LABELS = (
     (REHEARSAL_LABEL, "rehearsal"),
     (DEPARTURE_LABEL, "not by the rules"),
     (OWN_MODEL_LABEL, OWN_MODEL),
+    (OWN_DATA_LABEL, OWN_DATA),
     (UNCHECKED_LABEL.partition(",")[0], "weights not checked"),  # older runs end in ", not checked"
     (SERVER_LABEL, "weights of a server"),
 )
@@ -271,13 +273,15 @@ def system_of(documents: Documents) -> System:
 def shown_benchmark(benchmark: str, documents: Documents) -> str:
     """The name that a run is listed under: the benchmark's for its own weights and all its samples only.
 
-    A network of the user's own, or a part of the data, is measured with the benchmark's harness, and says no more.
+    A network or data of the user's own, or a part of the data, is measured with the benchmark's harness: no more.
     """
     known = parse(documents.result.get("provenance"))
     if known is None:
         return benchmark
     if known.model == OWN:
         return f"{OWN_MODEL} ({benchmark} harness)"
+    if known.dataset == OWN:
+        return f"{OWN_DATA} ({benchmark} harness)"
     part_of_data = next((label for label in known.labels if label.endswith(" samples")), "")
     return f"{part_of_data} ({benchmark} harness)" if part_of_data else benchmark
 

@@ -83,7 +83,7 @@ def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tupl
                 problems += _scores(group, name.rules)
                 problems += _compliance(group, name, round_name)
                 problems += _calibration(group)
-                problems += _own_weights(group)
+                problems += _own_inputs(group)
             problems += _counts(group, name.rules)
         problems += _pairs(group)
         problems += _five_server_runs(group) if round_name == "v0.7" else ()
@@ -215,13 +215,16 @@ def _calibration(group: list[FoundRun]) -> Iterator[Problem]:
             yield Problem(f"closed: {run.name} has int8 weights calibrated with {told}", hint)
 
 
-def _own_weights(group: list[FoundRun]) -> Iterator[Problem]:
-    """Yield runs of other weights than the published ones, which the closed division does not allow."""
+def _own_inputs(group: list[FoundRun]) -> Iterator[Problem]:
+    """Yield runs of other weights than the published ones, or other data, which the closed division does not allow."""
     for run in group:
         said = parse(run.result.get("provenance"))
         if said is not None and said.model == OWN:
             told = f"closed: {run.name} was made with an own model, not with the published file"
             yield Problem(told, "leave --model_path out, or give --division=open")
+        if said is not None and said.dataset == OWN:
+            told = f"closed: {run.name} was made with own data, not with the benchmark's"
+            yield Problem(told, "give the path of the benchmark's data, or --division=open")
 
 
 def _pairs(group: list[FoundRun]) -> Iterator[Problem]:

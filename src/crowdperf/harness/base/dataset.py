@@ -25,11 +25,12 @@ class DatasetFacts:
     """What dataset.json says. A folder without one is taken for real data that a user put there.
 
     is_synthetic: made by a program, so that no figure got with it is an MLPerf result. is_described: a recipe wrote a
-    dataset.json.
+    dataset.json. difference: what shows that it is not the benchmark's data, empty where nothing does, or is compared.
     """
 
     is_synthetic: bool = False
     is_described: bool = False
+    difference: str = ""
 
 
 def read_facts(folder: Path) -> DatasetFacts:

@@ -10,8 +10,9 @@ names, and have no accuracy.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,12 @@ from crowdperf.harness.media.imaging import Image, read_image
 LABEL_FILES = ("val_map.txt", "val.txt")
 CLASS_COUNT = 1000
 FULL_COUNT = 50_000
+_KNOWN_LABELS = {1: 65, 2: 970, 3: 230, 4: 809, 5: 516, 49_998: 232, 49_999: 982, 50_000: 355}
+"""Some labels of val.txt in Caffe's caffe_ilsvrc12.tar.gz, by the number of the image."""
+_ARCHIVE_BYTES, _ARCHIVE_SLACK_BYTES = 6_744_924_160, 20_480
+"""Of ILSVRC2012_img_val.tar as image-net.org serves it (Content-Length, November 2026): a header of 512 bytes and whole
+blocks of 512 bytes for each file, two empty blocks, filled up to 10,240 bytes."""
+_OFFICIAL_NAME = re.compile(r"ILSVRC2012_val_000[0-9]{5}\.JPEG")
 _SHOWN = 5
 _HINT = "check the folder, or make the data set again: cm run script --tags=get,dataset,imagenet,validation --renew"
 
@@ -120,14 +127,19 @@ def read_labels(path: Path) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
     return tuple(names), np.array(labels, dtype=np.int64)
 
 
-def _file_problems(folder: Path, names: Sequence[str]) -> list[str]:
-    """What is missing, empty or extra, each kind in a line; folders are listed once, not asked file by file."""
+def _sizes(folder: Path, names: Sequence[str]) -> dict[str, int]:
+    """The bytes of each file in the folders of these names; folders are listed once, not asked file by file."""
     sizes: dict[str, int] = {}
     for place in sorted({str(Path(name).parent) for name in names}):
         prefix = "" if place == "." else f"{place}/"
         if (folder / place).is_dir():
             with os.scandir(folder / place) as entries:
                 sizes.update({prefix + entry.name: entry.stat().st_size for entry in entries if entry.is_file()})
+    return sizes
+
+
+def _file_problems(names: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
+    """What is missing, empty or extra, each kind in a line."""
     wanted = set(names)
     kinds = {
         "missing": [name for name in names if name not in sizes],
@@ -139,19 +151,47 @@ def _file_problems(folder: Path, names: Sequence[str]) -> list[str]:
     return [f"{len(found)} images {kind}: {_some(found)}" for kind, found in kinds.items() if found]
 
 
+def difference(names: Sequence[str], labels: Sequence[int], sizes: Mapping[str, int]) -> str:
+    """Return what shows that pictures are not those of the validation set; empty where nothing does.
+
+    Names, some labels, and where all are there how often each label occurs and what the files take together: the
+    contents of a picture are not compared, since no digest of one is published.
+    """
+    known = {f"ILSVRC2012_val_{number:08d}.JPEG": label for number, label in _KNOWN_LABELS.items()}
+    for name, label in zip(names, labels, strict=True):
+        if not _OFFICIAL_NAME.fullmatch(Path(name).name):
+            return f"{name} is no name of the validation set"
+        wanted = known.get(Path(name).name, label)
+        if label != wanted:
+            return f"{name} has label {label}, not {wanted}"
+    if len(names) != FULL_COUNT:
+        return ""
+    of_classes = np.bincount(labels, minlength=CLASS_COUNT)
+    fewest, most = int(of_classes.min()), int(of_classes.max())
+    if fewest != most:
+        return f"{fewest} to {most} pictures of a class, not {FULL_COUNT // CLASS_COUNT} of each"
+    blocks = sum(1 + -(-sizes.get(name, 0) // 512) for name in names) + 2
+    if abs(blocks * 512 - _ARCHIVE_BYTES) > _ARCHIVE_SLACK_BYTES:
+        return f"the files make an archive of {blocks * 512:,} bytes, ILSVRC2012_img_val.tar has {_ARCHIVE_BYTES:,}"
+    return ""
+
+
 def open_dataset(folder: Path) -> ImagenetDataset:
     """Return the data set in `folder`; raises HarnessError listing the files that are missing, empty or extra."""
     if names := own_pictures(folder):
-        return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), read_facts(folder))
+        facts = replace(read_facts(folder), difference="pictures with names of their own")
+        return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), facts)
     path = label_file(folder)
     names, labels = read_labels(path)
     try:
-        problems = _file_problems(folder, names)
+        sizes = _sizes(folder, names)
+        problems = _file_problems(names, sizes)
     except OSError as error:
         raise HarnessError(f"cannot read {error.filename}: {error.strerror}", _HINT) from error
     if problems:
         raise HarnessError(f"{folder} does not hold what its {path.name} says:\n  " + "\n  ".join(problems), _HINT)
-    return ImagenetDataset(folder, path, names, labels, read_facts(folder))
+    facts = replace(read_facts(folder), difference=difference(names, labels.tolist(), sizes))
+    return ImagenetDataset(folder, path, names, labels, facts)
 
 
 def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:

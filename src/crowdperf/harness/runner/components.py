@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -165,6 +166,8 @@ def open_parts(config: RunConfig) -> Parts:
     digests = checked_digests(facts, [one.name for one in model.networks]) if can.framework is not None else {}
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     require_scores(config, dataset)
+    if rules.is_official and (why := dataset.facts.difference) and not dataset.facts.is_synthetic:
+        print(f"harness: {config.dataset_path} is not the benchmark's data: {why}", file=sys.stderr, flush=True)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:
         source = open_store(config.preprocessed_path, model_of(config.model), config.dataset_path, dataset)

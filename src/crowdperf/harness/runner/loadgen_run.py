@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from crowdperf.harness.base.dataset import Dataset
+from crowdperf.harness.base.dataset import Dataset, DatasetFacts
 from crowdperf.harness.base.environment_errors import read_whole_logs
 from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem, hint_of
 from crowdperf.harness.base.failures import Failures
@@ -168,13 +168,20 @@ def provenance(config: RunConfig, facts: ModelFacts, dataset: Dataset) -> Proven
     rules, is_accuracy = record_of(config.model), config.mode is Mode.ACCURACY
     whole = (rules.accuracy_sample_count if is_accuracy else None) or rules.dataset_count
     is_counted = rules.is_official and config.compliance_test is None
-    is_fetched = dataset.facts.is_described or not rules.is_official
     return Provenance(
         model=_model_origin(facts, rules, BACKENDS[config.backend]),
-        dataset=MADE if dataset.facts.is_synthetic else FETCHED if is_fetched else GIVEN,
+        dataset=_dataset_origin(dataset.facts, rules),
         sample_count=dataset.count,
         benchmark_sample_count=whole if is_counted else None,
     )
+
+
+def _dataset_origin(facts: DatasetFacts, rules: Record) -> str:
+    if facts.is_synthetic:
+        return MADE
+    if facts.is_described or not rules.is_official:
+        return FETCHED
+    return OWN if facts.difference else GIVEN
 
 
 def _model_origin(facts: ModelFacts, rules: Record, can: BackendRecord) -> str:
