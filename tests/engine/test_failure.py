@@ -15,8 +15,7 @@ from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
 from recipe_engine.disk.locks import is_locked
 from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
 from recipe_engine.running.failure import script_failure
-from recipe_engine.running.memory import MemoryFacts
-from recipe_engine.running.process import Ended
+from recipe_engine.running.process import Ended, MemoryFacts
 
 
 def failure(ended: Ended, folder: Path, *files: str) -> ScriptFailed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recipe_engine.running.memory import MemoryWatch, figures, group_folders, largest_child_bytes
+from recipe_engine.running.process import MemoryWatch, figures, group_folders, largest_child_bytes
 
 MEMINFO = "MemTotal:       24696032 kB\nMemFree: 1 kB\nMemAvailable:   2048000 kB\nHugePages_Total:       0\n"
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import TemporaryHome, write_recipe
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.help import search_action
-from recipe_engine.actions.run import parse_options, parse_query_input, parse_request, run_action
+from recipe_engine.actions.run import parse_query_input, parse_request, run_action
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, VariationNotFound
@@ -71,9 +71,9 @@ def test_an_artifacts_that_is_no_list_of_words_is_refused(value: Any, home: Temp
 )
 def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> None:
     for value in (True, "yes", "True", "1"):
-        assert getattr(parse_options({flag: value}), field) is True
+        assert getattr(parse_request({"tags": "get,x", flag: value}).options, field) is True
     for value in (False, "no", "", None):
-        assert getattr(parse_options({flag: value}), field) is False
+        assert getattr(parse_request({"tags": "get,x", flag: value}).options, field) is False
 
 
 @pytest.mark.parametrize(

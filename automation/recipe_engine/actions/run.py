@@ -184,8 +184,19 @@ STEPS_ONLY = "steps"
 """``--silent=steps``: for a recipe that makes the same calls again and again; what their scripts write is shown."""
 
 
+_SWITCHES: Mapping[str, tuple[str, ...]] = {
+    "quiet": ("quiet", "q"),
+    "silent": ("silent", "s"),
+    "verbose": ("verbose", "v"),
+    "fake_run": ("fake_run", "prepare"),
+    "show_time": ("time",),
+    **{name: (name,) for name in ("dirty", "fake_deps", "mixed_versions", "save_env")},
+}
+"""Options and the flags that switch each on; those that a dependency entry has too are in rules/inputs.py."""
+
+
 def parse_options(i: Mapping[str, Any]) -> RunOptions:
-    """The engine flags among the input keys; raises RequestError for a value that makes no sense."""
+    """The flags of the engine that hold for the whole tree; raises RequestError for a value that makes no sense."""
     timeout = i.get("lock_timeout")
     try:
         timeout_s = None if timeout is None else float(timeout)
@@ -193,28 +204,8 @@ def parse_options(i: Mapping[str, Any]) -> RunOptions:
         timeout_s = -1.0
     if timeout_s is not None and not timeout_s >= 0:  # nor is nan
         raise RequestError(f"--lock_timeout must be a number of seconds >= 0, got {timeout!r}")
-    options = RunOptions(
-        new=is_yes(i.get("new")),
-        renew=is_yes(i.get("renew")),
-        skip_cache=is_yes(i.get("skip_cache")),
-        force_cache=is_yes(i.get("force_cache")),
-        only_from_cache=is_yes(i.get("only_execute_from_cache")),
-        quiet=is_yes(i.get("quiet")) or is_yes(i.get("q")),
-        silent=is_yes(i.get("silent")) or is_yes(i.get("s")),
-        steps_hidden=i.get("silent") == STEPS_ONLY,
-        verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")),
-        fake_run=is_yes(i.get("fake_run")) or is_yes(i.get("prepare")),
-        fake_deps=is_yes(i.get("fake_deps")),
-        dirty=is_yes(i.get("dirty")),
-        save_env=is_yes(i.get("save_env")),
-        show_time=is_yes(i.get("time")),
-        ignore_script_error=is_yes(i.get("ignore_script_error")),
-        mixed_versions=is_yes(i.get("mixed_versions")),
-        lock_timeout_s=timeout_s,
-    )
-    if options.new and options.renew:
-        raise RequestError("--new and --renew contradict each other", hint="--renew remakes an entry, --new adds one")
-    return options
+    given = {option: True for option, names in _SWITCHES.items() if any(is_yes(i.get(name)) for name in names)}
+    return RunOptions(**given, steps_hidden=i.get("silent") == STEPS_ONLY, lock_timeout_s=timeout_s)
 
 
 def parse_request(i: Mapping[str, Any]) -> Request:
@@ -228,6 +219,8 @@ def parse_request(i: Mapping[str, Any]) -> Request:
         env.setdefault("CM_GH_TOKEN", token)
     env.update(_flags_as_env(options, i))
     request = request_from_inputs(_inputs_of(i), options=options)
+    if request.options.new and request.options.renew:
+        raise RequestError("--new and --renew contradict each other", hint="--renew remakes an entry, --new adds one")
     return request._replace(
         query=query,
         alias=f"{repo}:{alias}" if repo and alias else alias,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import private_opener, write_text
+from ..disk.files import PRIVATE_MODE, write_text
 from ..disk.repos import CHECKOUT
 from ..documents.recipe_help import readme_text, summary_of
 from ..rules.amounts import counted, whole_number
@@ -85,7 +85,7 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     secrets = secret_variables(env)
     first = writable_code(before or ["#!/bin/bash", ""], "CROWDPERF_FIRST_LINES", secrets)
     lines = [*first, *export_lines(env), "", *writable_code([command], "CROWDPERF_COMMAND", secrets)]
-    write_text(path, "\n".join(lines) + "\n", private_opener)
+    write_text(path, "\n".join(lines) + "\n", PRIVATE_MODE)
     ended = run_process(["bash", str(path)], path.parent, extra_env=secrets, log_path=None)
     if ended.status != 0:
         error = ScriptFailed(f"the command {exit_text(ended.status)}", hint=f"try: bash {shlex.quote(str(path))}")

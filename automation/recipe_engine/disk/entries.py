@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..rules.env import with_texts
 from ..rules.errors import StoreError
 from ..rules.frozen import Frozen
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, FileRecord, Outcome, RecipeId
@@ -143,27 +144,23 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
     """The entry that a ``_cm.json`` describes, or None when it describes none."""
     if not isinstance(meta, dict) or meta.get("automation_uid") != CACHE_AUTOMATION_UID:
         return None
-    try:
-        return _parse_entry(meta, path)
-    except (TypeError, ValueError):  # edited by a user
-        return None
-
-
-def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
     alias, _, uid = str(meta.get("associated_script_artifact", "")).partition(",")
     ours = meta.get("crowdperf")
     ours = ours if isinstance(ours, dict) and ours.get("format") == FORMAT else {}
-    return CacheEntry(
-        uid=str(meta.get("uid") or path.name),
-        path=path,
-        tags=tuple(str(tag) for tag in meta.get("tags", ())),
-        version=str(meta.get("version", "") or ""),
-        recipe=RecipeId(alias, str(meta.get("associated_script_artifact_uid", "") or uid)),
-        dependent_path=str(meta.get("dependent_cached_path", "") or ""),
-        expires_s=_seconds(meta.get("cache_expiration")),
-        record=_parse_record(ours) if "fingerprint" in ours else None,
-        retired=str(ours.get("retired", "")),
-    )
+    try:
+        return CacheEntry(
+            uid=str(meta.get("uid") or path.name),
+            path=path,
+            tags=tuple(str(tag) for tag in meta.get("tags", ())),
+            version=str(meta.get("version", "") or ""),
+            recipe=RecipeId(alias, str(meta.get("associated_script_artifact_uid", "") or uid)),
+            dependent_path=str(meta.get("dependent_cached_path", "") or ""),
+            expires_s=_seconds(meta.get("cache_expiration")),
+            record=_parse_record(ours) if "fingerprint" in ours else None,
+            retired=str(ours.get("retired", "")),
+        )
+    except (TypeError, ValueError):  # edited by a user
+        return None
 
 
 def _parse_record(row: Mapping[str, Any]) -> EntryRecord:
@@ -210,13 +207,11 @@ def relocated(value: Any, root: Path) -> Any:
 
     Looks at texts that are a path, maybe behind a flag, or paths joined by ``:``, also inside lists and mappings.
     """
-    if isinstance(value, str):
-        return ":".join(_relocated_path(part, str(root)) for part in value.split(":")) if "/" in value else value
-    if isinstance(value, list):
-        return [relocated(item, root) for item in value]
-    if isinstance(value, Mapping):
-        return {key: relocated(item, root) for key, item in value.items()}
-    return value
+
+    def on_text(text: str) -> str:
+        return ":".join(_relocated_path(part, str(root)) for part in text.split(":")) if "/" in text else text
+
+    return with_texts(value, on_text)
 
 
 def _relocated_path(path: str, root: str) -> str:

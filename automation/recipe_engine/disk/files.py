@@ -14,7 +14,7 @@ import os
 import stat
 import time
 from binascii import crc32  # loaded with yaml, unlike zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -141,8 +141,6 @@ def _cache_of(folder: Path) -> str:
 
 
 def _no_permission(error: OSError, path: str) -> StoreError:
-    import stat  # here, because only failures need it
-
     folder = _existing_folder(path)
     cache = _cache_of(folder)
     reason = str(error.strerror)
@@ -204,13 +202,17 @@ ABANDONED_S = 3600.0
 """A half-written file of this age was left by a process that was killed."""
 
 
-def write_text(path: Path, text: str | bytes, opener: Callable[[str, int], int] | None = None) -> None:
+PRIVATE_MODE = 0o600
+"""Only its owner can read such a file: it may hold parts of the user's env."""
+
+
+def write_text(path: Path, text: str | bytes, mode: int = 0o666) -> None:
     """Writes a file as a whole: readers see the old text or the new one, never a part."""
     scratch = f"{path.parent}/.{path.name}.{os.getpid()}.new"
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")  # paths may hold any bytes
     try:
         with naming(path, len(content)):
-            handle = (opener or _public_opener)(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
             try:
                 rest = content
                 while rest:
@@ -224,10 +226,6 @@ def write_text(path: Path, text: str | bytes, opener: Callable[[str, int], int] 
         if isinstance(error, OSError) and error.filename == scratch:
             error.filename = str(path)  # the name that the user knows
         raise
-
-
-def _public_opener(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o666)
 
 
 def write_index(path: Path, text: bytes, rest: bytes = b"") -> int:
@@ -263,11 +261,6 @@ def read_index(path: Path) -> tuple[bytes, int]:
 def not_waiting(path: str | Path, flags: int) -> int:
     """Opens a file; not blocked by a FIFO in its place."""
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-def private_opener(path: str, flags: int) -> int:
-    """Opens a file that, when it is new, only its owner can read: it may hold parts of the user's env."""
-    return os.open(path, flags, 0o600)
 
 
 def write_json(path: Path, value: Any) -> None:

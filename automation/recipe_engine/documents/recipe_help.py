@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..rules.model import PHASES, Dependency, Phase, Recipe, Variation
+from ..rules.model import PHASES, Phase, Recipe, Variation
 
 PHASE_TITLES: Mapping[Phase, str] = {
     "deps": "before the recipe",
@@ -187,19 +187,22 @@ def help_json(recipe: Recipe) -> dict[str, Any]:
         "tags": list(recipe.tags),
         "is_cached": recipe.is_cached,
         "inputs": [{**item._asdict(), "choices": list(item.choices)} for item in inputs_of(recipe)],
-        "variations": {group: list(map(_variation_json, found)) for group, found in groups_of(recipe).items()},
+        "variations": {
+            group: [
+                {"name": item.name, "is_default": item.is_default, "base": list(item.base), "alias": item.alias}
+                for item in found
+            ]
+            for group, found in groups_of(recipe).items()
+        },
         "default_version": recipe.layer.default_version,
         "versions": list(recipe.versions),
-        "dependencies": {phase: list(map(_dependency_json, recipe.layer.dependencies(phase))) for phase in PHASES},
+        "dependencies": {
+            phase: [
+                {"tags": item.tags_text, "names": list(item.names), "conditions": [one.text for one in item.conditions]}
+                for item in recipe.layer.dependencies(phase)
+            ]
+            for phase in PHASES
+        },
         "new_env_keys": list(recipe.layer.new_env_keys),
         "new_state_keys": list(recipe.layer.new_state_keys),
     }
-
-
-def _variation_json(item: Variation) -> dict[str, Any]:
-    return {"name": item.name, "is_default": item.is_default, "base": list(item.base), "alias": item.alias}
-
-
-def _dependency_json(item: Dependency) -> dict[str, Any]:
-    conditions = [condition.text for condition in item.conditions]
-    return {"tags": item.tags_text, "names": list(item.names), "conditions": conditions}

@@ -314,7 +314,9 @@ class Requirements:
             requirements.append(requirement)
         choice = self._chosen.get(artifact)
         if choice is None or not choice.satisfies(key.version):
-            common = _common(requirements)
+            common: VersionRange | None = ANY_VERSION
+            for known in requirements:
+                common = intersection(common, known.version) if common is not None else None
             if common is None:
                 raise _conflict(trace[-1], requirements)
             if choice and (bound is None or common != bound.version):
@@ -333,13 +335,6 @@ class Requirements:
         """The entries with the one first that this run took before."""
         choice = self._chosen.get(artifact_of(key))
         return sorted(entries, key=lambda entry: choice is None or entry.uid != choice.entry_uid)
-
-
-def _common(requirements: Iterable[Requirement]) -> VersionRange | None:
-    common: VersionRange | None = ANY_VERSION
-    for requirement in requirements:
-        common = intersection(common, requirement.version) if common is not None else None
-    return common
 
 
 def _conflict(label: str, requirements: list[Requirement]) -> VersionConflict:

@@ -135,11 +135,7 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
     flags = FLAGS - HANDED_ON if recipe.has_strict_inputs else FLAGS
     known = flags | declared_inputs(recipe) | set(ACTION_FLAGS.get(action, ())) | set(recipe.unused_inputs)
     names = [name for name in map(str, inputs) if name not in known and name not in recipe.refused_inputs]
-    return [UnknownInput(name, _meant(name, known)) for name in names]
-
-
-def _meant(name: str, known: Collection[str]) -> str:
-    return "" if name.startswith(NO_CONTAINER) else meant(name, known)
+    return [UnknownInput(name, "" if name.startswith(NO_CONTAINER) else meant(name, known)) for name in names]
 
 
 class WrongValue(Frozen):
@@ -188,14 +184,8 @@ def _misfit(text: str, choices: tuple[str, ...]) -> str | None:
     words = [word.strip() for word in text.split(",")]
     if _plain(text) in allowed or all(_plain(word) in allowed for word in words):
         return None
-    right = [word if _plain(word) in allowed else _nearest_choice(_plain(word), allowed) for word in words]
-    return ",".join(right) if all(right) else ""
-
-
-def _nearest_choice(word: str, allowed: Mapping[str, str]) -> str:
-    """The one choice that was meant by a misspelt word, or begins with it; empty when none is near."""
-    near = meant(word, allowed)
-    return allowed[near] if near else ""
+    near = {word: meant(_plain(word), allowed) for word in words if _plain(word) not in allowed}
+    return ",".join(allowed[near[word]] if word in near else word for word in words) if all(near.values()) else ""
 
 
 def _plain(text: str) -> str:

@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-memory, console, process, failure, shell, compat, context, hooks, effects, engine, step, journal,
+console, process, failure, shell, compat, context, hooks, effects, engine, step, journal,
 toolversion.
 """

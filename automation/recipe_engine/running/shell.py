@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..disk.files import is_file, private_opener, read_json, remove_tree, write_text
+from ..disk.files import PRIVATE_MODE, is_file, read_json, remove_tree, write_text
 from ..rules.env import (
     PREFIX,
     SUCCESSOR_PREFIX,
@@ -274,7 +274,7 @@ def package_names(packages: str) -> set[str]:
 
 
 def _write_private(path: Path, text: str) -> None:
-    write_text(path, text if text.endswith("\n") else text + "\n", private_opener)
+    write_text(path, text if text.endswith("\n") else text + "\n", PRIVATE_MODE)
 
 
 def _clean(path: Path) -> None:
@@ -286,7 +286,7 @@ def _clean(path: Path) -> None:
     rows = [f"{key}{sign}{hidden(value, key.strip()) if sign else ''}" for key, sign, value in lines]
     clean = hidden_text("\n".join(rows) if rows else text)
     if clean != text:
-        write_text(path, clean, private_opener)
+        write_text(path, clean, PRIVATE_MODE)
 
 
 def _restored(written: Any, shown: Any, state: Any) -> Any:
