@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.rules.git_access import git_access
+from recipe_engine.running.shell import git_access
 
 ADDRESS = "https://git.example.org/team/tool"
 
