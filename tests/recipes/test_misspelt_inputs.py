@@ -125,14 +125,12 @@ def test_a_name_that_no_dependency_has_is_answered_with_those_of_the_run(
         ACTIONS[action](asked, ours)
     (told,) = (text for text in map(logging.LogRecord.getMessage, caplog.records) if "dependency called" in text)
     text = f"! run-mlperf-inference: {flag}.imagenet: no recipe has a dependency called imagenet, so it has no effect\n"
+    if action == "prepare":  # stops at the dependencies of the recipe, which has none with a name
+        assert told == text.rstrip()
+        return
     assert told.startswith(f"{text}  names in this run: ")
     names = told.partition("run: ")[2].partition(" and ")[0].split(", ")
-    assert (
-        names == ["mlperf-results-lib (get-mlperf-results-lib)"]
-        or (  # prepare stops at its dependencies
-            action != "prepare" and "dataset (get-dataset-imagenet-val)" in names[:4] and len(names) == 8
-        )
-    )
+    assert "dataset (get-dataset-imagenet-val)" in names[:4] and len(names) == 8
 
 
 def test_names_that_look_like_the_wrong_one_come_first() -> None:

@@ -216,6 +216,10 @@ class PlannedEngine(Engine):
         self._maybe_chosen: set[frozenset[str]] = set()
         self._choice_waits: tuple[str, ...] = ()
 
+    def tell_once(self, configured: Configured, mark: str, text: str, name: str = "") -> None:
+        """A note of the plan; what a run of it tells the user stays to be told."""
+        self.effects.tell(configured, mark, text)
+
     def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedContext:
         """A context that knows what is unknown."""
         given = {**configured.env, **configured.request.env, **configured.request.local_env}
