@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, passed_on_inputs
+from crowdperf.call.values import is_yes
 from crowdperf.fronts.nvidia.fields import CPU
 from crowdperf.fronts.nvidia.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
 from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
@@ -23,7 +24,6 @@ from crowdperf.fronts.nvidia.sheets import ID_PATTERN
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_once, write_whole
 from crowdperf.machine.choose import MachineError
-from crowdperf.machine.findings import is_yes
 from crowdperf.rules.names import Scenario, UnknownName, counted, parse_scenario
 from crowdperf.rules.official_names import parse_benchmark
 

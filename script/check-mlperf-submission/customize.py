@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from crowdperf.call.values import is_yes, text_of, truth_of
 from crowdperf.gate import command
 from crowdperf.kit.user_paths import given_path
 
 DIR_KEY = "CM_MLPERF_INFERENCE_SUBMISSION_DIR"
 HINT = "hint: cm run script --tags=check,mlperf,submission --submission_dir=DIR --version=v6.1"
 FORMATS = ("text", "json")
-_YES, _NO = ("yes", "true", "on", "1"), ("", "no", "false", "off", "0")
 
 
 class CallError(Exception):
     """A call that cannot be understood."""
 
 
-def text_of(env: dict[str, Any], key: str) -> str:
-    """A value of the environment as text without spaces around it."""
-    return str(env.get(key, "") or "").strip()
-
-
-def truth_of(env: dict[str, Any], key: str, name: str) -> bool:
-    """A yes or no. Raises CallError."""
+def flag_of(env: dict[str, Any], key: str, name: str) -> bool:
+    """A yes or no, no where nothing is given. Raises CallError."""
     value = text_of(env, key).lower()
-    if value not in (*_YES, *_NO):
+    if value and truth_of(value) is None:
         raise CallError(f"--{name}={value} is not understood\n  allowed: yes, no")
-    return value in _YES
+    return is_yes(value)
 
 
 def words_of(env: dict[str, Any]) -> list[str]:
@@ -51,7 +46,7 @@ def words_of(env: dict[str, Any]) -> list[str]:
     ):
         words += [f"--{name}={value}"] if value else []
     for name in ("allow_synthetic", "infer_scenarios", "rehearsal"):
-        words += [f"--{name}"] if truth_of(env, f"CM_MLPERF_CHECK_{name.upper()}", name) else []
+        words += [f"--{name}"] if flag_of(env, f"CM_MLPERF_CHECK_{name.upper()}", name) else []
     return words
 
 

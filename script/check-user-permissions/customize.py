@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, packages
 from crowdperf.machine.findings import Finding
 from crowdperf.machine.probe import Machine
@@ -52,7 +53,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     rights = packages.rights(machine)
     print(findings.table(found, rights))
     wrong = ""
-    if findings.is_yes(env.get("CM_USER_PERMISSIONS_APPLY")):
+    if is_yes(env.get("CM_USER_PERMISSIONS_APPLY")):
         wrong = _apply(machine, found, asked)
         found = look(machine, asked)
         print(findings.table(found, rights))
@@ -66,7 +67,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         text = findings.table(problems, rights)
         return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
     if problems:
-        is_applied = findings.is_yes(env.get("CM_USER_PERMISSIONS_APPLY"))
+        is_applied = is_yes(env.get("CM_USER_PERMISSIONS_APPLY"))
         what = "these need root's rights or a person" if is_applied else "nothing was changed"
         print(f"{len(problems)} of {len(found)} checks found a problem; {what}")
     return {"return": 0}

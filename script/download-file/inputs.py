@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from crowdperf.call.values import is_no, text_of
+
 from . import checks
 
-FALSE_WORDS = ("no", "false", "off", "0")
 PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 EXAMPLE = "cm run script --tags=download,file --url=https://host/file.bin --sha256sum=..."
 
@@ -43,8 +44,8 @@ class FileRequest:
 
 def from_env(env: Mapping[str, Any]) -> FileRequest:
     """The request in CM's env. Raises InputError for a missing address and for values that cannot be."""
-    urls = addresses(_text(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
-    local_text = _text(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
+    urls = addresses(text_of(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
+    local_text = text_of(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
     if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
         local_text = unquote(_split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
@@ -52,8 +53,8 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         raise InputError(f"the local file {local_file} does not exist\nhint: check --from")
     if local_file is None:
         _check_addresses(urls)
-    folder, name = _text(env, "CM_DOWNLOAD_PATH"), _text(env, "CM_DOWNLOAD_FILENAME")
-    final_name = _text(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
+    folder, name = text_of(env, "CM_DOWNLOAD_PATH"), text_of(env, "CM_DOWNLOAD_FILENAME")
+    final_name = text_of(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
         raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_FILE_PATH")
     is_place_given = bool(folder or name)
@@ -69,10 +70,10 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         is_place_given=is_place_given,
         checksums=_checksums(env),
         final_env_name=final_name,
-        verifies_tls=_text(env, "CM_VERIFY_SSL").lower() not in FALSE_WORDS,
+        verifies_tls=not is_no(env.get("CM_VERIFY_SSL")),
         proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
-        max_size_bytes=_limit(_text(env, "CM_DOWNLOAD_MAX_SIZE_BYTES")),
-        own_copy_hint=_text(env, "CM_MLPERF_DATA_OWN_COPY_HINT"),
+        max_size_bytes=_limit(text_of(env, "CM_DOWNLOAD_MAX_SIZE_BYTES")),
+        own_copy_hint=text_of(env, "CM_MLPERF_DATA_OWN_COPY_HINT"),
     )
 
 
@@ -134,11 +135,6 @@ def _absolute(text: str) -> Path:
     return Path(os.path.abspath(Path(text).expanduser()))
 
 
-def _text(env: Mapping[str, Any], key: str) -> str:
-    value = env.get(key, "")
-    return "" if value is None else str(value).strip()
-
-
 def _check_addresses(urls: tuple[str, ...]) -> None:
     if not urls:
         raise InputError(f"no address was given (--url)\nhint: {EXAMPLE}")
@@ -169,7 +165,7 @@ def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
         ("CM_DOWNLOAD_SHA256", "sha256", "--sha256sum"),
         ("CM_DOWNLOAD_CHECKSUM", "md5", "--md5sum"),
     ):
-        text = _text(env, key)
+        text = text_of(env, key)
         if text:
             try:
                 found.append(checks.parse(algorithm, text))

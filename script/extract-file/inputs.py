@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TRUE_WORDS = ("yes", "true", "on", "1")
+from crowdperf.call.values import is_yes, text_of
+
 # Text packs 10 times, masks of organs 100 times; zeros 1,000 times (gzip) and more (bzip2, xz).
 DEFAULT_MAX_RATIO = 200
 DEFAULT_MIN_BYTES, DEFAULT_MAX_BYTES = 16 * 1024**3, 1024**4
@@ -44,7 +45,7 @@ class ExtractRequest:
 
 def from_env(env: Mapping[str, Any]) -> ExtractRequest:
     """The request in CM's env. Raises InputError for a missing archive and for values that cannot be."""
-    text = _text(env, "CM_EXTRACT_FILEPATH")
+    text = text_of(env, "CM_EXTRACT_FILEPATH")
     if not text:
         raise InputError(
             "no archive was given (--input)\nhint: cm run script --tags=extract,file --input=data.tar.gz --to=data"
@@ -52,19 +53,19 @@ def from_env(env: Mapping[str, Any]) -> ExtractRequest:
     path = _absolute(text)
     if not path.is_file():
         raise InputError(f"the archive {path} does not exist\nhint: check --input")
-    final_name = _text(env, "CM_EXTRACT_FINAL_ENV_NAME")
+    final_name = text_of(env, "CM_EXTRACT_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
         raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_DATA_PATH")
     return ExtractRequest(
         archive=path,
-        folder=_absolute(_text(env, "CM_EXTRACT_PATH") or "."),
+        folder=_absolute(text_of(env, "CM_EXTRACT_PATH") or "."),
         inner=_one_name(env, "CM_EXTRACT_TO_FOLDER", "--extra_folder"),
         result_name=_one_name(env, "CM_EXTRACT_EXTRACTED_FILENAME", "CM_EXTRACT_EXTRACTED_FILENAME"),
         strip_folders=_number(env, "CM_EXTRACT_STRIP_FOLDERS", 0),
         max_size_bytes=_number(env, "CM_EXTRACT_MAX_SIZE_BYTES", default_limit_bytes(path.stat().st_size)),
         max_members=DEFAULT_MAX_MEMBERS,
-        overwrites=_is_true(env, "CM_EXTRACT_OVERWRITE"),
-        removes_archive=_is_true(env, "CM_EXTRACT_REMOVE_EXTRACTED"),
+        overwrites=is_yes(env.get("CM_EXTRACT_OVERWRITE")),
+        removes_archive=is_yes(env.get("CM_EXTRACT_REMOVE_EXTRACTED")),
         final_env_name=final_name,
     )
 
@@ -78,24 +79,15 @@ def _absolute(text: str) -> Path:
     return Path(os.path.abspath(Path(text).expanduser()))
 
 
-def _text(env: Mapping[str, Any], key: str) -> str:
-    value = env.get(key, "")
-    return "" if value is None else str(value).strip()
-
-
-def _is_true(env: Mapping[str, Any], key: str) -> bool:
-    return _text(env, key).lower() in TRUE_WORDS
-
-
 def _number(env: Mapping[str, Any], key: str, default: int) -> int:
-    text = _text(env, key)
+    text = text_of(env, key)
     if text and not text.isdecimal():
         raise InputError(f"{key} is {text!r}, allowed is a whole number from 0\nhint: leave it out for {default}")
     return int(text) if text else default
 
 
 def _one_name(env: Mapping[str, Any], key: str, option: str) -> str:
-    name = _text(env, key).strip("/")
+    name = text_of(env, key).strip("/")
     if name in (".", "..") or "/" in name:
         raise InputError(f"{option}={name} must be one name, not a path\nhint: --to=FOLDER for a path")
     return name

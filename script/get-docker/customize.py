@@ -12,6 +12,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import os
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, engines, findings, packages, versions
 from crowdperf.machine.probe import Machine
 
@@ -86,10 +87,10 @@ def _restart(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
     """Shows how to restart the daemon, and does so with consent."""
     commands = (advice.start(machine, "restart"),)
     rights = packages.rights(machine)
-    if not findings.is_yes(env.get("CM_DOCKER_APPLY")):
+    if not is_yes(env.get("CM_DOCKER_APPLY")):
         print(findings.plan_text("To restart the daemon (nothing was run; --apply runs it):", commands, rights))
         return {"return": 0}
-    may_sudo = findings.is_yes(env.get("CM_DOCKER_MAY_SUDO"))
+    may_sudo = is_yes(env.get("CM_DOCKER_MAY_SUDO"))
     reason = findings.refusal(machine, commands, may_sudo=may_sudo)
     wrong = reason or findings.failure(findings.carry_out(machine, commands, may_sudo=may_sudo))
     if wrong:

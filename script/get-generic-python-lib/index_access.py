@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdperf.call.values import is_yes
+
 PROBE_S = 4.0
 PIP_TIMEOUT_S = 30
 NO_RETRIES = ("--retries=0", "--timeout=5")
@@ -36,7 +38,7 @@ def adapted(python: Path, options: Sequence[str], proxies: Mapping[str, str]) ->
     if "--no-index" in options:
         return Access(tuple(options))
     config = pip_config(python)
-    if config.get("no-index", "") in ("true", "1", "yes") or "proxy" in config:
+    if is_yes(config.get("no-index")) or "proxy" in config:
         return Access(tuple(options))
     kept, notes = _without_unreachable(options, proxies)
     chosen = _value_of(options, "--index-url") or config.get("index-url", "")

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-TRUE_WORDS = ("yes", "true", "on", "1")
+from crowdperf.call.values import is_yes
+
 # CM's env keys for pip -> the option of `pip install` (pip documentation, "pip install", options).
 OPTION_KEYS: Mapping[str, str] = {
     "CM_GENERIC_PYTHON_PIP_INDEX_URL": "--index-url",
@@ -111,7 +112,7 @@ def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
                 f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
                 "with a version such as 1.2.3\nhint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
-    forced = str(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL", "") or "").lower() in TRUE_WORDS
+    forced = is_yes(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL"))
     named = str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "")
     return Requirement(
         name=found[1],

@@ -8,13 +8,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.effective import EffectiveConfig
 from crowdperf.fronts.nvidia.fields import CPU, BadSetting
 from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine.choose import MachineError
-from crowdperf.machine.findings import is_yes
 from crowdperf.rules.names import UnknownName, parse_scenario, unknown_text
 from crowdperf.rules.official_names import parse_benchmark
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import choose
-from crowdperf.machine.findings import counted, is_yes
+from crowdperf.machine.findings import counted
 
 from . import answers, description, looking, questions
 

@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crowdperf.machine import findings
+from crowdperf.call.values import is_yes
 from crowdperf.machine.probe import Disk, Machine
 
 from . import benchmarks, folders, need, transfer
@@ -48,13 +48,13 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Makes the folders (and links), prints the space against the need, and sets the keys."""
     env = i["env"]
-    if findings.is_yes(env.get("CM_MLPERF_SCRATCH_MAKES_DEFAULT")):
+    if is_yes(env.get("CM_MLPERF_SCRATCH_MAKES_DEFAULT")):
         return _make_default(env)
     try:
         asked = asked_in(env)
         if asked.scratch is None:
             return {"return": 1, "error": "no folder is known\n  hint: --path=FOLDER, or export MLPERF_SCRATCH_PATH"}
-        if findings.is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is None:
+        if is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is None:
             return {"return": 1, "error": "_link-dirs needs the folder that gets build/\n  hint: --build_dir=FOLDER"}
         made = folders.make(asked.scratch, is_inferentia=asked.is_inferentia)
         _tell(i, asked, asked.scratch)
@@ -119,8 +119,8 @@ def _disk(machine: Machine, scratch: Path) -> Disk | None:
 def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
     """What the variations ask for beyond the folders: links, a look at them, commands."""
     env = i["env"]
-    if findings.is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is not None:
-        may_replace = findings.is_yes(env.get("CM_MLPERF_SCRATCH_RELINK"))
+    if is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is not None:
+        may_replace = is_yes(env.get("CM_MLPERF_SCRATCH_RELINK"))
         for path in folders.link(scratch, asked.build, may_replace=may_replace):
             print(f"  linked:  {path}")
     archive = str(env.get("CM_MLPERF_SCRATCH_ARCHIVE", "") or "mlperf-scratch.tar")
@@ -128,7 +128,7 @@ def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
         print(transfer.export_text(scratch, archive))
     if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "import":
         print(transfer.import_text(scratch, archive))
-    if not findings.is_yes(env.get("CM_MLPERF_SCRATCH_VERIFY")):
+    if not is_yes(env.get("CM_MLPERF_SCRATCH_VERIFY")):
         return {"return": 0}
     return _verify(i, asked, scratch)
 

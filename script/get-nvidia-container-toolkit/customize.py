@@ -11,6 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import re
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, packages
 
 from . import advice, toolkit
@@ -35,7 +36,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     found = advice.judge(machine, there, engines, minimum)
     found = tuple(one for one in found if told is not None or one.what != advice.ENGINE)
     rights = packages.rights(machine)
-    if findings.is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
+    if is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
         commands = advice.install_plan(machine, [str(one["name"]) for one in engines])
         title = "To install the NVIDIA Container Toolkit (nothing was run):"
         print(findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}")

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from crowdperf.machine import findings, versions
+from crowdperf.call.values import is_yes
+from crowdperf.machine import versions
 from crowdperf.machine.findings import Command, Finding, Level
 
 from . import install
@@ -62,9 +63,7 @@ def asked_in(env: Mapping[str, Any]) -> Asked:
         raise AskError(
             f"--branch={branch} is not the branch of a driver.\n  allowed: three digits\n  hint: --branch=550"
         )
-    flags = [
-        findings.is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")
-    ]
+    flags = [is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")]
     return Asked(minimum, expected, branch, *flags)
 
 

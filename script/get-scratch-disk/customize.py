@@ -12,7 +12,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from crowdperf.machine import choose, findings, packages
+from crowdperf.call.values import is_yes
+from crowdperf.machine import choose, packages
 from crowdperf.machine.probe import Machine
 
 from . import filters, mounts
@@ -28,7 +29,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         wanted = filters.parse(str(env.get("CM_SCRATCH_DISK_FILTER", "") or ""))
     except (choose.MachineError, filters.FilterError) as error:
         return {"return": 1, "error": str(error)}
-    with_os_disk = findings.is_yes(env.get("CM_SCRATCH_DISK_INCLUDE_OS"))
+    with_os_disk = is_yes(env.get("CM_SCRATCH_DISK_INCLUDE_OS"))
     taken, judged = filters.choose(mounts.look(machine), wanted, with_os_disk=with_os_disk)
     idle = mounts.unmounted(machine)
     i["state"]["scratch_disk"] = {

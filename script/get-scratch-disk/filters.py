@@ -70,7 +70,7 @@ def _one(part: str) -> Filter:
         return Filter(name, value, size(value))
     if name in _NAMED and not value:
         raise FilterError(f"the filter {part!r} needs a path behind ':'\n{_ALLOWED}")
-    if name == "osdisk" and value.lower() not in ("", "true", "false"):
+    if name == "osdisk" and value and value.lower() not in ("true", "false"):
         raise FilterError(f"the filter {part!r} takes true or false\n{_ALLOWED}")
     return Filter(name, value.lower() if name == "osdisk" else value)
 

@@ -13,6 +13,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, gpu_bus, packages
 from crowdperf.machine.probe import Machine
 
@@ -37,7 +38,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints what is missing and the commands for it; runs them only with --apply."""
     env = i["env"]
-    if findings.is_yes(env.get("CM_SKIP_SYS_UTILS")):
+    if is_yes(env.get("CM_SKIP_SYS_UTILS")):
         print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
         return {"return": 0, "skip": True}
     try:
@@ -46,13 +47,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         required = tools.named(str(env.get("CM_SYS_UTILS_REQUIRED", "") or ""))
     except (choose.MachineError, tools.ToolError) as error:
         return {"return": 1, "error": str(error)}
-    if findings.is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
+    if is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
         return _show_jetson(machine)
     env["CM_SYS_UTILS_SIMULATED"] = "yes" if machine.is_recorded else "no"
     print("\n".join(BANNER))
     seen = install.look(machine, tuple({one.name: one for one in (*wanted, *required)}.values()))
-    _show(seen, is_quiet=findings.is_yes(env.get("CM_QUIET")), is_plan=not _order(env, seen))
-    if findings.is_yes(env.get("CM_SYS_UTILS_AS_USER")):
+    _show(seen, is_quiet=is_yes(env.get("CM_QUIET")), is_plan=not _order(env, seen))
+    if is_yes(env.get("CM_SYS_UTILS_AS_USER")):
         names = [one.pip for one in seen.missing if one.pip]
         env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
         env["CM_SYS_UTILS_NEEDS_VENV"] = "yes" if names else "no"
@@ -75,9 +76,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _order(env: dict[str, Any], seen: install.Look) -> str:
     """The input by which the user has what is missing installed; empty without one."""
     apply = str(env.get("CM_SYS_UTILS_APPLY") or "")
-    if findings.is_yes(apply):
+    if is_yes(apply):
         return APPLY
-    is_quiet_root = findings.is_yes(env.get("CM_QUIET")) and seen.packages.rights == "root"
+    is_quiet_root = is_yes(env.get("CM_QUIET")) and seen.packages.rights == "root"
     return "--quiet" if is_quiet_root and not apply and install.commands(seen) else ""
 
 

@@ -11,7 +11,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from crowdperf.machine import findings, nvidia, toolkits
+from crowdperf.call.values import is_yes
+from crowdperf.machine import nvidia, toolkits
 from crowdperf.machine.probe import Machine
 
 from . import order
@@ -24,7 +25,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, machine = i["env"], i.get("machine") or Machine()
     if env.get("CM_CUDA_INSTALL_DRIVER") == "yes":
         return {"return": 1, "error": _no_driver()}
-    if machine.user.uid == 0 and not findings.is_yes(env.get("CM_CUDA_AS_ROOT")):
+    if machine.user.uid == 0 and not is_yes(env.get("CM_CUDA_AS_ROOT")):
         return {"return": 1, "error": _not_as_root()}
     try:
         name = machine.run(("uname", "-m")).stdout.strip()

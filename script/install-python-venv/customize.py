@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
+
 from . import environment, names
 
 
@@ -25,7 +27,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         folder = Path.cwd() / name
         base = Path(str(env["CM_PYTHON_BIN_WITH_PATH"]))
         environment.check_place(folder, is_entry=Path("_cm.json").is_file())
-        has_system = str(env.get("CM_VIRTUAL_ENV_SYSTEM_PACKAGES", "")).lower() in ("yes", "true", "on", "1")
+        has_system = is_yes(env.get("CM_VIRTUAL_ENV_SYSTEM_PACKAGES"))
         manager = str(env.get("CM_HOST_OS_PACKAGE_MANAGER", ""))
         version = environment.make(base, folder, manager, has_system_packages=has_system)
     except (names.BadName, environment.VenvError) as error:

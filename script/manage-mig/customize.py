@@ -13,6 +13,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, nvidia, packages
 from crowdperf.machine.probe import Machine
 
@@ -50,7 +51,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         elif action:
             _choose(env, gpu, action)
             if action == "hetero" and _text(env, "CM_MIG_MAIN"):
-                _measure(env, gpu, is_run=not (machine.is_recorded or findings.is_yes(env.get("CM_MIG_IS_PLAN"))))
+                _measure(env, gpu, is_run=not (machine.is_recorded or is_yes(env.get("CM_MIG_IS_PLAN"))))
     except (choose.MachineError, findings.RecordError, actions.MigError) as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}
@@ -138,7 +139,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
     Raises MigError, RecordError.
     """
     rights = packages.rights(machine)
-    is_applied = findings.is_yes(env.get("CM_MIG_APPLY"))
+    is_applied = is_yes(env.get("CM_MIG_APPLY"))
     if not wanted.commands:
         print(f"{wanted.why}: nothing is to be done")
         return gpu
@@ -148,7 +149,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
         print(f"  note: {note}")
     if not is_applied:
         return gpu
-    may_sudo = findings.is_yes(env.get("CM_MIG_MAY_SUDO"))
+    may_sudo = is_yes(env.get("CM_MIG_MAY_SUDO"))
     if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
         raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
     record, is_undo = _text(env, "CM_MIG_RECORD_FILE"), bool(_text(env, "CM_MIG_UNDO_FILE"))

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from crowdperf.call.values import is_set
 from crowdperf.kit.terminal import coloured
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.kit.whole_file import write_whole
@@ -73,7 +74,7 @@ def show(i, form: str, source: Path, results) -> dict:
     """Prints the results in this form, writes the files and gives CM's answer."""
     env, rows = i["env"], results.rows
     performance, accuracy = summaries.performance_summary(rows), summaries.accuracy_summary(rows)
-    is_csv = str(env.get(PREFIX + "CSV", "") or "").strip().lower() not in ("", "no", "false", "0")
+    is_csv = is_set(env.get(PREFIX + "CSV"))
     lines = []
     if is_csv:
         lines = results_csv(rows).splitlines()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from crowdperf.call.values import is_yes
 from crowdperf.kit.privacy import SHORTEST_SECRET
 from crowdperf.kit.secret_shapes import is_secret_name
 from crowdperf.kit.user_paths import given_path, users_folder
@@ -17,12 +18,6 @@ GATE_TAGS = "check,mlperf,submission"
 HISTORY_TAGS = "get,git,history,_repo."
 URL_SAFE = ":/@.-_~+"
 REHEARSAL = "CM_MLPERF_REHEARSAL"
-TRUE_WORDS = ("yes", "on", "true", "1")
-
-
-def is_on(env: dict[str, Any], key: str) -> bool:
-    """Whether a flag was given."""
-    return str(env.get(key, "")).strip().lower() in TRUE_WORDS
 
 
 def words_of(env: dict[str, Any], key: str) -> tuple[str, ...]:
@@ -34,11 +29,11 @@ def words_of(env: dict[str, Any], key: str) -> tuple[str, ...]:
 def gate_inputs(i: dict[str, Any], round_name: str) -> dict[str, Any] | None:
     """The call of the gate, for the round that the user names or else this one; None when the user does not want it."""
     env = i["env"]
-    if is_on(env, "CM_MLPERF_SKIP_CHECK"):
+    if is_yes(env.get("CM_MLPERF_SKIP_CHECK")):
         return None
     folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
-    more = {"allow_synthetic": True} if is_on(env, "CM_MLPERF_ALLOW_SYNTHETIC") else {}
-    more |= {"rehearsal": True} if is_on(env, REHEARSAL) else {}
+    more = {"allow_synthetic": True} if is_yes(env.get("CM_MLPERF_ALLOW_SYNTHETIC")) else {}
+    more |= {"rehearsal": True} if is_yes(env.get(REHEARSAL)) else {}
     version = str(i["input"].get("version") or round_name)
     return {"tags": GATE_TAGS, "submission_dir": str(folder), **more, **({"version": version} if version else {})}
 
@@ -54,14 +49,14 @@ def repository_address(env: dict[str, Any]) -> address.Address | None:
     if not text and env.get("CM_MLPERF_RESULTS_REPO_PATH"):
         return None
     found = address.parse_address(text, users_folder(env))
-    if is_on(env, REHEARSAL) and not Path(found.url).is_dir():
+    if is_yes(env.get(REHEARSAL)) and not Path(found.url).is_dir():
         raise address.AddressError(f"a rehearsal is pushed into a folder of this machine only, not to {found.url}")
     return found
 
 
 def rehearsal_identity(env: dict[str, Any]) -> dict[str, str]:
     """Git's variables for the author of a rehearsal's commit, so that nobody has to set up git for it."""
-    if not is_on(env, REHEARSAL):
+    if not is_yes(env.get(REHEARSAL)):
         return {}
     name, address = "Rehearsal", "rehearsal@localhost"
     roles = ("AUTHOR", "COMMITTER")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
+from crowdperf.call.values import is_yes
 from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.user_paths import given_path
@@ -110,8 +111,8 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         content=found,
         branch=branch,
         message=message + "\n",
-        is_push=asked.is_on(env, "CM_MLPERF_PUSH"),
-        is_pruning=asked.is_on(env, "CM_MLPERF_PUSH_PRUNE"),
+        is_push=is_yes(env.get("CM_MLPERF_PUSH")),
+        is_pruning=is_yes(env.get("CM_MLPERF_PUSH_PRUNE")),
         command=asked.repeat_command(i["input"]),
     )
     with gitwork.locked(folder) as number:

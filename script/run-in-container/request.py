@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from crowdperf.machine.findings import is_yes
+from crowdperf.call.values import is_no, is_yes
 
 from . import words
 from .bases import Base, base_of
@@ -87,7 +87,7 @@ class Request(NamedTuple):
 def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
     """The request in a recipe's env; ``outer`` is the environment of the process. Raises RequestError."""
     action = env.get("CM_CONTAINER_ACTION") or "headless"
-    has_cm = _text(env, "CM_CONTAINER_WITH_CM", "with_cm").lower() not in ("no", "false", "off", "0")
+    has_cm = not is_no(_text(env, "CM_CONTAINER_WITH_CM", "with_cm"))
     steps = _steps(env, has_cm)
     if action == "headless" and not steps:
         raise RequestError(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_set, text_of
+
 GATE_TAGS = "check,mlperf,submission"
 HINT = f"hint: cm run script --tags={GATE_TAGS} --submission_dir=DIR --version=v6.1"
 MAPPING_FILE = "model_mapping.json"
 GATE_KEYS = tuple(f"CM_MLPERF_SUBMISSION_{word}" for word in ("IS_ACCEPTED", "RESULT_COUNT", "VERDICT"))
-_OFF = ("", "no", "off", "false", "0")
 
 REFUSED = {
     "CM_MLPERF_SHORT_RUN": "_short-run: the community's recipe patches the official checker to accept anything short",
@@ -41,14 +42,9 @@ class CallError(Exception):
     """A call that cannot be handed on."""
 
 
-def text_of(env: dict[str, Any], key: str) -> str:
-    """A value of the environment as text without spaces around it."""
-    return str(env.get(key, "") or "").strip()
-
-
 def gate_inputs(env: dict[str, Any]) -> dict[str, Any]:
     """The inputs of the gate. Raises CallError, which names every input that cannot be honoured."""
-    refused = [text for key, text in REFUSED.items() if text_of(env, key).lower() not in _OFF]
+    refused = [text for key, text in REFUSED.items() if is_set(env.get(key))]
     mapping = text_of(env, "CM_MLPERF_EXTRA_MODEL_MAPPING")
     if mapping not in ("", MAPPING_FILE):
         refused.append(f"--extra_model_benchmark_map={mapping}: only {MAPPING_FILE} of the tree is read")

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.kit.whole_file import read_yaml
-from crowdperf.machine.findings import is_yes
 from crowdperf.rules.names import unknown_text
 from crowdperf.rules.rounds import ROUNDS
 

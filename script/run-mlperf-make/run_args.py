@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.fronts.nvidia.fields import FIELDS
 from crowdperf.rules.names import ExecutionMode, Scenario, UnknownName, parse_scenario, unknown_text
 from crowdperf.rules.official_names import parse_benchmark
@@ -123,7 +124,7 @@ def read(text: str) -> RunArgs:
         elif kind == "idle":
             remarks.append(f"--{name} has no effect: {row[0]}")
         elif kind == "switch":
-            if value is not None and value.lower() not in ("1", "true", "yes"):
+            if value is not None and not is_yes(value):
                 problems.append(f"--{name} takes no value, found {value!r}")
             flags[name] = "yes"
             remarks += [f"--{name}: {said}" for said in row]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_no, is_yes
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import users_folder
@@ -14,7 +15,7 @@ from crowdperf.rules.names import printable
 from crowdperf.sweeps.choice import Choice, parse_where
 from crowdperf.sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
 from crowdperf.sweeps.executor import Executor
-from crowdperf.sweeps.executors import FALSE, KIND, LOCAL, TRUE, Say, make_executor, setting_names, settings_of
+from crowdperf.sweeps.executors import KIND, LOCAL, Say, make_executor, setting_names, settings_of
 from crowdperf.sweeps.expand import Expansion, expand
 from crowdperf.sweeps.folder import SweepFolder
 from crowdperf.sweeps.planning import Program
@@ -44,8 +45,8 @@ class Call:
 
     def is_yes(self, name: str, otherwise: bool = False) -> bool:
         """Whether an input says yes."""
-        text = self.given.get(name, "").lower()
-        return text in TRUE if text else otherwise
+        text = self.given.get(name, "")
+        return is_yes(text) if text else otherwise
 
     @property
     def is_plan(self) -> bool:
@@ -107,7 +108,7 @@ def _conduct(given: Mapping[str, str], settings: Mapping[str, str], problems: li
         rerun=rerun,
         retries=_number(given, "retries", 1, problems),
         stops=given.get("on_failure") == "stop",
-        waits=given.get("wait", "yes").lower() not in FALSE,
+        waits=not is_no(given.get("wait")),
         at_once=at_once if settings[KIND] == LOCAL else None,
     )
 

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.kit.server_address import server_parts, without_login
 from crowdperf.kit.user_paths import users_folder
 
@@ -73,7 +74,7 @@ def words_of(env: dict[str, Any]) -> list[str]:
     words = [f"--{name}={value}" for name, value in given.items() if value and name not in FLAGS]
     if any("\n" in word for word in words):
         raise Refused("an input of share-mlperf-result holds a line break\nhint: give it on one line")
-    return [*words, *(f"--{name}" for name in FLAGS if given[name].lower() in ("yes", "true", "on", "1"))]
+    return [*words, *(f"--{name}" for name in FLAGS if is_yes(given[name]))]
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

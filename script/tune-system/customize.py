@@ -12,6 +12,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, packages
 from crowdperf.machine.findings import Command
 from crowdperf.machine.probe import Machine
@@ -79,14 +80,14 @@ def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
 
 def _may_apply(env: dict[str, Any]) -> bool:
     is_action = _text(env, "CM_TUNE_SYSTEM_ACTION") == "apply" or bool(_text(env, "CM_TUNE_SYSTEM_UNDO_FILE"))
-    return is_action and findings.is_yes(env.get("CM_TUNE_SYSTEM_APPLY"))
+    return is_action and is_yes(env.get("CM_TUNE_SYSTEM_APPLY"))
 
 
 def _carry_out(
     machine: Machine, env: dict[str, Any], commands: tuple[Command, ...], record: dict[str, Any] | None
 ) -> None:
     """Records what is there (None: nothing to record) and runs the commands. Raises TuneError, RecordError."""
-    may_sudo = findings.is_yes(env.get("CM_TUNE_SYSTEM_MAY_SUDO"))
+    may_sudo = is_yes(env.get("CM_TUNE_SYSTEM_MAY_SUDO"))
     shown = findings.plan_text("Plan:", commands, packages.rights(machine))
     if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
         raise tuning.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")

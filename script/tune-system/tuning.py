@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from crowdperf.call.values import truth_of
 from crowdperf.machine.findings import Command, as_root
 
 from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
@@ -56,7 +57,7 @@ def wanted_in(env: Mapping[str, Any]) -> Wanted:
         return "" if value is None else str(value).strip()
 
     # CM's command line turns on and off into booleans
-    persistence = {"true": "on", "yes": "on", "false": "off", "no": "off"}.get(text("PERSISTENCE").lower())
+    persistence = {True: "on", False: "off", None: ""}[truth_of(text("PERSISTENCE"))]
     persistence = persistence or text("PERSISTENCE") or DEFAULTS["persistence"]
     if persistence not in (*PERSISTENCE, LEAVE):
         raise TuneError(f"--persistence={persistence} is not known\n  allowed: on, off, leave")

@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
+from crowdperf.call.values import is_set
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.rules.names import printable, unknown_text
 from crowdperf.rules.rounds import ROUNDS
@@ -18,11 +19,6 @@ from . import choosing, metadata, placing, update
 PREFIX = "CM_MLPERF_UPDATE_RESULTS_"
 HINT = "hint: cm run script --tags=update,mlperf,results,_dry-run --input=build/logs --output=results"
 CATEGORIES = ("", "edge", "datacenter")
-
-
-def is_set(env: dict, key: str) -> bool:
-    """True for a switch that the user set."""
-    return str(env.get(key, "") or "").strip().lower() not in ("", "no", "false", "0", "off")
 
 
 def job_of(env: dict) -> update.Job:
@@ -42,16 +38,16 @@ def job_of(env: dict) -> update.Job:
     return update.Job(
         source=given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs",
         folders=placing.Folders(output, metadata_file),
-        request=choosing.Request(round_name, category, may_be_synthetic=is_set(env, PREFIX + "INCLUDE_SYNTHETIC")),
+        request=choosing.Request(round_name, category, may_be_synthetic=is_set(env.get(PREFIX + "INCLUDE_SYNTHETIC"))),
         stamp=metadata.Stamp(result_id=str(env.get(PREFIX + "ID", "") or "") or f"manual-{now}", time=now),
     )
 
 
 def refused(env: dict, found: update.Update) -> list[str]:
     """What is missing and must not be, by the switches of the call."""
-    everything = is_set(env, PREFIX + "ABORT_MISSING")
-    performance = everything or is_set(env, PREFIX + "ABORT_INSUFFICIENT")
-    accuracy = everything or is_set(env, PREFIX + "ABORT_ACCURACY")
+    everything = is_set(env.get(PREFIX + "ABORT_MISSING"))
+    performance = everything or is_set(env.get(PREFIX + "ABORT_INSUFFICIENT"))
+    accuracy = everything or is_set(env.get(PREFIX + "ABORT_ACCURACY"))
     return [
         f"{place.system} {place.benchmark} {place.scenario}: {words}"
         for place, words in found.missing
@@ -69,7 +65,7 @@ def preprocess(i):
     env = i["env"]
     try:
         job = job_of(env)
-        return dry_run(i, job) if is_set(env, PREFIX + "DRY_RUN") else real_run(i, job)
+        return dry_run(i, job) if is_set(env.get(PREFIX + "DRY_RUN")) else real_run(i, job)
     except (update.UpdateError, metadata.MetadataError, placing.PlacingError, OSError) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
 

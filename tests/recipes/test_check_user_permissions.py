@@ -14,7 +14,8 @@ accounts = load_module("check-user-permissions", "accounts")
 checks = load_module("check-user-permissions", "checks")
 recipe = load_recipe("check-user-permissions")
 
-from crowdperf.machine import findings, mounts, probe  # noqa: E402
+from crowdperf.call.values import is_yes  # noqa: E402
+from crowdperf.machine import mounts, probe  # noqa: E402
 
 DOCKER = {"/usr/bin/docker": ""}
 GROUP = {"/etc/group": "root:x:0:\ndocker:x:998:alice,bench\n"}
@@ -301,6 +302,4 @@ def test_each_shipped_machine_is_told_without_a_change(hook_input: Any, name: st
     answer, call = run(hook_input, shipped(name), SCRATCH="/home/mlperf_inference_data")
     assert answer == {"return": 0}
     assert call["state"]["user_permissions"]
-    assert findings.is_yes(call["env"]["CM_USER_PERMISSIONS_OK"]) is (
-        call["env"]["CM_USER_PERMISSIONS_PROBLEMS"] == "0"
-    )
+    assert is_yes(call["env"]["CM_USER_PERMISSIONS_OK"]) is (call["env"]["CM_USER_PERMISSIONS_PROBLEMS"] == "0")

@@ -403,15 +403,16 @@ def test_two_processes_never_write_one_part(server: LocalServer, tmp_path: Path)
 def test_a_killed_download_goes_on_where_it_ended(server: LocalServer, tmp_path: Path) -> None:
     server.put("/f", DATA, faults=[Slow(pieces=200, pause_s=0.02)])
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys\n"
         "from pathlib import Path\n"
         "from recipe_loader import load_module\n"
         "download = load_module('download-file', 'download')\n"
-        "download.download(download.DownloadRequest(urls=(sys.argv[2],), target=Path(sys.argv[3])))\n"
+        "download.download(download.DownloadRequest(urls=(sys.argv[1],), target=Path(sys.argv[2])))\n"
     )
     target = tmp_path / "f"
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), server.url("/f"), str(target)]
-    running = subprocess.Popen(command)
+    paths = f"{RECIPES.parent / 'src'}{os.pathsep}{Path(__file__).parent}"
+    command = [sys.executable, "-c", code, server.url("/f"), str(target)]
+    running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
     while running.poll() is None and not (part.part_path(target).exists() and part.part_path(target).stat().st_size):
         time.sleep(0.005)
     running.send_signal(signal.SIGKILL)

@@ -470,16 +470,17 @@ def test_two_installs_into_one_environment_wait_for_each_other(python: Path, whe
     held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(held, fcntl.LOCK_EX)
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys\n"
         "from recipe_loader import load_module\n"
         "pip_tool = load_module('get-generic-python-lib', 'pip_tool')\n"
         "rules = load_module('get-generic-python-lib', 'requirement')\n"
         "asked = rules.from_env({'CM_GENERIC_PYTHON_PACKAGE_NAME': 'smallthing'})\n"
         "from pathlib import Path\n"
-        "print(pip_tool.provide(Path(sys.argv[2]), asked, pip_tool.Way(options=('--no-index',))).version)\n"
+        "print(pip_tool.provide(Path(sys.argv[1]), asked, pip_tool.Way(options=('--no-index',))).version)\n"
     )
     waiting = subprocess.Popen(
-        [sys.executable, "-c", code, str(Path(__file__).parent), str(python)],
+        [sys.executable, "-c", code, str(python)],
+        env={**os.environ, "PYTHONPATH": f"{RECIPES.parent / 'src'}{os.pathsep}{Path(__file__).parent}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from crowdperf.call.values import TRUTHS, text_of, truth_of
 from crowdperf.kit.numbers import WHOLE, gpu_numbers, positive_number, whole_number
 from crowdperf.rules.names import UnknownName, unknown_text
 
-TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 POSITIVE = "a number above 0"
 """What `positive_number` allows."""
 
@@ -47,8 +47,7 @@ class Inputs:
 
     def text(self, name: str, otherwise: str = "") -> str:
         """Return an input without blanks around it, `otherwise` where there is none."""
-        value = self.env.get(name if self._keys is None else self._keys[name])
-        return ("" if value is None else str(value).strip()) or otherwise
+        return text_of(self.env, name if self._keys is None else self._keys[name]) or otherwise
 
     def given(self, names: Sequence[str]) -> dict[str, str]:
         """Return those of some inputs that are given."""
@@ -84,7 +83,7 @@ class Inputs:
 
     def truth(self, name: str, *, otherwise: bool = False) -> bool:
         """Return yes or no; `otherwise` where there is neither."""
-        found = self.read(name, lambda text: TRUTHS.get(text.lower()), ", ".join(TRUTHS))
+        found = self.read(name, truth_of, ", ".join(TRUTHS))
         return otherwise if found is None else found
 
     def one_of(self, name: str, known: Sequence[str], aliases: Mapping[str, str] = NO_ALIASES, kind: str = "") -> str:

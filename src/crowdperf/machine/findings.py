@@ -23,7 +23,6 @@ Level = Literal["ok", "note", "problem"]
 COMMAND_TIMEOUT_S = 120.0
 """Longer than resetting a GPU or restarting a service takes on a healthy machine."""
 RECORD_FORMAT = "crowdperf-undo-1"
-YES_WORDS = ("yes", "true", "on", "1")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -77,11 +76,6 @@ class Done(NamedTuple):
 
 class RecordError(Exception):
     """A record of what was there before cannot be written or read; the text says why and what to try."""
-
-
-def is_yes(value: object) -> bool:
-    """Whether a value of the env means yes."""
-    return str(value or "").strip().lower() in YES_WORDS
 
 
 def problems(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from crowdperf.call.values import truth_of
 from crowdperf.rules.names import UnknownName, parse_scenario
 from crowdperf.store import published
 from crowdperf.store.model import Accuracy, Configuration, NewResult, System
@@ -98,7 +99,7 @@ def _facts(row: Row, notes: list[str]) -> Iterator[tuple[str, str | float | bool
         else:
             yield "design_power_watts", watts
     for column in ("has_power", "inferred"):
-        truth = {"false": False, "0": False, "true": True, "1": True}.get(row[column].strip().casefold())
+        truth = truth_of(row[column])
         if truth is None:
             notes.append(f"{column} {row[column]!r} is neither true nor false")
         else:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdperf.call.values import is_yes
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.rounds import ROUNDS
 
@@ -37,7 +38,6 @@ CATEGORIES: Mapping[str, str] = {
     "edge-datacenter": "datacenter,edge",
 }
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_TRUE = ("yes", "true", "on", "1")
 
 
 class RequestError(Exception):
@@ -91,11 +91,6 @@ def beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(folder.name + suffix)
 
 
-def is_true(value: object) -> bool:
-    """Return whether an env value switches something on."""
-    return str(value or "").strip().lower() in _TRUE
-
-
 def read_request(env: Mapping[str, object], start: Path) -> Request:
     """Return what the env keys ask for; paths begin at `start`. Raises RequestError."""
     problems: list[str] = []
@@ -104,7 +99,7 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         return str(env.get(key) or "").strip()
 
     style = text("CM_MLPERF_RUN_STYLE") or "valid"
-    is_rehearsal = is_true(env.get("CM_MLPERF_REHEARSAL"))
+    is_rehearsal = is_yes(env.get("CM_MLPERF_REHEARSAL"))
     folders: tuple[Path, ...] = ()
     results = text(RESULTS_DIR) or text(RESULTS_BASE) or (_newest_results(start) if is_rehearsal else "")
     if is_rehearsal and not results:
@@ -144,12 +139,12 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         model_maps=maps,
         hw_name=hw_name,
         is_clean=bool(text("CM_MLPERF_CLEAN_SUBMISSION_DIR")) and text("CM_MLPERF_CLEAN_SUBMISSION_DIR") != "no",
-        is_checked=is_true(env.get("CM_RUN_SUBMISSION_CHECKER")),
-        is_truncated=not is_true(env.get("CM_SKIP_TRUNCATE_ACCURACY")),
-        is_packed=is_true(env.get("CM_TAR_SUBMISSION_DIR")),
-        is_inferred=is_true(env.get("CM_MLPERF_DUPLICATE_SCENARIO_RESULTS")),
-        is_preprocessed=is_true(env.get("CM_RUN_MLPERF_SUBMISSION_PREPROCESSOR")),
-        allows_synthetic=is_rehearsal or is_true(env.get("CM_MLPERF_ALLOW_SYNTHETIC")),
+        is_checked=is_yes(env.get("CM_RUN_SUBMISSION_CHECKER")),
+        is_truncated=not is_yes(env.get("CM_SKIP_TRUNCATE_ACCURACY")),
+        is_packed=is_yes(env.get("CM_TAR_SUBMISSION_DIR")),
+        is_inferred=is_yes(env.get("CM_MLPERF_DUPLICATE_SCENARIO_RESULTS")),
+        is_preprocessed=is_yes(env.get("CM_RUN_MLPERF_SUBMISSION_PREPROCESSOR")),
+        allows_synthetic=is_rehearsal or is_yes(env.get("CM_MLPERF_ALLOW_SYNTHETIC")),
         is_rehearsal=is_rehearsal,
     )
 

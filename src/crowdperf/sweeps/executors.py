@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import truth_of
 from crowdperf.rules.names import printable
 from crowdperf.sweeps import local, sbatch
 from crowdperf.sweeps.definition import Definition, Problem
@@ -19,7 +20,6 @@ from crowdperf.sweeps.slurm import SlurmExecutor
 
 LOCAL, SLURM = "local", "slurm"
 KIND = "kind"
-TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 Say = Callable[[str], None]
 
 
@@ -63,9 +63,9 @@ def settings_of(definition: Definition, given: Mapping[str, str]) -> tuple[dict[
 def _value(kind: str, text: str) -> object:
     """The value of a field. Raises ValueError with what is allowed."""
     if kind == "bool":
-        if text.lower() not in (*TRUE, *FALSE):
+        if (truth := truth_of(text)) is None:
             raise ValueError("yes or no")
-        return text.lower() in TRUE
+        return truth
     if kind in ("int", "float"):
         try:
             return int(text) if kind == "int" else float(text)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from crowdperf.call.values import is_set
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.rules.names import ExecutionMode, counted, duration_text
 from crowdperf.sweeps.expand import Point
@@ -80,7 +81,7 @@ class Program:
     def point_file(self, point: PlannedPoint, folder: PointFolder) -> PointFile:
         """The content of point.json."""
         words = [f"--{name}={value}" for name, value in self.own_inputs(folder).items()]
-        is_search = point.inputs.get("find", "no").lower() not in ("no", "false", "off", "")
+        is_search = is_set(point.inputs.get("find"))
         return {
             "format": FORMAT,
             "id": point.id,

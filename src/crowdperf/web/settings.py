@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from crowdperf.call.values import is_yes, truth_of
 from crowdperf.kit.server_address import is_loopback
 
 DEFAULT_PORT: Final = 8090
 DEFAULT_DATABASE: Final = "results.db"
 DEFAULT_NAME: Final = "MLPerf results"
-TRUE_WORDS: Final = frozenset(("yes", "true", "on", "1"))
-FALSE_WORDS: Final = frozenset(("", "no", "false", "off", "0"))
 
 
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
@@ -68,9 +67,9 @@ class Settings:
 
 def _flag(given: Mapping[str, str], name: str) -> bool:
     word = given.get(name, "").strip().lower()
-    if word not in TRUE_WORDS | FALSE_WORDS:
+    if word and truth_of(word) is None:
         raise SettingsError(f"--{name}={word}; allowed: yes, no")
-    return word in TRUE_WORDS
+    return is_yes(word)
 
 
 def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

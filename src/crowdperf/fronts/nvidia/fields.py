@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from crowdperf.call.values import truth_of
 from crowdperf.kit.whole_file import read_yaml
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import Scenario, unknown_text
@@ -21,7 +22,6 @@ NEURON = "neuron"
 _ALL = tuple(scenario.value for scenario in Scenario)
 _TOO_MUCH = 10**15
 """Above every rate, size in bytes and latency in ns that a system can have."""
-_TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _TEXT = re.compile(r"[A-Za-z0-9,._+() -]+")
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
@@ -72,7 +72,7 @@ class Field:
             is_fit = word in self.choices if self.choices else _TEXT.fullmatch(word) is not None
             value = word if is_fit else None
         elif self.kind == "yes or no":
-            value = _TRUTHS.get(word.lower())
+            value = None if word.isdigit() else truth_of(word)  # 1 and 0 are numbers here
         elif _NUMBER.fullmatch(word):
             number = int(word) if word.isdigit() else float(word)
             is_fit = number > 0 if self.kind == "number" else isinstance(number, int) and number >= bool(self.input)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from crowdperf.call.values import is_yes
 from crowdperf.fronts.metrics.commandline import CommandLineError, parse_list, parse_pairs, parse_timespan
 from crowdperf.fronts.virtualclient.document import ProfileError
-from crowdperf.machine.findings import is_yes
 from crowdperf.rules.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, unknown_text
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,46 @@
+"""The values in the env of a hook, and in the words of a program, as texts and as yes or no. Pure.
+
+The words for yes and no are those of the engine's flags (recipe_engine.rules.conditions), which a recipe cannot import;
+tests/recipes/test_call_values.py compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+TRUTHS: Mapping[str, bool] = MappingProxyType(
+    {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+)
+"""What each word means, in lower case."""
+
+
+def text_of(env: Mapping[str, object], key: str) -> str:
+    """Return the value of an env key as text without blanks around it, "" where there is none."""
+    value = env.get(key)
+    return "" if value is None else str(value).strip()
+
+
+def first_text_of(env: Mapping[str, object], keys: Iterable[str]) -> str:
+    """Return the value of the first of some env keys that has one, "" where none has."""
+    return next((text for key in keys if (text := text_of(env, key))), "")
+
+
+def truth_of(value: object) -> bool | None:
+    """Return what a value means, None where it is no word for yes or no."""
+    return None if value is None else TRUTHS.get(str(value).strip().lower())
+
+
+def is_yes(value: object) -> bool:
+    """Return whether a value is a word for yes."""
+    return truth_of(value) is True
+
+
+def is_no(value: object) -> bool:
+    """Return whether a value is a word for no; none at all is not one."""
+    return truth_of(value) is False
+
+
+def is_set(value: object) -> bool:
+    """Return whether a value is there that is no word for no; any other word switches something on."""
+    return value is not None and str(value).strip() != "" and not is_no(value)
