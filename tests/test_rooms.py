@@ -3,73 +3,46 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "src" / "crowdperf"
-ROOMS = (
-    "kit", "rules", "logs", "compliance", "call", "machine", "data", "harness", "benchmarks", "models", "standins",
-    "gate", "submission", "endpoints", "sweeps", "curves", "store", "web", "fronts",
-)  # fmt: skip
-"""From the ground up, as docs/explanation/architecture.md draws them."""
-
-FLOORS = (
-    "base", "watch", "metrics", "media", "datasets", "detection", "text", "backends", "runner", "find", "commands",
-    "__main__",
-)  # fmt: skip
-"""Those of the harness, from the ground up."""
+from rooms import FLOORS, HARNESS, PACKAGE, ROOMS, ROOT, crossings, imported, modules, outside_packages, room_of
 
 OTHER_PROGRAMS = ("benchmarks", "script", "tools", "tests/compat", "tests/fuzz")
-_STANDARD_ONLY = ("kit", "call")
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Every module of the package by its dotted name below crowdperf, parsed."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name:
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Every module of the package that a file imports, inside functions too, by its dotted name below crowdperf."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (one.name.removeprefix("crowdperf.") for one in node.names if one.name.startswith("crowdperf."))
-        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "crowdperf":
-            below = str(node.module).removeprefix("crowdperf").strip(".")
-            yield from (f"{below}.{one.name}".strip(".") for one in node.names)
+ALONE = ("kit", "rules", "logs", "compliance", "call", "machine", "data", "gate", "submission")
+"""Rooms that need the standard library only; PyYAML, where there is any, is imported by the function that needs it."""
 
 
 def wrong_ways(order: tuple[str, ...], inside: str) -> list[str]:
     """The imports that go up, of the rooms below `inside`, which ends with a dot or is empty."""
-    found = []
-    for name, tree in modules():
-        if not name.startswith(inside):
-            continue
-        room = name.removeprefix(inside).partition(".")[0]
-        for other in imported(tree):
-            if other.startswith(inside):
-                target = other.removeprefix(inside).partition(".")[0]
-                if order.index(target) > order.index(room):
-                    found.append(f"{name} imports {other}")
-    return found
+    return [
+        f"{inside}{own} imports {inside}{other}"
+        for own, other in crossings(inside)
+        if order.index(room_of(other)) > order.index(room_of(own))
+    ]
 
 
 def test_every_room_is_on_the_drawing() -> None:
-    assert {name.partition(".")[0] for name, _ in modules()} == set(ROOMS)
-    assert {name.split(".")[1] for name, _ in modules() if name.startswith("harness.")} == set(FLOORS)
+    assert {room_of(name) for name in modules()} == set(ROOMS)
+    assert {name.split(".")[1] for name in modules() if name.startswith(HARNESS)} == set(FLOORS)
 
 
-@pytest.mark.parametrize(
-    ("order", "inside"), [(ROOMS, ""), (FLOORS, "harness.")], ids=["rooms", "floors of the harness"]
-)
+@pytest.mark.parametrize(("order", "inside"), [(ROOMS, ""), (FLOORS, HARNESS)], ids=["rooms", "floors of the harness"])
 def test_a_room_imports_only_rooms_above_it(order: tuple[str, ...], inside: str) -> None:
     assert wrong_ways(order, inside) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_neither_cmind_nor_the_engine(room: str) -> None:
+    assert {"cmind", "recipe_engine"}.isdisjoint(outside_packages(room))
+
+
+@pytest.mark.parametrize("room", ALONE)
+def test_a_room_that_needs_the_standard_library_only(room: str) -> None:
+    assert set(outside_packages(room)) <= {"yaml"}
+    for name, tree in modules().items():
+        if room_of(name) == room:
+            first = {one.name for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+            assert "yaml" not in first, name
 
 
 def has_name(module: str, name: str) -> bool:

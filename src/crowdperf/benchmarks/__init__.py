@@ -1,1 +1,1 @@
-"""Benchmarks, one folder each; `base` says what a model is."""
+"""Benchmarks, one folder each: record, model, network, page. They import no backend, and no list names them."""

@@ -1,1 +1,1 @@
-"""The verdicts of the compliance tests, from the logs of their runs."""
+"""The verdicts of the compliance tests, from the logs of their runs. It starts no run."""

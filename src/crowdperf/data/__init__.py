@@ -1,1 +1,2 @@
-"""Checks data sets and models on disk and gives them to other recipes; plain Python, used from hooks and programs."""
+"""Data sets and models on disk: published files, a user's own copies, and whether all of a data set is there. It
+does not decode samples."""

@@ -1,7 +1,6 @@
 """Reads and writes model.json, by which a model's recipe describes its files to the harness.
 
-The keys are those of crowdperf/harness/base/model_facts.py in app-mlperf-inference; this side adds none that the
-harness must know.
+The keys are those of crowdperf/harness/base/model_facts.py; this side adds none that the harness must know.
 """
 
 from __future__ import annotations

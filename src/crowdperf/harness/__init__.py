@@ -1,7 +1,8 @@
-"""The MLPerf harness: one LoadGen run of one model on one backend, described by a run.json.
+"""One LoadGen run of one model on one backend, described by a run.json. It loads benchmarks and backends by the name of
+their folder, and imports none.
 
-Reading order: `__main__` (the commands), `run` (one run as a straight line), `sut` (how queries become responses),
-`backends/null`; `find/` looks for the rate of a run, `watch/` at the machine meanwhile. A benchmark is one folder in
-`benchmarks/`, a backend one in `backends/`, a data set one file in `datasets/`; `media/` and `decoding/` hold what
-these share, `making/` makes model files. Nothing here knows cmind or the recipe engine.
+Reading order: `__main__` (the commands), `runner/run.py` (one run as a straight line), `runner/sut.py` (how queries
+become responses), `backends/null`; `find/` looks for the rate of a run, `watch/` at the machine meanwhile. A backend is
+one folder in `backends/`, a data set one file in `datasets/`, a metric one in `metrics/`; `media/` and `detection/` are
+what these share. Benchmarks are the room `benchmarks`, programs that make model files the room `models`.
 """

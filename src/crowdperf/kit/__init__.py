@@ -1,1 +1,1 @@
-"""Files, locks, tables, pages and redaction. Standard library only; knows nothing of MLPerf."""
+"""Files, locks, tables, pages and redaction. It knows nothing of MLPerf and, without PyYAML, does all but read YAML."""

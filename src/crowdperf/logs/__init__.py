@@ -1,6 +1,6 @@
-"""Names, log reading and folder layout of MLPerf Inference results: standard library only, no side effects but
-reading.
+"""The files of MLPerf results: LoadGen's logs, layout of results and submissions, tables of rounds. It reads, and
+changes nothing.
 
-`names` holds scenarios, modes and metrics; `logs` reads what LoadGen wrote; `layout` knows every path of a results
-folder. The harness and the recipes share this package, so that a result means the same thing everywhere.
+`run_log` reads what LoadGen wrote; `layout` knows every path of a results folder, `tree` those of a submission. The
+harness and the recipes share this room, so that a result means the same thing everywhere.
 """

@@ -1,1 +1,2 @@
-"""How recipes look at a machine, real or recorded: through ``probe.Machine``, so that every finding is testable."""
+"""What a machine has: CPU, GPUs, drivers, toolkits, packages. It looks at a real or a recorded one through
+``probe.Machine`` alone, so that every finding is testable."""

@@ -1,1 +1,1 @@
-"""What recipes make with the harness: models, weights, lower precisions, engines, synthetic pictures."""
+"""Model files that recipes make: weights, lower precisions, engines. It does not measure."""

@@ -1,1 +1,1 @@
-"""What MLPerf says: names, rounds, records of benchmarks and backends, compliance tests. Data, no results."""
+"""What MLPerf says: names, rounds, records of benchmarks and backends, compliance tests. It reads no results."""

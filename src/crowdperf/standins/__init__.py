@@ -1,1 +1,1 @@
-"""Everything synthetic: made data and small networks, for trying a benchmark out. Never submittable."""
+"""Everything synthetic: data and small networks for trying a benchmark out. Results from it are never submittable."""

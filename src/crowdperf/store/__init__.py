@@ -1,4 +1,5 @@
 """Results of MLPerf runs, own, sent in and published, in one SQLite file: read, checked, kept, found, given out again.
+It has no pages and no server.
 
-Needs neither cmind nor the engine; only signing needs a package (cryptography).
+Only signing needs a package (cryptography).
 """

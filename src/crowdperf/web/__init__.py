@@ -1,4 +1,5 @@
-"""Pages and an API over a database of MLPerf results: HTML from the server, no scripts, nothing from elsewhere.
+"""Pages and an API over a database of MLPerf results. Pages come from the server, have no scripts and load nothing from
+elsewhere.
 
 `pages` turns what the room `store` keeps into HTML, `charts` draws, `app` serves it, `static_site` writes it as files.
 """

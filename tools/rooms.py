@@ -1,0 +1,97 @@
+"""The rooms of src/crowdperf and the floors of its harness from the ground up, and what each imports.
+
+The one place of their order: tests/test_rooms.py holds the imports to it, tools/make_architecture_page.py draws it.
+Only files are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "crowdperf"
+
+ROOMS = (
+    "kit", "rules", "logs", "compliance", "call", "machine", "data", "harness", "benchmarks", "models", "standins",
+    "gate", "submission", "endpoints", "sweeps", "curves", "store", "web", "fronts",
+)  # fmt: skip
+"""A room imports only rooms before it. What it is stands in the docstring of its __init__.py."""
+
+FLOORS = (
+    "base", "watch", "metrics", "media", "datasets", "detection", "text", "backends", "runner", "find", "commands",
+    "__main__",
+)  # fmt: skip
+"""Those of the harness; a floor imports only floors before it."""
+
+HARNESS = "harness."
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its dotted name below crowdperf, parsed."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if name := ".".join(parts[:-1] if parts[-1] == "__init__" else parts):
+            found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Every module of the package that a file imports, inside functions too, by its dotted name below crowdperf."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name.removeprefix("crowdperf.") for one in node.names if one.name.startswith("crowdperf."))
+        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "crowdperf":
+            below = str(node.module).removeprefix("crowdperf").strip(".")
+            yield from (f"{below}.{one.name}".strip(".") for one in node.names)
+
+
+def crossings(inside: str = "") -> Iterator[tuple[str, str]]:
+    """Every import of one room in another: the module, and the name that it imports, both without `inside`, which is
+    HARNESS for the floors of the harness."""
+    for name, tree in modules().items():
+        own = name.removeprefix(inside)
+        for target in imported(tree) if name.startswith(inside) else ():
+            other = target.removeprefix(inside)
+            if target.startswith(inside) and room_of(own) != room_of(other):
+                yield own, other
+
+
+def room_of(name: str) -> str:
+    """The room of a name of crossings, or of a module."""
+    return name.partition(".")[0]
+
+
+def imports_between(inside: str = "") -> Counter[tuple[str, str]]:
+    """How many names each room imports of each other one: (importing, imported)."""
+    return Counter((room_of(own), room_of(other)) for own, other in crossings(inside))
+
+
+def imports_of_folder(folder: str) -> Counter[str]:
+    """How many names the programs below a folder of the checkout, such as script, import of each room."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / folder).rglob("*.py")))
+    return Counter(room_of(one) for tree in trees for one in imported(tree))
+
+
+def outside_packages(room: str) -> list[str]:
+    """The packages that a room imports, inside functions too, beside the standard library and crowdperf."""
+    names = set()
+    for name, tree in modules().items():
+        if room_of(name) == room:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Import):
+                    names |= {one.name.partition(".")[0] for one in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    names.add(str(node.module).partition(".")[0])
+    return sorted(names - set(sys.stdlib_module_names) - {"crowdperf"})
+
+
+def sentence_of(room: str) -> str:
+    """What a room is and what it may not do: the first paragraph of its docstring, on one line."""
+    return " ".join((ast.get_docstring(modules()[room]) or "").partition("\n\n")[0].split())
