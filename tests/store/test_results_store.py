@@ -17,7 +17,7 @@ from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
 from crowdperf.store import schema
 from crowdperf.store.exporting import write_export
 from crowdperf.store.importing import import_loaded, load
-from crowdperf.store.keys import configuration_key, normal_name, system_key
+from crowdperf.store.keys import configuration_key, key_id_of, normal_name, system_key
 from crowdperf.store.listing import FACETS, SORTS, BadQuery, Filter, Sort
 from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
 from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
@@ -380,6 +380,32 @@ def test_one_log_makes_one_result(tmp_path: Path, changes: dict[str, Any], signe
         for again in (logged("run-2"), logged("run-2", "d" * 64)):
             with pytest.raises(Withdrawn):
                 store.add(again, SOURCE, OTHER)
+
+
+@pytest.mark.parametrize("hidden_by", ["moderator", "collector", ""])
+def test_a_log_is_free_for_another_key_once_a_moderator_hid_the_result_that_has_it(
+    tmp_path: Path, hidden_by: str
+) -> None:
+    """Who was copied can send the run then; a result that only waits for a moderator keeps its log."""
+    thief = Signer(key_id=key_id_of(bytes(32)), public_key=bytes(32), alias="")
+    with Store.open(tmp_path / "results.db") as store:
+        copy = store.add(logged("copy"), SOURCE, thief)
+        if hidden_by:
+            store.act("hide", actor=hidden_by, reason="a copy", result_id=copy.id)
+        if hidden_by != "moderator":
+            with pytest.raises(SameLog, match=copy.id):
+                store.add(logged("run-1"), SOURCE, SIGNER)
+            return
+        with pytest.raises(SameLog):
+            store.add(logged("again"), SOURCE, thief)
+        owner = store.add(logged("run-1"), SOURCE, SIGNER)
+        assert owner.is_new and store.result(owner.id).state == "shown"
+        with pytest.raises(SameLog, match=owner.id):
+            store.act("unhide", actor="moderator", reason="?", result_id=copy.id)
+        write_export(store, tmp_path / "out")
+    with Store.open(tmp_path / "b.db") as store:
+        import_loaded(store, load(tmp_path / "out"), with_trust=True)
+        assert store.result(owner.id).state == "shown"
 
 
 def curve(*rows: tuple[int, float, float, float]) -> tuple[CurvePoint, ...]:

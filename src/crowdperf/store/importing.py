@@ -169,7 +169,7 @@ def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | Kept]]:
     """The items a few at a time; those of an export all at once, because its states and actions belong to them."""
     them = iter(loaded.items)
     while batch := list(itertools.islice(them, _BATCH if loaded.export is None else None)):
-        yield batch
+        yield sorted(batch, key=lambda one: isinstance(one, Kept) and one.state == "hidden")  # a log may be another's
 
 
 def _keep(store: Store, item: Item, report: Report) -> None:

@@ -60,12 +60,19 @@ _HINTS = {
     401: "give the collector's token: --token=FILE",
     403: "the collector has blocked this key, or the result is another's",
     409: "another result with this run id was sent with this key; make a new run, or withdraw that one",
-    410: "it was withdrawn; a withdrawn result cannot be sent again",
+    410: "it was withdrawn; neither the result nor its log can be sent again, with any key: make a new run",
     413: "the collector takes smaller bundles only",
     422: "the collector's rules: docs/howto/share-results.md",
     429: "wait a little, then the same line again",
     503: "the collector has no room now; the same line again sends it later",
 }
+SAME_LOG = "same log"
+"""What a collector answers under `reason` with 409, where another result has the log."""
+
+_LOG_HINT = (
+    "make a new run, it has a log of its own. If somebody else sent your log first, ask the collector's moderator to "
+    "hide that result (on its page /moderation: action hide, the id, a reason); then the same line again"
+)
 _WITHDRAWAL_HINTS = {
     401: _HINTS[401],
     403: "only the key that signed a result can withdraw it",
@@ -151,7 +158,8 @@ def refusal_text(answer: Answer, hints: Mapping[int, str]) -> str:
             lines.append("  {} {}: {}; expected: {}".format(*fields))
     if answer.content.get("error"):
         lines.append(f"  {printable(str(answer.content['error']))[:300]}")
-    return "\n".join([*lines, f"hint: {hints[answer.status]}" if answer.status in hints else ""]).rstrip()
+    hint = _LOG_HINT if answer.content.get("reason") == SAME_LOG else hints.get(answer.status, "")
+    return "\n".join([*lines, f"hint: {hint}" if hint else ""]).rstrip()
 
 
 def _problem_lines(problems: Sequence[Problem]) -> str:

@@ -21,7 +21,7 @@ from crowdperf.store.model import Configuration, Item, NewResult, Result, Signer
 from crowdperf.store.objects import kept_text
 from crowdperf.store.reading import configuration_of, read_result, system_of
 from crowdperf.store.schema import BUSY_TIMEOUT_S, connect
-from crowdperf.store.writing import add_result, drop_body, set_states
+from crowdperf.store.writing import add_result, drop_body, log_taken_by, set_states
 
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
 OF_A_KEY = ("block", "unblock", "know")
@@ -222,7 +222,8 @@ class Store:
     def act(self, what: What, *, actor: str, reason: str, result_id: str = "", signer: str = "") -> None:
         """Hide, unhide or note a result; block, unblock or know a key; recorded with its reason.
 
-        A blocked key's results are hidden as long as it is blocked. Raises NoSuchResult, Withdrawn, LookupError.
+        A blocked key's results are hidden as long as it is blocked. The log of a result that a moderator hid may be
+        sent with another key. Raises NoSuchResult, Withdrawn, LookupError; SameLog for showing a result whose log was.
         """
         with self.transaction():
             if what in OF_A_KEY:
@@ -235,6 +236,8 @@ class Store:
                 signer = ""
                 if self._state(result_id) == "withdrawn":
                     raise self._withdrawn(result_id)
+                if what == "unhide" and (other := log_taken_by(self._db, read_result(self._db, result_id))):
+                    raise SameLog(other, "as another result")
                 if what in ("hide", "unhide"):
                     state = "hidden" if what == "hide" else "shown"
                     self._db.execute("UPDATE result SET state = ? WHERE id = ?", (state, result_id))

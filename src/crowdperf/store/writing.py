@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.store.keys import CONFIGURATION, SYSTEM, configuration_key, curve_marks, log_marks, result_id, system_key
-from crowdperf.store.model import Configuration, Item, NewResult, Signer, Source, System
+from crowdperf.store.model import Configuration, Item, NewResult, Result, Signer, Source, System
 from crowdperf.store.objects import fields_of, kept_text, kept_value, result_digest
 
 _PARTS = ("figure", "accuracy", "file", "curve_point")
@@ -158,6 +158,34 @@ def _same_log(db: sqlite3.Connection, new: NewResult) -> Kept | None:
     return Kept(row_id, state, False, False, "" if kind != new.kind or kind == "own" else "as another result")
 
 
+_FREED = """
+DELETE FROM log WHERE result_id = ? AND (SELECT actor FROM action WHERE action.result_id = log.result_id
+AND what IN ('hide', 'unhide') ORDER BY seq DESC LIMIT 1) = 'moderator'
+"""
+
+
+def _free_hidden(db: sqlite3.Connection, new: NewResult, key_id: str) -> None:
+    """Free the log of a new result from one of another key that a moderator hid: the copy of a thief, say."""
+    marks = _marks_of(new) if new.kind != "published" else ()
+    held = db.execute(
+        "SELECT DISTINCT result.id FROM log JOIN result ON result.id = result_id WHERE state = 'hidden' "
+        f"AND coalesce(signer, '') != ? AND mark IN ({', '.join('?' * len(marks))})",
+        (key_id, *marks),
+    ).fetchall()
+    for (row_id,) in held:
+        db.execute(_FREED, (row_id,))
+
+
+def log_taken_by(db: sqlite3.Connection, one: Result) -> str:
+    """Return the id of the other result that has the log of this one now; "" where none has."""
+    marks = _marks_of(one.result) if one.result.kind != "published" else ()
+    found = db.execute(
+        f"SELECT result_id FROM log WHERE mark IN ({', '.join('?' * len(marks))}) AND result_id != ? LIMIT 1",
+        (*marks, one.id),
+    ).fetchone()
+    return "" if found is None else str(found[0])
+
+
 def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     """Write a result unless it is there. Raises ValueError for what cannot be written."""
     new, signer = added.new, added.signer
@@ -166,6 +194,7 @@ def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     found = db.execute("SELECT state, digest FROM result WHERE id = ?", (found_id,)).fetchone()
     if found is not None:
         return Kept(found_id, found[0], False, found[1] != digest)
+    _free_hidden(db, new, key_id)
     if (same := _same_log(db, new)) is not None:
         return same
     if signer is not None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from crowdperf.store.listing import Filter
-from crowdperf.store.store import OF_A_KEY, NoSuchResult, Store, What, Withdrawn
+from crowdperf.store.store import OF_A_KEY, NoSuchResult, SameLog, Store, What, Withdrawn
 from crowdperf.web.access import MODERATION
 from crowdperf.web.bodies import form_of
 from crowdperf.web.links import Links
@@ -98,6 +98,8 @@ def done(store: Store, what: What, target: str, reason: str) -> str:
         return f"There is no result {target}."
     except Withdrawn:
         return f"Result {target} was withdrawn."
+    except SameLog as error:
+        return f"Result {target} stays hidden: its log was sent with another key since, as {error.result_id}."
     except LookupError:
         return f"No key {target} has sent a result."
     return f"Done: {what} {target}."

@@ -20,8 +20,9 @@ from starlette.routing import Route
 from crowdperf.store.bundle import ReadBundle
 from crowdperf.store.model import NewResult, Source
 from crowdperf.store.refusal import BundleRefused
+from crowdperf.store.sharing import SAME_LOG
 from crowdperf.store.signing import Withdrawal, read_withdrawal
-from crowdperf.store.store import Conflict, NoSuchResult, Store, Withdrawn
+from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
 from crowdperf.store.unpacking import Limits
 from crowdperf.web.access import UPLOAD
 from crowdperf.web.api import problem_answer
@@ -135,6 +136,7 @@ async def _checked_and_kept(collector: Collector, body: bytes) -> Response:
         raise HTTPException(403, str(error)) from None
     except Conflict as conflict:
         told = {"error": str(conflict), "id": conflict.result_id, "url": LINK.result(conflict.result_id)}
+        told |= {"reason": SAME_LOG} if isinstance(conflict, SameLog) else {}
         return JSONResponse(told, status_code=409)
     except Withdrawn as gone:
         raise HTTPException(410, str(gone)) from None
