@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up and runs the whole test suite. --python=3.12 or --python=/usr/bin/python3 chooses a Python, which gets
 # environments of its own; --full adds the slow tests, and then the others on every further Python that is there.
+# --changed or --changed=REVISION runs what a change can reach, --quick a core of all areas (docs/testing.md).
 # Further words go to pytest.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tools/prepare.sh"
@@ -8,14 +9,22 @@ set -euo pipefail
 . "$CHECKOUT/tools/slurm.sh"
 full=()
 version=""
+chosen=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --full) full=(--full) ;;
     --python=*) version="${1#--python=}" ;;
+    --changed) chosen=(changed) ;;
+    --changed=*) chosen=(changed --base="${1#--changed=}") ;;
+    --quick) chosen=(quick) ;;
     *) break ;;
   esac
   shift
 done
+if [ "${#chosen[@]}" -gt 0 ] && [ "${#full[@]}" -gt 0 ]; then
+  say "--full runs all tests: leave out --${chosen[0]}, or --full"
+  exit 2
+fi
 if [ -n "$version" ]; then
   CROWDPERF_PYTHON="$(python_of "$version")" || {
     say "--python=$version: not one of the Pythons from 3.10 on that are on PATH or in pyenv: $(pythons)"
@@ -35,10 +44,51 @@ trap wait EXIT # nothing goes on behind a failure
 prepare_environment "$test_env" tests/requirements.txt
 bin="$CHECKOUT/$test_env/bin"
 
-say "ruff, mypy, shellcheck ($("$bin/python" --version))"
+say "ruff, shellcheck, mypy ($("$bin/python" --version))"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
 git ls-files -z -- '*.sh' '*.bash' cm run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
+words=("${full[@]}" "$@")
+callers=$#
+# part PYTHON -m pytest ...: one part of the suite. That the caller's words leave no test of it (5) is no failure.
+part() {
+  local code=0
+  "$@" "${words[@]}" || code=$?
+  [ "$code" -eq 0 ] || { [ "$code" -eq 5 ] && [ "$callers" -gt 0 ]; }
+}
+# lines KIND: what tools/changed_tests.py said that is to be run so.
+lines() { sed -n "s/^$1 //p" <<<"$answer"; }
+if [ "${#chosen[@]}" -gt 0 ]; then
+  answer="$("$bin/python" tools/changed_tests.py "${chosen[@]}")"
+  if [ "$answer" != everything ]; then
+    mapfile -t packages < <(lines mypy-plain)
+    mapfile -t with_numpy < <(lines mypy-harness)
+    mapfile -t with_harness < <(lines harness)
+    mapfile -t plain < <(lines plain)
+    if [ "${#packages[@]}" -gt 0 ]; then "$bin/mypy" "${packages[@]/#/-p}"; fi
+    callers=1 # files of which every test is marked full or alone leave none to run
+    if [ "${#with_harness[@]}" -gt 0 ] || [ "${#with_numpy[@]}" -gt 0 ]; then
+      wait "$preparing"
+      if [ -f "$CHECKOUT/$harness_env/without-torch" ]; then
+        CROWDPERF_WITHOUT_TORCH="$(cat "$CHECKOUT/$harness_env/without-torch")"
+        export CROWDPERF_WITHOUT_TORCH
+        say "$CROWDPERF_WITHOUT_TORCH: tests that need torch are skipped, and mypy leaves the harness out"
+      elif [ "${#with_numpy[@]}" -gt 0 ]; then
+        "$CHECKOUT/$harness_env/bin/mypy" "${with_numpy[@]/#/-p}"
+      fi
+    fi
+    if [ "${#with_harness[@]}" -gt 0 ]; then
+      harness=(env CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/$harness_env/bin/python" -m pytest)
+      mapfile -t alone < <(grep -l 'mark\.alone' "${with_harness[@]}")
+      if [ "${#alone[@]}" -gt 0 ]; then part "${harness[@]}" "${alone[@]}" -m alone; fi
+      part "${harness[@]}" "${with_harness[@]}" -m "not alone" "${workers[@]}"
+    fi
+    if [ "${#plain[@]}" -gt 0 ]; then
+      part "$bin/python" -m pytest "${plain[@]}" -m "not alone" "${workers[@]}"
+    fi
+    exit 0
+  fi
+fi
 with_numpy=(harness benchmarks models standins) # rooms that stand on numpy, torch and LoadGen
 rooms=()
 for room in src/crowdperf/*/; do
@@ -57,15 +107,6 @@ if [ "${#full[@]}" -gt 0 ]; then
   prepare_browser
   prepare_slurm
 fi
-
-words=("${full[@]}" "$@")
-callers=$#
-# part PYTHON -m pytest ...: one part of the suite. That the caller's words leave no test of it (5) is no failure.
-part() {
-  local code=0
-  "$@" "${words[@]}" || code=$?
-  [ "$code" -eq 0 ] || { [ "$code" -eq 5 ] && [ "$callers" -gt 0 ]; }
-}
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
 mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import gc
 import importlib.util
+import json
 import os
 import signal
 import sys
@@ -40,6 +41,9 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # it hides errors of what is printed l
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the slow checks")
+    parser.addoption(
+        "--costs", type=Path, help="write the processor seconds of each test file into this JSON file (-n0)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,3 +77,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("full"):
                 item.add_marker(pytest.mark.skip(reason="slow: run by ./test.sh --full"))
+
+
+_COSTS = pytest.StashKey[dict[str, float]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Counts the processor time of a test and of the processes it waited for, on behalf of its file."""
+    before = os.times()
+    try:
+        return (yield)
+    finally:
+        costs = item.config.stash.setdefault(_COSTS, {})
+        file = item.nodeid.partition("::")[0]
+        costs[file] = costs.get(file, 0.0) + sum(os.times()[:4]) - sum(before[:4])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Writes what was counted, beside what the file says of other test files (see tools/changed_tests.py)."""
+    place: Path | None = session.config.getoption("--costs")
+    if place:
+        known = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
+        counted = {file: round(cost_s, 1) for file, cost_s in session.config.stash.get(_COSTS, {}).items()}
+        place.write_text(json.dumps(known | counted, indent=0, sort_keys=True) + "\n", encoding="utf-8")
