@@ -62,6 +62,7 @@ def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, ca
         ("open/Other/results/a b.txt", {SUBMITTER}),
         ("open/Other/results/box-1/tiny-net/Offline/.hidden", {SUBMITTER}),
         ("open/Other/systems/box-2.json", {SUBMITTER}),  # too large
+        (f"{OFFLINE}/accuracy/a b.txt", {SUBMITTER}),  # two of three results
         ("open/notes.txt", set()),
         ("notes.txt", set()),
     ],
@@ -81,6 +82,8 @@ def test_a_file_counts_against_the_results_of_the_submitter_in_whose_folder_it_l
     assert name in {one.path for one in found.findings if one.severity is Severity.ERROR}
     assert {one.path.split("/")[1] for one in found.results if one.is_accepted} == accepted
     assert not found.is_accepted
+    lost = 1 if name.startswith(OFFLINE) else 0 if accepted else 3
+    assert sum(not one.is_accepted for one in found.results if f"/{SUBMITTER}/" in one.path) == lost
 
 
 @pytest.mark.parametrize(("name", "good"), [("wrong qsl seed", 2), ("no cooling", 0), ("file in the root", 0)])

@@ -88,6 +88,21 @@ def test_rounds_before_v5_have_the_language_models_that_they_had(round_name: str
         assert row.scenarios_in("datacenter") == ("Offline", "Server") and row.needs_token_latencies
 
 
+@pytest.mark.parametrize(("round_name", "is_refused"), [("v4.1", False), ("v6.0", True)])
+def test_descriptions_without_results_and_further_runs_are_as_the_checkers_of_the_round_have_them(
+    round_name: str, is_refused: bool, tmp_path: Path
+):
+    """The checker of tag v5.1 is the first that asks for results of each description."""
+    tree = build(tmp_path, "open", round_name)
+    tree.system_json("box-2").write_text("{}")
+    run = next(tree.results_folder.glob("*/*/Offline/performance/run_1"))
+    (run.parent / "run_2").mkdir()
+    (run.parent / "run_2" / "mlperf_log_summary.txt").write_text("x\n")
+    refusing = refusing_rules(verdict(tmp_path, round_name))
+    assert ({"SYS-012", "SCEN-004"} <= refusing) is is_refused
+    assert bool({"SYS-012", "SCEN-004"} & refusing) is is_refused
+
+
 def test_a_mapping_of_round_v4_1_may_name_its_models(tmp_path):
     tree = build(tmp_path, "open", "v4.1")
     for name, is_known in (("mixtral-8x7b", True), ("whisper", False)):

@@ -110,11 +110,19 @@ def _allowed(options: Options) -> tuple[str, ...]:
     return SYNTHETIC_RULES if options.allow_synthetic else ()
 
 
+_RESULT_PARTS = 6
+"""DIVISION/SUBMITTER/results/SYSTEM/MODEL/SCENARIO."""
+
+
 def _owner(path: str, tree: TreeView) -> Subject:
-    """Whose a file or folder is: of the submitter in whose folder it lies, the whole tree's where it lies in none."""
+    """Whose a file or folder is: of the result or the submitter in whose folder it lies, of the whole tree else."""
     parts = path.split("/")
     is_owned = len(parts) > 1 and parts[0] in views.divisions_of(tree) and parts[1] in tree.listing.folders_in(parts[0])
-    return Subject(division=parts[0], submitter=parts[1]) if is_owned else tree.subject
+    if not is_owned:
+        return tree.subject
+    is_of_result = len(parts) > _RESULT_PARTS and parts[2] == "results"
+    system, model, scenario = parts[3:_RESULT_PARTS] if is_of_result else ("", "", "")
+    return Subject(division=parts[0], submitter=parts[1], system=system, model=model, scenario=scenario)
 
 
 _LONGEST = 5000

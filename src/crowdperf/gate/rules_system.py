@@ -162,7 +162,7 @@ def network_agrees(system: SystemView) -> Iterator[Found]:
         yield _at(document, "is_network", '"True" in the network division, absent in the closed one')
 
 
-@rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER)
+@rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER, since="v5.0")
 def counts_are_numbers(system: SystemView) -> Iterator[Found]:
     for field in _COUNTS:
         value = system.description.fields.get(field)
@@ -232,7 +232,7 @@ def texts_are_texts(system: SystemView) -> Iterator[Found]:
             yield _at(system.description, field, "a text")
 
 
-@rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER)
+@rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER, since="v5.1")
 def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
     folder = as_text(owner.paths.systems_folder)
     for name in owner.tree.listing.files_in(folder):

@@ -274,6 +274,7 @@ def scenarios_are_allowed(model: ModelView) -> Iterator[Found]:
 
 @rule("SCEN-004", Scope.SCENARIO, "Every folder of a result is one that a rule knows.", source=OURS, step=Step.TREE)
 def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
+    """A warning before v5.0: seven published results of round v4.1 have further runs beside the one that counts."""
     listing, owner = scenario.tree.listing, scenario.model.system.owner
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
     runs = {f"run_{number}" for number in range(1, 6 if scenario.tree.round.name == "v0.7" else 2)}
@@ -286,7 +287,9 @@ def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
     for folder, names in known.items():
         for name in listing.folders_in(folder):
             if name not in names:
-                yield Found(path=join(folder, name), found=f"a folder {shown(name)}", allowed=", ".join(names))
+                severity = Severity.WARNING if scenario.tree.round.is_old else None
+                found, allowed = f"a folder {shown(name)}", ", ".join(names)
+                yield Found(path=join(folder, name), found=found, allowed=allowed, severity=severity)
 
 
 @rule("SCEN-005", Scope.SCENARIO, "A scenario's folder has the official spelling.", source=NEWER, step=Step.TREE,
