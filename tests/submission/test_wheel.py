@@ -1,0 +1,63 @@
+"""`pip install .`: what is in the wheel, what it requires, and that its command needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from gate_support import trees  # noqa: F401 - a fixture
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PROJECT = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+SOURCE = CHECKOUT / "src"
+
+
+def list_of(name: str) -> list[str]:
+    """The texts of a list in pyproject.toml."""
+    found = re.search(rf"^{re.escape(name)} = \[(.*?)\]$", PROJECT, re.MULTILINE | re.DOTALL)
+    assert found is not None, name
+    return re.findall(r'"([^"]+)"', found[1])
+
+
+def files_of_source() -> list[str]:
+    """What belongs into a wheel; pages are for readers of the repository."""
+    found = (path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if path.suffix not in (".md", ".pyc") and "egg-info" not in str(path))
+
+
+def test_every_kind_of_file_is_in_the_wheel() -> None:
+    names = [name for name in files_of_source() if not name.endswith(".py")]
+    assert [name for name in names if not any(Path(name).match(pattern) for pattern in list_of('"*"'))] == []
+
+
+def test_the_extra_web_is_what_the_recipe_installs() -> None:
+    recipe = (CHECKOUT / "script" / "get-mlperf-results-server" / "requirements.txt").read_text(encoding="utf-8")
+    pinned = {line.removesuffix("\\").strip().replace(" ;", ";") for line in recipe.splitlines() if "==" in line}
+    assert set(list_of("web")) <= pinned
+
+
+@pytest.mark.full
+def test_pip_builds_it_from_src_and_its_command_needs_no_cm(trees, tmp_path):  # noqa: F811
+    source, target = tmp_path / "source", tmp_path / "target"
+    shutil.copytree(SOURCE, source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, source)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    flags = ["--no-index", "--no-deps"]  # PyYAML is for results of endpoints
+    build = [*pip, "wheel", "--no-build-isolation", *flags, "-w", str(tmp_path), str(source)]
+    subprocess.run(build, check=True, capture_output=True, timeout=300)
+    (wheel,) = tmp_path.glob("crowdperf-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert sorted(name for name in archive.namelist() if ".dist-info/" not in name) == files_of_source()
+    install = [*pip, "install", *flags, "--target", str(target), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, timeout=300)
+    call = [str(target / "bin" / "check-mlperf-submission"), str(trees.folder / "open"), "--version", "v6.1"]
+    environment = {"PYTHONPATH": str(target), "PATH": os.environ["PATH"]}
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "verdict: accepted")
