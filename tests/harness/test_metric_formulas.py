@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.harness.metrics import formulas
+from crowdperf.harness.metrics import formulas, formulatext
 from crowdperf.harness.metrics.formulas import FormulaChecker
 from crowdperf.harness.metrics.graders import Grade, grade_formula
 
@@ -52,6 +52,26 @@ def test_formulas_are_equal_where_sympy_says_so(
 ) -> None:
     grader = partial(grade_formula, are_equal=checker)
     assert grader(f"Therefore \\boxed{{{given}}}.", solution) is grade
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"2\hat{i}-3\hat{j}", "2î-3ĵ"),
+        (r"\vec{AB}", "a\u20d7b\u20d7"),
+        (r"\bar{x }y", "x\u0305y"),
+        (r"\vec{\frac{1}{2}}", "1\u20d7/\u20d72\u20d7"),
+        (r"\ell \wedge \nabla f", "ℓ∧∇f"),
+        (r"p\implies \neg q", "pq"),  # names that pylatexenc does not know leave nothing
+        (r"\textup{ab}3\emph{x}", "3x"),
+        (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix", None),  # breaks off
+        (r"\wrongname x", None),
+        (r"\sqrt[4[]{16}", None),
+    ],
+)
+def test_formulas_are_written_as_the_official_grader_writes_them(text: str, plain: str | None) -> None:
+    """As `_normalize` of grading/grader.py (7ecc7947, pylatexenc 2.11) answered on 2026-11-28."""
+    assert formulatext.plain_formula(text) == plain
 
 
 def test_a_formula_that_takes_too_long_stays_open_and_the_next_one_is_graded(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
+from unicodedata import normalize
 
 _UNITS = (
     "degree", "cm", "centimeter", "meter", "mile", "second", "minute", "hour", "day", "week", "month", "year", "foot",
@@ -27,11 +28,15 @@ phi ϕ   Gamma Γ   Delta Δ   Theta Θ   Lambda Λ   Xi Ξ   Pi Π   Sigma Σ  
 emptyset ∅   varnothing ∅   mid |   lvert |   rvert |   vert |   lfloor ⌊   rfloor ⌋   lceil ⌈   rceil ⌉   langle ⟨
 rangle ⟩   lbrace {   rbrace }   pi π   infty ∞   cup ∪   cdot ·   times ×   log log   ln ln   sin sin   cos cos
 tan tan   arcsin arcsin   arccos arccos   arctan arctan   sinh sinh   cosh cosh   tanh tanh   exp exp   max max
-min min   lim lim   sum ∑   prod ∏   int ∫
+min min   lim lim   sum ∑   prod ∏   int ∫   ell ℓ   star ⋆   oplus ⊕   otimes ⊗   wedge ∧   vee ∨   supset ⊃
+supseteq ⊇   propto ∝   partial ∂   nabla ∇   Leftrightarrow ⇔   Rightarrow ⇒   leftarrow ←   mapsto ↦   simeq ≃
+nmid ∤   ast ∗   bullet ∙   forall ∀   exists ∃   lVert ‖   rVert ‖   Vert ‖   vdots ⋮   ddots ⋱   inf inf   sup sup
+aleph ℵ   therefore ∴   ni ∋   ngeq ≱   nleq ≰   leqslant ⩽   geqslant ⩾   prime '
 """.split()  # noqa: SIM905 - a name and its text, as one reads them
 _LEAVES_NOTHING = """
 left right big Big bigl bigr displaystyle cot sec csc gcd lcm det mod bmod binom dbinom tbinom operatorname triangle
-degree boxed lt gt ne land lor choose over hbox cfrac phantom | / !
+degree boxed lt gt ne land lor choose over hbox cfrac phantom neg implies iff Re Im deg dim arg ker Pr coth overset
+stackrel cancel | / !
 """.split()  # noqa: SIM905
 _SYMBOLS = MappingProxyType(
     dict(zip(_SHOWN_AS[::2], _SHOWN_AS[1::2], strict=True))
@@ -43,8 +48,13 @@ _SYMBOLS = MappingProxyType(
 """Macros without arguments; a name that pylatexenc does not know leaves nothing, and its arguments stay."""
 _SHOWN = frozenset({
     "text", "textbf", "textit", "textrm", "mathrm", "overline", "underline", "overrightarrow", "widehat", "underbrace",
+    "emph", "overbrace", "widetilde", "textsc",
 })  # fmt: skip
-_HIDDEN = frozenset({"mbox", "texttt", "color"})
+_HIDDEN = frozenset({"mbox", "texttt", "color", "textsf", "textup"})
+_ACCENTS = MappingProxyType(
+    {"hat": "\u0302", "vec": "\u20d7", "bar": "\u0305", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308"}
+)
+"""Set on each letter of the argument, as one character where there is one."""
 _HOLLOW = MappingProxyType(dict(zip("CNQRZ", "ℂℕℚℝℤ", strict=True)))
 _BOLD = {ord(letter): 0x1D400 + place for place, letter in enumerate(ascii_uppercase + ascii_lowercase)}
 _MATRICES, _PLAIN_BLOCKS = ("pmatrix", "bmatrix", "smallmatrix"), ("matrix", "vmatrix", "cases")
@@ -113,9 +123,14 @@ class _Latex:
         if name == "sqrt":
             if self._peek() == "[":  # the degree of the root is not in the text
                 self._next += 1
+                start = self._next
                 self._until("]")
+                if "[" in self._tokens[start : self._next]:
+                    raise _Unknown
                 self._next += 1
             return f"√({self._argument()})"
+        if name in _ACCENTS:
+            return "".join(normalize("NFC", letter + _ACCENTS[name]) for letter in self._argument().strip())
         if name == "mathbf":
             return self._argument().translate(_BOLD)
         if name == "mathbb" and len(letter := self._argument()) == 1 and letter in _HOLLOW:
@@ -142,7 +157,9 @@ class _Latex:
         if self._take() != "{":
             raise _Unknown
         word = ""
-        while (token := self._take()) not in ("}", ""):
+        while (token := self._take()) != "}":
+            if not token:
+                raise _Unknown
             word += token
         return word
 
