@@ -26,7 +26,7 @@ from rules_tables import RULES_PAGE, rules_page  # noqa: E402
 
 from crowdperf.harness.base.calibration_lists import OFFICIAL  # noqa: E402
 from crowdperf.rules.backends import BACKENDS, SIMULATORS, default_backend, default_precision  # noqa: E402
-from crowdperf.rules.benchmarks import RECORDS, benchmarks_of  # noqa: E402
+from crowdperf.rules.benchmarks import RECORDS, benchmarks_of, dataset_module  # noqa: E402
 from crowdperf.rules.record import BackendRecord, Package, Record  # noqa: E402
 from crowdperf.rules.rounds import rounds_of, scenarios_of  # noqa: E402
 
@@ -78,6 +78,16 @@ def _model_handles(folder: str, record: Record) -> str:
     return f"ml-model, text-model, {_NEEDS_TOKENIZER}" if record.generation is not None else "benchmark-model, ml-model"
 
 
+def _library(*modules: str) -> str:
+    """Return the line with the modules that the harness loads by name for a variation."""
+    return f"    library: [{', '.join(modules)}]\n"
+
+
+def _modules(folder: str, record: Record) -> str:
+    own, dataset = f"crowdperf.benchmarks.{folder}", dataset_module(record.dataset)
+    return _library(own) if dataset.startswith(f"{own}.") else _library(own, dataset)
+
+
 def _key(name: str) -> str:
     """Return a name as YAML has it: `null` would be no text."""
     return f'"{name}"' if name == "null" else name
@@ -98,10 +108,10 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
     )
     needs = base + _default(record.is_default) + usual + _dependencies(folder, record)
     if not record.levels:
-        yield record.name, needs + f"    env: {{CM_MLPERF_MODEL: {record.name}}}\n" + group
+        yield record.name, needs + f"    env: {{CM_MLPERF_MODEL: {record.name}}}\n" + group + _modules(folder, record)
         return
     yield record.name, f"    alias: {record.names[0]}\n"
-    yield f"{record.name}_", needs
+    yield f"{record.name}_", needs + _modules(folder, record)
     for name in record.names:
         yield name, f"    base: [{record.name}_]\n    env: {{CM_MLPERF_MODEL: {name}}}\n" + group
 
@@ -165,6 +175,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
             + _usual(name, record)
             + _joined(recipes, _packages(tuple(one for one in record.packages if not one.device)))
             + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
+            + _library(*(f"crowdperf.harness.backends.{one}" for one in (name, simulator) if one))
         ),
     )
     for device in record.devices:

@@ -58,7 +58,7 @@ COMMANDS = [f"cm run script -v --quiet --tags={line}" for line in FAILURES.strip
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A CM home with the recipes of this checkout."""
     folder = tmp_path_factory.mktemp("again")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
     return Home([repo], folder, folder / "repos" / "local")
 
 

@@ -50,7 +50,7 @@ def test_every_line_is_planned_or_refused_with_a_reason(row: dict[str, Any], tmp
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "here" in row.values[0]])
 def test_the_recipe_of_a_line_is_there_with_its_inputs(row: dict[str, Any], tmp_path: Path) -> None:
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
     engine = new_engine(Home([repo], tmp_path, tmp_path / "repos" / "local"), None)
     request = parse_request({**cmind.cli.parse(shlex.split(row["here"])[1:])["cm_input"], "quiet": True})
     check_inputs(engine.source.recipe(engine.choose(request).entry), request, engine)

@@ -301,7 +301,7 @@ def test_cm_prints_one_json_object_and_ends_with_the_code(home: TemporaryHome) -
 
 
 def test_our_own_recipes_are_sound() -> None:
-    answer = audit_action({}, Home([RepoInfo(CHECKOUT, "crowdperf", "")], Path("unused"), Path("unused")))
+    answer = audit_action({}, Home([RepoInfo(CHECKOUT, "crowdperf", "", python="src")], Path("unused"), Path("unused")))
     assert answer["findings"] == []
     assert answer["recipes"] == len(list((CHECKOUT / "script").glob("*/_cm.*")))
 

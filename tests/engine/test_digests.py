@@ -196,6 +196,22 @@ def test_a_module_that_is_loaded_by_name_is_declared_and_a_package_is_all_that_l
     assert len({found.used(folder, names).digest for names in ([], ["pkg.backends.one"], ["pkg.backends.two"])}) == 3
 
 
+def test_a_star_stands_for_everything_that_has_the_rest(root: Path) -> None:
+    folder, name = recipe(root), "pkg.backends.*.record"
+    for alias in ("one", "three"):
+        age()
+        (root / f"src/pkg/backends/{alias}").mkdir(exist_ok=True)
+        (root / f"src/pkg/backends/{alias}/record.py").write_text("import pkg.other\n" if alias == "three" else "")
+        found = library(root).used(folder, [name])
+    records = [f"src/pkg/backends/{path}" for path in ("one/record.py", "three/record.py", "one/__init__.py")]
+    data = "src/pkg/backends/one/kernel.cl"
+    assert set(found.paths) == {TOP, *records, data, "src/pkg/backends/__init__.py", "src/pkg/other.py",
+                                "src/pkg/backends/one/engine.py", NUMBERS}  # fmt: skip
+    library(root).check(name)
+    with pytest.raises(MetaError, match=r"src has no module 'pkg\.backends\.\*\.table'"):
+        library(root).check("pkg.backends.*.table")
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

@@ -631,7 +631,7 @@ OWN_REQUESTS = ["run,mlperf,inference", "get,generic-python-lib,_package.numpy",
 def test_over_our_own_recipes_the_plan_is_the_same_and_each_history_ends_with_the_value(
     home: TemporaryHome, tags: str
 ) -> None:
-    own = Home([RepoInfo(CHECKOUT, "crowdperf", "a" * 16)], home.path, home.path / "repos" / "local")
+    own = Home([RepoInfo(CHECKOUT, "crowdperf", "a" * 16, python="src")], home.path, home.path / "repos" / "local")
     with working_folder(home.work):
         asked = parse_request({"tags": tags, "quiet": True})
         plain = make_plan(new_engine(own, None), asked)

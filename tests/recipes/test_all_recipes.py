@@ -85,7 +85,7 @@ def test_a_fake_run_of_a_server_installs_nothing(home: TemporaryHome, alias: str
 
 
 def test_a_fake_run_installs_no_wheels_whose_version_preprocess_would_choose(tmp_path: Path) -> None:
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
     home = Home([repo], tmp_path, tmp_path / "repos" / "local")
     for tags in ("get,cuda,_pip", "get,cudnn,_pip", "get,cudnn,_cu12", "get,tensorrt,_pip", "get,tensorrt,_rtx"):
         plan = make_plan(new_engine(home, None), parse_request({"tags": tags, "fake_run": True}))

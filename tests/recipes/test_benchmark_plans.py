@@ -40,7 +40,7 @@ def plan_of(ours: Home, model: str, *variations: str, mode: str = "performance",
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """An empty CM home with this repository."""
     folder = tmp_path_factory.mktemp("plans")
-    return Home([RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef")], folder, folder / "repos" / "local")
+    return Home([RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", python="src")], folder, folder / "repos" / "local")
 
 
 @pytest.mark.parametrize("model", MODELS)

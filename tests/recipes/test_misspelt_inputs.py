@@ -62,7 +62,7 @@ CASES = [
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """An empty CM home with this repository, described as its cmr.yaml does."""
     folder = tmp_path_factory.mktemp("misspelt")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
     return Home([repo], folder, folder / "repos" / "local")
 
 

@@ -34,7 +34,7 @@ BENCHMARKS = {
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A CM home with the recipes of this checkout and an empty cache."""
     folder = tmp_path_factory.mktemp("home")
-    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True, python="src")
     return Home([repo], folder, folder / "repos" / "local")
 
 

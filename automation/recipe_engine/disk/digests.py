@@ -272,7 +272,8 @@ class Library:
 
     def check(self, module: str) -> None:
         """Raises MetaError, with the nearest names as its hint, for a module that is not there."""
-        list(self._declared(module, {}))
+        for name in self._meant(module, {}):
+            list(self._declared(name, {}))
 
     def _load(self) -> tuple[Times, bytes]:
         """The times of all paths, and the lines, each between newlines."""
@@ -308,7 +309,8 @@ class Library:
         watched: dict[str, int] = {path: time_of(self._repo, path) for path in own}
         waiting = [name for path in own for name in self._facts_of(path, facts)[2] if not name.startswith(".")]
         used: dict[str, str] = {}
-        new = [path for name in modules for path in self._declared(name, watched)]
+        meant = [one for name in modules for one in self._meant(name, watched)]
+        new = [path for name in meant for path in self._declared(name, watched)]
         seen = set(waiting)
         while waiting or new:
             new += self._found(waiting.pop(), watched)[0] if waiting else ()
@@ -375,6 +377,13 @@ class Library:
                 yield path
             elif not any(inner.endswith(".py") for inner in self._names_in(path, watched)):
                 yield from self._data(path, watched)
+
+    def _meant(self, name: str, watched: dict[str, int]) -> list[str]:
+        """The modules that a name of ``library`` stands for: with ``a.*.b`` those of everything in ``a`` that has it."""
+        start, star, rest = name.partition(".*.")
+        items = sorted(self._names_in(self._place(start), watched)) if star else []
+        names = (f"{start}.{item}.{rest}" for item in items if item.isidentifier() and item[0] != "_")
+        return [one for one in names if not self._found(one, watched)[1]] or [name]
 
     def _declared(self, name: str, watched: dict[str, int]) -> Iterator[str]:
         """The files of a module that ``library`` names, of a package all; raises MetaError when there is none."""

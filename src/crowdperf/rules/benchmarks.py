@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from crowdperf.rules.names import UnknownName
 from crowdperf.rules.record import Record
-from crowdperf.rules.record_files import read_records
+from crowdperf.rules.record_files import read_records, records_folder
 
 _LEVEL = 0.99
 
@@ -93,6 +93,13 @@ def record_of(name: str) -> Record:
     if folder not in RECORDS:
         raise UnknownName("benchmark", name, tuple(sorted(_FOLDER_OF)))
     return RECORDS[folder]
+
+
+def dataset_module(dataset: str) -> str:
+    """Return the name of a data set's module: `dataset` of the one benchmark that has it, else one of the harness's."""
+    folders = (records_folder("benchmarks") / folder for folder, record in RECORDS.items() if record.dataset == dataset)
+    own = next((folder.name for folder in folders if (folder / "dataset.py").is_file()), None)
+    return f"crowdperf.harness.datasets.{dataset}" if own is None else f"crowdperf.benchmarks.{own}.dataset"
 
 
 def accuracy_tags(benchmark: str) -> str:

@@ -8,7 +8,6 @@ absent is still listed. A benchmark is asked for by its official name ("bert-99"
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from types import ModuleType
 
 from crowdperf.harness.base.backend import BackendModule
@@ -18,10 +17,7 @@ from crowdperf.harness.base.model import ModelModule
 from crowdperf.harness.text.engine import EngineModule
 from crowdperf.harness.text.model import TextModule
 from crowdperf.rules.backends import BACKENDS
-from crowdperf.rules.benchmarks import RECORDS, model_of, record_of
-from crowdperf.rules.record_files import records_folder
-
-_BENCHMARKS = records_folder("benchmarks")
+from crowdperf.rules.benchmarks import RECORDS, dataset_module, model_of, record_of
 
 
 def known_names(kind: str) -> tuple[str, ...]:
@@ -31,50 +27,48 @@ def known_names(kind: str) -> tuple[str, ...]:
     return tuple(BACKENDS) if kind == "backends" else tuple(sorted({one.dataset for one in RECORDS.values()}))
 
 
-def _load(kind: str, name: str, place: Sequence[str], member: str) -> ModuleType:
-    """Return the module at `place` below the harness; raises HarnessError when it cannot be had or lacks `member`."""
+def _load(kind: str, name: str, place: str, member: str) -> ModuleType:
+    """Return the module at `place` in crowdperf; raises HarnessError when it cannot be had or lacks `member`."""
     if name not in known_names(kind):
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
     try:
-        module = importlib.import_module(".".join(("crowdperf", *place)))
+        module = importlib.import_module(f"crowdperf.{place}")
     except ImportError as error:
-        message = f"cannot load {'/'.join(place)}.py: {error}"
+        message = f"cannot load {place.replace('.', '/')}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
     if not hasattr(module, member):
-        raise HarnessError(f"{'/'.join(place)}.py lacks {member}", "crowdperf/harness/base says what it must have")
+        raise HarnessError(f"{place.replace('.', '/')}.py lacks {member}", "crowdperf/harness/base says what it must have")
     return module
 
 
 def load_backend(name: str) -> BackendModule:
     """Return the backend's module; raises ConfigError listing the known names."""
-    backend: BackendModule = _load("backends", name, ("harness", "backends", name, "backend"), "open_backend")
+    backend: BackendModule = _load("backends", name, f"harness.backends.{name}.backend", "open_backend")
     return backend
 
 
 def load_model(name: str) -> ModelModule:
     """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
-    model: ModelModule = _load("models", name, ("benchmarks", model_of(name), "model"), "open_model")
+    model: ModelModule = _load("models", name, f"benchmarks.{model_of(name)}.model", "open_model")
     return model
 
 
 def load_engine(name: str) -> EngineModule:
     """Return the module of a backend that answers prompts; raises ConfigError listing the known names."""
-    engine: EngineModule = _load("backends", name, ("harness", "backends", name, "engine"), "open_engine")
+    engine: EngineModule = _load("backends", name, f"harness.backends.{name}.engine", "open_engine")
     return engine
 
 
 def load_text(name: str) -> TextModule:
     """Return the module of a benchmark whose answers are texts; raises ConfigError listing the known names."""
-    text: TextModule = _load("models", name, ("benchmarks", model_of(name), "text"), "open_text")
+    text: TextModule = _load("models", name, f"benchmarks.{model_of(name)}.text", "open_text")
     return text
 
 
 def load_dataset(name: str) -> DatasetModule:
     """Return the data set's module; raises ConfigError listing the known names."""
-    folders = (folder for folder, record in RECORDS.items() if record.dataset == name)
-    own = next((one for one in folders if (_BENCHMARKS / one / "dataset.py").is_file()), None)
-    place = ("harness", "datasets", name) if own is None else ("benchmarks", own, "dataset")
+    place = dataset_module(name).removeprefix("crowdperf.")
     dataset: DatasetModule = _load("datasets", name, place, "open_dataset")
     return dataset
 

@@ -1,0 +1,252 @@
+"""What the recipes of this checkout use of src/crowdperf: a change of a file changes the digests of exactly these."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.disk.digests import TICK_NS, declared_modules
+from recipe_engine.disk.repos import RecipeSource, RepoInfo
+from recipe_engine.rules.configure import resolve_variations
+from recipe_engine.rules.model import Recipe
+
+from crowdperf.rules.app_names import app_names
+from crowdperf.rules.backends import BACKENDS, SIMULATORS
+from crowdperf.rules.benchmarks import RECORDS, dataset_module
+
+PACKAGE = "src/crowdperf"
+APP = "app-mlperf-inference"
+IGNORED = shutil.ignore_patterns("__pycache__", "fixtures")
+
+
+class Checkout:
+    """A copy of the recipes and packages of this checkout, as each call of the engine finds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "checkout"
+        for name in ("script", "src"):
+            shutil.copytree(CHECKOUT / name, self.root / name, ignore=IGNORED)
+        shutil.copy(CHECKOUT / "cmr.yaml", self.root)
+        self._index_folder = folder / "index"
+        self.aliases = sorted(path.parent.name for path in (self.root / "script").glob("*/_cm.yaml"))
+
+    def source(self) -> RecipeSource:
+        return RecipeSource([RepoInfo(self.root, "crowdperf", "49f3fd96f011aa42", python="src")], self._index_folder)
+
+    def digests(self) -> dict[str, str]:
+        """The digest of each query of QUERIES, by its text."""
+        source, found = self.source(), {}
+        recipes = {entry.alias: source.recipe(entry) for entry in source.index.entries}
+        for query in [*self.aliases, *QUERIES]:
+            alias, *asked = query.split(",")
+            variations = resolved(recipes[alias], asked)
+            found[query] = source.digest(recipes[alias], source.used(recipes[alias], variations).digest)
+        return found
+
+    def edit(self, path: str) -> None:
+        """Appends a comment."""
+        time.sleep(2 * TICK_NS / 1e9)
+        with open(self.root / path, "a", encoding="utf-8") as file:
+            file.write("# a comment\n")
+
+
+def resolved(recipe: Recipe, asked: Sequence[str]) -> list[str]:
+    """The variations that are on where these are asked for."""
+    return [one.name for one in resolve_variations(recipe, [name.removeprefix("_") for name in asked], [])]
+
+
+QUERIES = (
+    f"{APP},_bert-99,_onnxruntime",
+    f"{APP},_bert-99,_openvino",
+    f"{APP},_bert-99,_triton_onnx",
+    f"{APP},_bert-99,_neuron",
+    f"{APP},_resnet50,_onnxruntime",
+    f"{APP},_rnnt,_onnxruntime",
+    f"{APP},_smollm2,_torch_llm",
+    "generate-engine,_openvino",
+    "generate-engine,_tensorrt",
+    "get-ml-model-3d-unet,_brats",
+    "generate-neuron-inputs,_bert",
+    "get-preprocessed-dataset-coco,_for.ssd-resnet34",
+)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("digests"))
+
+
+@pytest.mark.parametrize(
+    ("edited", "changed", "same"),
+    [
+        (  # the kit, which nearly everything stands on
+            "kit/whole_file.py",
+            [APP, "run-mlperf-inference", "get-ml-model-rnnt", "check-mlperf-submission", "share-mlperf-result"],
+            ["get-python3", "download-file", "detect-os", "get-dataset-squad"],
+        ),
+        ("data/answers.py", ["get-dataset-librispeech", "get-dataset-imagenet-val"], [APP, "detect-cpu"]),
+        ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-librispeech"]),
+        (
+            "models/make_model.py",
+            ["get-ml-model-rnnt", "get-ml-model-resnet50", "get-ml-model-dlrm-v2", "get-ml-model-yolo"],
+            [APP, "get-dataset-librispeech", "get-python3"],
+        ),
+        (
+            "standins/fitting.py",
+            ["get-ml-model-rnnt", "get-ml-model-bert-large-squad", "get-ml-model-dlrm-v2"],
+            [APP, "get-dataset-librispeech", "run-mlperf-inference", "quantize-ml-model"],
+        ),
+        (  # one backend
+            "harness/backends/openvino/backend.py",
+            [f"{APP},_bert-99,_openvino"],
+            [f"{APP},_bert-99,_onnxruntime", f"{APP},_smollm2,_torch_llm", "get-ml-model-rnnt", "quantize-ml-model"],
+        ),
+        (
+            "harness/backends/openvino/record.py",
+            [f"{APP},_bert-99,_openvino", "run-mlperf-inference", "show-mlperf-results"],
+            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "process-mlperf-accuracy"],
+        ),
+        (
+            "harness/backends/openvino/library.py",
+            [f"{APP},_bert-99,_openvino", "generate-engine,_openvino"],
+            [f"{APP},_bert-99,_onnxruntime", "generate-engine,_tensorrt"],
+        ),
+        (
+            "harness/backends/neuron_simulated/backend.py",
+            [f"{APP},_bert-99,_neuron"],
+            [f"{APP},_bert-99,_triton_onnx"],
+        ),
+        (  # one benchmark
+            "benchmarks/bert/network.py",
+            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "get-preprocessed-dataset-squad",
+             "quantize-ml-model", "process-mlperf-accuracy", "generate-neuron-inputs,_bert"],
+            [f"{APP},_resnet50,_onnxruntime", "get-ml-model-rnnt", "get-dataset-squad", "run-mlperf-inference",
+             "generate-neuron-inputs"],
+        ),
+        (
+            "benchmarks/bert/record.py",
+            [f"{APP},_bert-99,_onnxruntime", "check-mlperf-submission", "generate-submission", "run-mlperf-inference"],
+            [f"{APP},_resnet50,_onnxruntime", "get-ml-model-rnnt"],
+        ),
+        (
+            "benchmarks/ssd_resnet34/model.py",
+            ["get-ml-model-ssd-resnet34", "get-preprocessed-dataset-coco,_for.ssd-resnet34"],
+            ["get-ml-model-ssd-mobilenet", "get-preprocessed-dataset-coco", "get-dataset-coco"],
+        ),
+        (
+            "benchmarks/smollm2/dataset.py",
+            [f"{APP},_smollm2,_torch_llm", "get-dataset-smollm2"],
+            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-smollm2"],
+        ),
+        (
+            "harness/datasets/librispeech.py",
+            [f"{APP},_rnnt,_onnxruntime", "get-ml-model-rnnt", "get-preprocessed-dataset-librispeech"],
+            [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "get-dataset-coco"],
+        ),
+        ("web/render.py", ["serve-mlperf-results"], [APP, "check-mlperf-submission", "import-mlperf-results"]),
+        ("benchmarks/unet3d_brats/page.md", [], [APP, "get-ml-model-3d-unet,_brats"]),  # documentation
+    ],
+)  # fmt: skip
+def test_a_comment_changes_the_digests_of_the_recipes_that_use_the_file(
+    checkout: Checkout, edited: str, changed: Sequence[str], same: Sequence[str]
+) -> None:
+    before = checkout.digests()
+    checkout.edit(f"{PACKAGE}/{edited}")
+    after = checkout.digests()
+    differing = {query for query in before if before[query] != after[query]}
+    assert set(changed) - differing == set(), "must have changed"
+    assert set(same) & differing == set(), "must not have changed"
+
+
+def test_a_file_that_no_recipe_uses_changes_no_digest(checkout: Checkout) -> None:
+    before = checkout.digests()
+    (checkout.root / PACKAGE / "kit" / "nobodys.py").write_text("x = 1\n")
+    time.sleep(2 * TICK_NS / 1e9)
+    assert checkout.digests() == before
+
+
+# --- what is loaded by name is declared ---
+
+
+@pytest.fixture(scope="module")
+def recipes() -> dict[str, Recipe]:
+    source = RecipeSource([RepoInfo(CHECKOUT, "crowdperf", "", python="src")], Path("/nowhere"))
+    return {entry.alias: source.recipe(entry) for entry in source.index.entries}
+
+
+def test_every_backend_that_the_harness_can_load_is_declared(recipes: dict[str, Recipe]) -> None:
+    own = app_names({"variations": {name: one.source for name, one in recipes[APP].variations.items()}})
+    assert set(own.backends) == set(BACKENDS)
+    for name, record in BACKENDS.items():
+        model = "smollm2" if record.is_text else "resnet50"
+        asked = [model, own.backend_variations[name]]
+        modules = set(declared_modules(recipes[APP], resolved(recipes[APP], asked)))
+        loaded = {one for one in modules if ".backends." in one}
+        assert loaded == {f"crowdperf.harness.backends.{one}" for one in (name, SIMULATORS.get(name)) if one}
+
+
+def test_every_benchmark_that_the_harness_can_load_is_declared(recipes: dict[str, Recipe]) -> None:
+    for folder, record in RECORDS.items():
+        for name in (*record.names, *record.spellings):
+            modules = declared_modules(recipes[APP], resolved(recipes[APP], [name]))
+            loaded = {one for one in modules if ".backends." not in one}
+            dataset, own = dataset_module(record.dataset), f"crowdperf.benchmarks.{folder}"
+            assert loaded == {own, dataset} - ({dataset} if dataset.startswith(f"{own}.") else set()), name
+
+
+LOADERS = {
+    "harness/base/architecture.py": "benchmarks",
+    "harness/runner/registry.py": "benchmarks|datasets",
+    "models/check_images.py": "datasets",
+    "models/engines/building.py": "engines",
+    "models/listed_images.py": "datasets",
+    "models/make_model.py": "benchmarks",
+    "models/quantize.py": "benchmarks",
+    "rules/record_files.py": "benchmarks|datasets|backends",
+    "standins/fit_detection.py": "benchmarks",
+}
+"""Modules that load others of the packages by name, and the folders that these are in: one of them is declared."""
+
+BY_NAME = re.compile(r"""import_module\(f?["']crowdperf\.|spec_from_file_location\(f?["']crowdperf\.""")
+
+
+def test_no_other_module_loads_one_of_the_packages_by_name() -> None:
+    found = {
+        path.relative_to(CHECKOUT / PACKAGE).as_posix()
+        for path in (CHECKOUT / PACKAGE).rglob("*.py")
+        if BY_NAME.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(LOADERS)
+
+
+def test_every_recipe_that_uses_a_loader_declares_what_it_can_load(recipes: dict[str, Recipe]) -> None:
+    source = RecipeSource([RepoInfo(CHECKOUT, "crowdperf", "", python="src")], Path("/nowhere"))
+    missing = {}
+    for alias, recipe in recipes.items():
+        variations = resolved(recipe, [])
+        declared = declared_modules(recipe, variations)
+        used = {path.removeprefix(f"{PACKAGE}/") for path in source.used(recipe, variations).paths}
+        rooms = [LOADERS[path] for path in used & set(LOADERS)]
+        if any(not any(re.search(rf"\.({room})\b", name) for name in declared) for room in rooms):
+            missing[alias] = sorted(used & set(LOADERS))
+    assert missing == {}
+
+
+WORD = re.compile(r"--(architecture|dataset|model)[ =]([a-z][\w-]*)")
+
+
+def test_what_a_script_names_is_declared(recipes: dict[str, Recipe]) -> None:
+    folders = {name: folder for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)}
+    checked = 0
+    for alias, recipe in recipes.items():
+        script = recipe.path / "run.sh"
+        for option, name in WORD.findall(script.read_text(encoding="utf-8")) if script.is_file() else ():
+            wanted = dataset_module(name) if option == "dataset" else f"crowdperf.benchmarks.{folders[name]}"
+            assert wanted in recipe.library, alias
+            checked += 1
+    assert checked > 10
