@@ -170,6 +170,21 @@ def test_a_file_that_no_recipe_uses_changes_no_digest(checkout: Checkout) -> Non
     assert checkout.digests() == before
 
 
+def test_an_entry_of_cm_says_that_a_file_of_the_packages_has_changed(home: TemporaryHome, checkout: Checkout) -> None:
+    shutil.copytree(CHECKOUT / "automation", checkout.root / "automation", ignore=IGNORED)
+    home.register(checkout.root)
+    note = "made by another version of this recipe"
+    words = ("run", "script", "--tags=get,mlperf,scratch,space", "--path=space", "--quiet")
+    told = []
+    for edited in ("", "harness/backends/openvino/engine.py", "machine/probe.py"):
+        if edited:
+            with open(checkout.root / PACKAGE / edited, "a", encoding="utf-8") as file:
+                file.write("# a comment\n")
+        told.append(home.cm(*words))
+        assert told[-1].code == 0, told[-1].stderr
+    assert [note in one.stdout + one.stderr for one in told] == [False, False, True]
+
+
 # --- what is loaded by name is declared ---
 
 

@@ -379,7 +379,7 @@ class Library:
                 yield from self._data(path, watched)
 
     def _meant(self, name: str, watched: dict[str, int]) -> list[str]:
-        """The modules that a name of ``library`` stands for: with ``a.*.b`` those of everything in ``a`` that has it."""
+        """The modules that a name of ``library`` means: ``a.*.b`` is that of everything in ``a`` that has ``b``."""
         start, star, rest = name.partition(".*.")
         items = sorted(self._names_in(self._place(start), watched)) if star else []
         names = (f"{start}.{item}.{rest}" for item in items if item.isidentifier() and item[0] != "_")

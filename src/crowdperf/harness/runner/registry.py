@@ -38,7 +38,8 @@ def _load(kind: str, name: str, place: str, member: str) -> ModuleType:
         message = f"cannot load {place.replace('.', '/')}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
     if not hasattr(module, member):
-        raise HarnessError(f"{place.replace('.', '/')}.py lacks {member}", "crowdperf/harness/base says what it must have")
+        message = f"{place.replace('.', '/')}.py lacks {member}"
+        raise HarnessError(message, "crowdperf/harness/base says what it must have")
     return module
 
 
