@@ -31,6 +31,8 @@ COSTS = "tests/costs.json"
 ``pytest -n0 --costs=tests/costs.json``, which replaces what it measures."""
 
 UNKNOWN_COST_S = 5.0
+UNKNOWN_WALK_COST_S = 60.0
+"""Of a file of tests/e2e that was not measured: a walk takes minutes."""
 CHANGED_LIMIT_S = 240.0
 """Processor seconds of the tests that ``changed`` runs at most: three minutes on two cores, less what ruff, mypy and
 the starts of pytest take."""
@@ -110,6 +112,11 @@ def is_test(path: str) -> bool:
 def area(path: str) -> str:
     """The folder of tests/ that a test file lies in."""
     return path.split("/")[1] if path.count("/") > 1 else "tests"
+
+
+def cost_of(test: str, costs: Mapping[str, float]) -> float:
+    """The processor seconds of a test file, as measured or as is to be feared."""
+    return costs.get(test, UNKNOWN_WALK_COST_S if area(test) == "e2e" else UNKNOWN_COST_S)
 
 
 def environment(path: str, text: str) -> str:
@@ -305,18 +312,18 @@ def reachable(house: House, changed: Iterable[str]) -> tuple[dict[str, int], lis
 def within(reached: Mapping[str, int], costs: Mapping[str, float], limit_s: float) -> tuple[list[str], list[str]]:
     """The test files to run within a limit, and those left out. What was changed itself is always run (0 steps), then
     come the cheapest of each area, then the nearest, the cheaper first."""
-    order = sorted(reached, key=lambda test: (reached[test], costs.get(test, UNKNOWN_COST_S), test))
+    order = sorted(reached, key=lambda test: (reached[test], cost_of(test, costs), test))
     cheapest: dict[str, str] = {}
-    for test in sorted(order, key=lambda one: costs.get(one, UNKNOWN_COST_S)):
+    for test in sorted(order, key=lambda one: cost_of(one, costs)):
         cheapest.setdefault(area(test), test)
     first = [test for test in order if reached[test] == 0]
     rest = [test for test in order if reached[test] > 0]
-    chosen, left_out, spent_s = list(first), [], sum(costs.get(test, UNKNOWN_COST_S) for test in first)
+    chosen, left_out, spent_s = list(first), [], sum(cost_of(test, costs) for test in first)
     for test in [
         *(one for one in rest if one in cheapest.values()),
         *(one for one in rest if one not in cheapest.values()),
     ]:
-        cost_s = costs.get(test, UNKNOWN_COST_S)
+        cost_s = cost_of(test, costs)
         if spent_s + cost_s <= limit_s:
             chosen.append(test)
             spent_s += cost_s
@@ -405,7 +412,7 @@ def read_costs(root: Path) -> dict[str, float]:
 
 def _total(tests: Iterable[str], costs: Mapping[str, float]) -> str:
     found = list(tests)
-    seconds = sum(costs.get(test, UNKNOWN_COST_S) for test in found)
+    seconds = sum(cost_of(test, costs) for test in found)
     return f"{len(found)} test files, about {seconds:.0f} s of processor time"
 
 
