@@ -8,6 +8,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import sqlite3
 from typing import Any
 
+from crowdperf.kit.rooms import MissingRoom, require_room
 from crowdperf.rules.names import counted
 from crowdperf.store.callpaths import MissingPath, paths_of
 from crowdperf.store.exporting import NotEmpty, write_export
@@ -24,6 +25,10 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be exported; nothing is written."""
     try:
         database, output = paths_of(i["env"], *INPUTS)
+        if i["env"].get("CM_MLPERF_EXPORT_FORM") == "pages":
+            require_room("web", "_static", "leave it out to export files")
+    except MissingRoom as error:
+        return {"return": 1, "error": str(error)}
     except MissingPath as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if not database.is_file():

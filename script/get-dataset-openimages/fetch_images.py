@@ -22,8 +22,7 @@ from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.media import imaging
-from crowdperf.models.listed_images import HINT, fetch_all, record_images
-from crowdperf.standins.scene_dataset import read_classes
+from crowdperf.models.listed_images import HINT, fetch_all, read_classes, record_images
 
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"

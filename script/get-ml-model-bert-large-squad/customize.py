@@ -12,6 +12,7 @@ from pathlib import Path
 from crowdperf.data import answers, given, modelinfo
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
+from crowdperf.kit.rooms import require_room
 
 from .published import choose
 
@@ -36,6 +37,8 @@ def plan_work(env, path, entry):
         given.refuse_beside(path, "a made model")
         if precision != "fp32":
             raise ValueError(f"_{source} models are made in fp32, not {precision}\nhint: leave _{precision} out here")
+        if source == "tiny":
+            require_room("standins", "bert-large with _tiny", "take _synthetic, whose weights are random")
         return work
     if path is not None and path.is_dir():
         return {**work, "CM_BERT_FOLDER": str(path), "CM_BERT_WORK": "given"}

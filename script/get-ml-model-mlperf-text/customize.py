@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.data import answers, given, manual, modelinfo
+from crowdperf.kit.rooms import require_room
 
 TOKEN_VARIABLE = "HF_TOKEN"
 """The environment variable that huggingface_hub reads; its value is looked at by that library alone."""
@@ -94,6 +95,7 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
     model = MODELS[name]
     if source != "published":
         given.refuse_beside(path, "made weights")
+        require_room("standins", f"{name} with _{source}", "leave it out and take the published model")
         return {"CM_ML_MODEL_TEXT_WORK": source, "CM_ML_MODEL_TEXT_FOLDER": ""}
     if path is not None:
         folder = path if path.is_dir() else path.parent

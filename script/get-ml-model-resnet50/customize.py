@@ -12,6 +12,7 @@ from pathlib import Path
 from crowdperf.data import answers, given, modelinfo
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
+from crowdperf.kit.rooms import require_room
 
 from . import published
 
@@ -22,9 +23,11 @@ LICENCE = "Apache-2.0 (MLCommons' collection of reference models)"
 
 
 def made_work(env, path):
-    """The env for run.sh where the model is made here. Raises DataError."""
+    """The env for run.sh where the model is made here. Raises DataError, MissingRoom."""
     given.refuse_beside(path, "a model made here")
     source, is_fitted = env["CM_RESNET50_SOURCE"], env.get("CM_RESNET50_IS_FITTED") == "yes"
+    if is_fitted:
+        require_room("standins", "resnet50 with fitted weights (_tiny)", "take _synthetic, whose weights are random")
     return {
         WORK_KEY: "fit" if is_fitted else "random",
         "CM_RESNET50_CONFIG": "tiny" if source == "tiny" else "full",

@@ -21,6 +21,7 @@ from crowdperf.data.answers import Answer, dataset_answer, failure
 from crowdperf.data.errors import DataError
 from crowdperf.data.given import path_in, refuse_beside
 from crowdperf.data.manual import Source, refusal
+from crowdperf.kit.rooms import MissingRoom, require_room
 
 SIZE_KEY = "CM_DATASET_SIZE"
 MOST_CASES, MOST_IMAGES = 9_999, 99_999
@@ -99,7 +100,11 @@ class ImageSet:
         try:
             count = asked_count(str(env[SIZE_KEY]), MOST_IMAGES)
             refuse_beside(path if is_synthetic else None, "a synthetic data set")
-        except DataError as error:
+            if is_synthetic:
+                require_room(
+                    "standins", f"{self.name} with _synthetic or _tiny", "leave it out and take the real images"
+                )
+        except (DataError, MissingRoom) as error:
             return failure(error)
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
             return failure(

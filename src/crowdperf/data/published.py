@@ -29,6 +29,7 @@ from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.data.given import one_file, path_in, refuse_beside
 from crowdperf.data.modelinfo import RealModel, write_model_info
+from crowdperf.kit.rooms import MissingRoom, require_room
 
 PUBLISHED, RANDOM, TINY = "published", "random", "tiny"
 SOURCE_KEY = "CM_PUBLISHED_MODEL_SOURCE"
@@ -130,7 +131,9 @@ class Model:
                 self._plan_published(env, path)
             else:
                 refuse_beside(path, "made weights")
-        except DataError as error:
+            if asked == TINY:
+                require_room("standins", f"{self.architecture} with _tiny", "take _synthetic, whose weights are random")
+        except (DataError, MissingRoom) as error:
             return failure(error)
         is_small = asked == TINY or self.full_size is None or (path is not None and self.full_size.has_smaller_copies)
         return {"return": 0} if is_small or self.full_size is None else self.full_size.refusal(i)

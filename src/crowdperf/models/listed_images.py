@@ -31,6 +31,17 @@ FIRST_PAUSE_S = 2.0
 HINT = "run the recipe again: what is there is not fetched again"
 
 
+def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return id and name of each line "id name"; lines that start with # are comments. Raises HarnessError."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        words = [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
+        classes = tuple((int(number), name) for number, name in words)
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{path} is not a list of classes: {error}", "lines are: id name") from error
+    return classes
+
+
 def fetch_image(url: str, path: Path) -> str:
     """Fetch one image unless it is there whole; return an empty text, or what went wrong after all tries."""
     if path.is_file() and not imaging.image_problem(path):

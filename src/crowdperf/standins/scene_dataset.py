@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from crowdperf.harness.base.errors import HarnessError, program
-from crowdperf.standins.scenes import KIND_COUNT, Scene, draw, random_scene
+from crowdperf.models.listed_images import read_classes
+from crowdperf.standins.scenes import Scene, draw, random_scene
 
 _JPEG_QUALITY = 92
 
@@ -69,19 +70,6 @@ class DatasetRequest:
     seed: int
     is_small: bool
     output_dir: Path
-
-
-def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
-    """Return id and name of each line "id name"; lines that start with # are comments. Raises HarnessError."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        words = [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
-        classes = tuple((int(number), name) for number, name in words)
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path} is not a list of classes: {error}", "lines are: id name") from error
-    if len(classes) < KIND_COUNT:
-        raise HarnessError(f"{path} lists {len(classes)} classes; at least {KIND_COUNT} are needed")
-    return classes
 
 
 def _annotations_of(
