@@ -1,4 +1,4 @@
-"""Recipes that need an optional room of src/crowdperf for some of their variations refuse these where it was deleted."""
+"""Recipes that need an optional room of src/crowdperf for some variations refuse these where it was deleted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crowdperf.kit import rooms
 from recipe_loader import load_recipe
+
+from crowdperf.kit import rooms
 
 TINY = {"CM_PUBLISHED_MODEL_SOURCE": "tiny", "CM_ML_MODEL_FRAMEWORK": "onnx"}
 CASES = [

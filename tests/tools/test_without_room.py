@@ -1,0 +1,122 @@
+"""tools/without_room.py: each optional room can be deleted, and what stands against it is found."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+from without_room import ROOMS, Checkout, main, problems_of, remove_room, write_copy
+from without_room_tests import Gone, facts_of, pruned_tests
+
+GUARD = 'from crowdperf.kit.rooms import require_room\ndef plan(i):\n    require_room("web", "a", "b")\n'
+FILES = {
+    "src/crowdperf/kit/rooms.py": "def require_room(room, what, instead): ...\n",
+    "src/crowdperf/kit/table.py": "X = 1\n",
+    "src/crowdperf/store/__init__.py": "",
+    "src/crowdperf/web/pages.py": "from crowdperf.store import x\n",
+    "script/serve-it/_cm.yaml": "alias: serve-it\ntags: [serve, it]\ntags_help: serve it\n"
+    "deps: [{tags: 'get,server'}]\n",
+    "script/serve-it/customize.py": "from . import inner\n",
+    "script/serve-it/inner.py": "def f():\n    from crowdperf.web import pages\n",
+    "script/get-server/_cm.yaml": "alias: get-server\ntags: [get, server]\n",
+    "script/export-it/_cm.yaml": "alias: export-it\ntags: [export, it]\n",
+    "script/export-it/customize.py": GUARD,
+    "script/export-it/run.sh": "python3 -m crowdperf.web.pages\n",
+    "script/export-it/pages.py": "import crowdperf.web.pages\n",
+    "script/show-it/_cm.yaml": "alias: show-it\ntags: [show, it]\n",
+    "script/show-it/run.sh": "python3 -m crowdperf.web.pages\n",
+    "script/show-it/customize.py": "",
+    "tests/test_it.py": "from crowdperf.web import pages\nROW = 1\n"
+    "def test_a():\n    pages.x\ndef test_b():\n    ROW\n",
+    "tests/test_serve.py": "def test_a():\n    load('serve-it')\n",
+    "README.md": "Serve: `cm run script --tags=serve,it`.\n\nMore.\n",
+}
+
+
+def made(folder: Path, **more: str) -> Checkout:
+    for name, text in {**FILES, **more}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return Checkout(folder)
+
+
+@pytest.fixture(scope="module")
+def checkout() -> Checkout:
+    return Checkout()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_nothing_that_is_left_needs_an_optional_room(checkout: Checkout, room: str) -> None:
+    if not checkout.below(f"src/crowdperf/{room}"):
+        pytest.skip("it was deleted")
+    removal = remove_room(checkout, room)
+    assert problems_of(removal) == []
+    assert not [name for name in removal.left if name.startswith(f"src/crowdperf/{room}/")]
+    assert {"src/crowdperf/gate/gate.py", "script/run-mlperf-inference/customize.py"} <= set(removal.left)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_fast_tests_of_the_rest_pass_in_a_copy_without_the_room(room: str) -> None:
+    assert main([room, "--run"]) == 0
+
+
+def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: Path) -> None:
+    removal = remove_room(made(tmp_path / "checkout"), "web")
+    assert removal.recipes == {
+        "serve-it": "its hooks import it",
+        "get-server": "only serve-it used it",
+        "show-it": "run.sh needs it",
+    }
+    assert (removal.programs, removal.others) == ({"script/export-it/pages.py"}, {"tests/test_serve.py"})
+    assert removal.changed == {"tests/test_it.py": "ROW = 1\ndef test_b():\n    ROW\n", "README.md": "\n\nMore.\n"}
+    assert problems_of(removal) == []
+    write_copy(removal, tmp_path / "copy")
+    assert (tmp_path / "copy" / "README.md").read_text(encoding="utf-8") == "\n\nMore.\n"
+    assert not (tmp_path / "copy" / "src" / "crowdperf" / "web").exists()
+
+
+def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None:
+    assert remove_room(made(tmp_path), "store").rooms == {"store", "web"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (
+            "src/crowdperf/kit/table.py",
+            "def f():\n    from crowdperf.web import pages\n",
+            "src/crowdperf/kit/table.py imports crowdperf.web.pages",
+        ),
+        (
+            "src/crowdperf/kit/table.py",
+            "WORDS = ['-m', 'crowdperf.web.pages']\n",
+            "src/crowdperf/kit/table.py runs crowdperf.web.pages",
+        ),
+        (
+            "script/export-it/_cm.yaml",
+            "alias: export-it\ntags: [export, it]\nvariations: {a: {deps: [{tags: 'serve,it'}]}}\n",
+            "script/export-it/_cm.yaml depends on serve,it",
+        ),
+    ],
+    ids=["import in a function", "module behind -m", "dependency of a variation"],
+)
+def test_what_stands_against_it_is_found(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    assert problem in problems_of(remove_room(made(tmp_path, **{name: text}), "web"))
+
+
+def test_a_test_goes_with_the_helper_or_fixture_that_needs_the_room() -> None:
+    texts = {
+        "tests/conftest.py": "from crowdperf.web import pages\nimport pytest\ndef site(): return pages\n",
+        "tests/helper.py": "from crowdperf.web import pages\ndef a(): return pages\ndef b(): return 1\n",
+        "tests/test_a.py": "from helper import a, b\ndef test_1(): a()\ndef test_2(): b()\ndef test_3(site): ...\n",
+    }
+    gone = Gone(frozenset({"web"}), frozenset(), frozenset())
+    assert pruned_tests(texts, lambda name: facts_of(ast.parse(texts[name])), gone) == {
+        "tests/conftest.py": "import pytest\n",
+        "tests/helper.py": "def b(): return 1\n",
+        "tests/test_a.py": "from helper import b\ndef test_2(): b()\n",
+    }
