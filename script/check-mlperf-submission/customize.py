@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdperf.call.values import is_yes, text_of, truth_of
 from crowdperf.gate import command
-from crowdperf.kit.user_paths import given_path
+from crowdperf.kit.user_paths import filled, given_path
 
 DIR_KEY = "CM_MLPERF_INFERENCE_SUBMISSION_DIR"
 HINT = "hint: cm run script --tags=check,mlperf,submission --submission_dir=DIR --version=v6.1"
@@ -33,7 +33,7 @@ def words_of(env: dict[str, Any]) -> list[str]:
         raise CallError(f"--submission_dir is missing\n{HINT}")
     round_name = text_of(env, "CM_VERSION") or text_of(env, "CM_MLPERF_SUBMISSION_VERSION")
     if not round_name:
-        raise CallError(f"--version is missing: the round of the submission, for example v6.1\n{HINT}")
+        raise CallError("--version is missing: the round of the submission, for example v6.1")
     style = text_of(env, "CM_MLPERF_CHECK_FORMAT") or FORMATS[0]
     if style not in FORMATS:
         raise CallError(f"--format={style} is not known\n  allowed: {', '.join(FORMATS)}")
@@ -62,7 +62,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         asked = command.parse(words_of(env))
         answer = command.run(asked)
     except (CallError, command.CallError, OSError) as error:
-        return {"return": 2, "error": f"{error}\n{HINT}" if HINT not in str(error) else str(error)}
+        hint = "" if "hint: " in str(error) else f"\n{filled(HINT, env, {'DIR': DIR_KEY})}"
+        return {"return": 2, "error": f"{error}{hint}"}
     content = command.as_json(asked, answer)
     if asked.format == "json":
         print(json.dumps(content, indent=2))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.user_paths import filled, users_folder
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import counted
 from crowdperf.submission import making, placing, request, story
@@ -30,6 +30,11 @@ HINT = (
     "hint: cm run script --tags=generate,inference,submission --results_dir=RESULTS --submission_dir=TREE "
     "--submitter=NAME --system_facts=FILE --run-checker"
 )
+PLACES = {
+    "RESULTS": "CM_MLPERF_INFERENCE_RESULTS_DIR_",
+    "TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR",
+    "NAME": "CM_MLPERF_SUBMITTER",
+}
 
 
 class RecipeFailed(Exception):
@@ -133,7 +138,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         wanted = request.read_request(i["env"], users_folder(i["env"]))
     except request.RequestError as error:
-        return failure(error, hint=error.hint or HINT)
+        return failure(error, hint=error.hint or filled(HINT, i["env"], PLACES))
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
     if wanted.is_checked:
         runs.append({"tags": CHECK_TAGS, "submission_dir": str(wanted.submission_folder), "quiet": True})
@@ -165,7 +170,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             access.push()
             print(making.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
-        return failure(error, hint=error.hint or HINT)
+        return failure(error, hint=error.hint or filled(HINT, env, PLACES))
     except making.Refused as error:
         return failure(
             f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}"

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.values import is_set, text_of
+from crowdperf.kit.user_paths import filled
 
 GATE_TAGS = "check,mlperf,submission"
+PLACES = {"DIR": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}
 HINT = f"hint: cm run script --tags={GATE_TAGS} --submission_dir=DIR --version=v6.1"
 MAPPING_FILE = "model_mapping.json"
 GATE_KEYS = tuple(f"CM_MLPERF_SUBMISSION_{word}" for word in ("IS_ACCEPTED", "RESULT_COUNT", "VERDICT"))
@@ -70,7 +72,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"return": 0, "runs": [gate_inputs(i["env"])]}
     except CallError as error:
-        return {"return": 2, "error": f"{error}\n{HINT}"}
+        return {"return": 2, "error": f"{error}\n{filled(HINT, i['env'], PLACES)}"}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     try:
         inputs = gate_inputs(i["env"])
     except CallError as error:
-        return {"return": 2, "error": f"{error}\n{HINT}"}
+        return {"return": 2, "error": f"{error}\n{filled(HINT, i['env'], PLACES)}"}
     request = {"action": "run", "automation": "script,5b4e0237da074764", **inputs}
     answer: dict[str, Any] = i["automation"].cmind.access(request)
     for key in (

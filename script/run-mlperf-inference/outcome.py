@@ -135,6 +135,14 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     made = [words for name, words in (("model", "weights"), ("dataset", "data")) if synthetic_parts(runs)[name]]
     if made:
         notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
+    own = [
+        one for run in runs if (one := provenance.parse(run.result.get("provenance"))) and one.model == provenance.OWN
+    ]
+    if own and "model_path" not in config.options:
+        notes.append(
+            "own model: no published file has the digest of these weights. A conversion of the published file that an "
+            "older crowdperf made reads the same: cm show cache --tags=ml-model lists it, and --renew makes it again"
+        )
     if config.model not in BENCHMARKS:
         notes.append(f"{config.model} is not an MLPerf benchmark model: compare its figures with each other only")
     if config.backend in STAND_IN_BACKENDS:

@@ -10,12 +10,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.user_paths import given_path
+from crowdperf.kit.user_paths import filled, given_path
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
 
 DIVISIONS = ("closed", "open", "network")
 BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"
+PLACES = {"TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}
 HINT = "hint: cm run script --tags=truncate,mlperf,accuracy-log --submission_dir=TREE"
 
 
@@ -42,7 +43,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{found}\n{HINT.partition(' --submission_dir')[0]} {again}"}
     backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
     if backup == root or root in backup.parents:
-        return {"return": 1, "error": f"--backup={backup} lies in the tree, which would be submitted with it\n{HINT}"}
+        found = f"--backup={backup} lies in the tree, which would be submitted with it"
+        return {"return": 1, "error": f"{found}\n{filled(HINT, env, PLACES)}"}
     try:
         done, skipped = truncate_tree(root, submitter, backup)
     except OSError as error:

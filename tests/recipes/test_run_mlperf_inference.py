@@ -487,6 +487,9 @@ def test_an_own_model_and_incomplete_data_are_said_in_label_files_table_and_page
     assert (record["provenance"], record["label"]) == (facts, "; ".join([*said, TEST_RUN_LABEL]))
     assert said[0] in table.render("t", record)
     assert outcome.results_record(config(), "id", runs[1:])["provenance"] is None
+    assert any("--renew makes it again" in note for note in record["notes"])
+    given = outcome.notes_on(config(CM_MLPERF_MODEL="resnet50", CM_MLPERF_OWN_MODEL_PATH="/m.onnx"), runs)
+    assert not any("--renew" in note for note in given)
 
 
 COMMIT = "0123456789ab" * 3 + "0123"

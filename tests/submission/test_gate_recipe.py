@@ -16,6 +16,7 @@ from tree_builder import build
 
 from crowdperf.gate.steps import Step, command_of
 from crowdperf.gate.views import Subject
+from crowdperf.kit.user_paths import filled
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GATE = "--tags=check,mlperf,submission"
@@ -45,6 +46,26 @@ def cm(tmp_path_factory: pytest.TempPathFactory):
         return subprocess.run(call, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=120)
 
     return run
+
+
+@pytest.mark.parametrize("tags", [GATE, COMMUNITY])
+def test_the_command_of_a_refused_call_has_the_folder_that_was_given(tags: str, tree, cm):
+    done = cm(tags, f"--submission_dir={tree}")
+    assert done.returncode != 0
+    hint = next(line for line in done.stderr.splitlines() if line.strip().startswith("hint: cm run script"))
+    assert f"--submission_dir={tree}" in shlex.split(hint)
+
+
+@pytest.mark.parametrize(
+    ("env", "command"),
+    [
+        ({}, "cm x --a=TREE --b=TREES"),
+        ({"KEY": " "}, "cm x --a=TREE --b=TREES"),
+        ({"KEY": "my tree"}, "cm x --a='my tree' --b=TREES"),
+    ],
+)
+def test_words_in_capitals_are_filled_with_what_was_given(env: dict[str, str], command: str):
+    assert filled("cm x --a=TREE --b=TREES", env, {"TREE": "KEY"}) == command
 
 
 def test_a_good_tree_is_accepted_and_the_verdict_is_in_env_and_state(tree, cm):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,3 +18,14 @@ def given_path(env: Mapping[str, Any], key: str) -> Path | None:
     """Return the path in `env`; None where none is given."""
     text = str(env.get(key) or "").strip()
     return users_folder(env) / Path(text).expanduser() if text else None
+
+
+def filled(command: str, env: Mapping[str, Any], places: Mapping[str, str]) -> str:
+    """Return a command with what the user gave in the place of its words in capitals, so that it can be pasted.
+
+    places: the key of `env` by the word, {"TREE": "CM_MLPERF_INFERENCE_SUBMISSION_DIR"}.
+    """
+    for word, key in places.items():
+        if text := str(env.get(key) or "").strip():
+            command = re.sub(rf"={word}\b", lambda _, text=text: f"={shlex.quote(text)}", command)
+    return command
