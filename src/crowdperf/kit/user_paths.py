@@ -27,5 +27,6 @@ def filled(command: str, env: Mapping[str, Any], places: Mapping[str, str]) -> s
     """
     for word, key in places.items():
         if text := str(env.get(key) or "").strip():
-            command = re.sub(rf"={word}\b", lambda _, text=text: f"={shlex.quote(text)}", command)
+            written = f"={shlex.quote(text)}".replace("\\", "\\\\")  # a pattern of re, where it stands for itself
+            command = re.sub(rf"={word}\b", written, command)
     return command
