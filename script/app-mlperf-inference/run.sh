@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs one LoadGen test with the harness beside this script; what it prints is kept in the folder of the run too.
+# Runs one LoadGen test with the harness (src/crowdperf/harness); what it prints is kept in the folder of the run too.
 set -euo pipefail
 
 export PYTHONDONTWRITEBYTECODE=1

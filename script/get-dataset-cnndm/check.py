@@ -2,7 +2,7 @@
 
     python3 check.py --dataset_dir FOLDER [--expected 13368]
 
-Run in the benchmark's virtual environment with harness on PYTHONPATH.
+Run in the benchmark's virtual environment with src on PYTHONPATH.
 """
 
 import argparse

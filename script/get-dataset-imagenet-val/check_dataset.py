@@ -1,6 +1,6 @@
 """Looks whether labels and images of an ImageNet folder can be used; names everything that cannot.
 
-Run by run.sh in the benchmark's virtual environment, with the harness on PYTHONPATH:
+Run by run.sh in the benchmark's virtual environment, with src on PYTHONPATH:
 
     python3 check_dataset.py --folder FOLDER
 

@@ -2,7 +2,7 @@
 
     python3 check.py --dataset_dir FOLDER [--expected 2513]
 
-Run in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy. All sound is read once.
+Run in the benchmark's virtual environment with src on PYTHONPATH; needs numpy. All sound is read once.
 """
 
 import argparse

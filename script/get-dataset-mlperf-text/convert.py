@@ -3,7 +3,7 @@
     python3 convert.py --benchmark gpt-oss-120b --source FOLDER --output_dir FOLDER [--is_published]
 
 JSON lists, pickled tables (read by frames.py, which runs nothing of the file) and parquet. Run in the benchmark's
-virtual environment with harness on PYTHONPATH: the result is read as a run reads it.
+virtual environment with src on PYTHONPATH: the result is read as a run reads it.
 """
 
 from __future__ import annotations

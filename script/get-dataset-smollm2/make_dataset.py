@@ -2,7 +2,7 @@
 
     python3 make_dataset.py --model_info MODEL_JSON --output_dir FOLDER [--without_answers]
 
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs tokenizers and jinja2, and
+Run by run.sh in the benchmark's virtual environment with src on PYTHONPATH; needs tokenizers and jinja2, and
 for answers torch and safetensors. Everything is checked before the first answer is made; dataset.json is written last.
 """
 

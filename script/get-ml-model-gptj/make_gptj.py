@@ -3,7 +3,7 @@
     python3 make_gptj.py --framework onnx --output_dir FOLDER --checkpoint FOLDER_WITH_CONFIG_JSON --facts JSON
     python3 make_gptj.py --framework onnx --output_dir FOLDER --dataset_dir FOLDER_OF_GET_DATASET_CNNDM_SYNTHETIC
 
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH.
+Run by run.sh in the benchmark's virtual environment with src on PYTHONPATH.
 """
 
 import argparse

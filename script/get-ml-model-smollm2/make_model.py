@@ -5,7 +5,7 @@ a GGUF file of F16.
     python3 make_model.py --output_dir FOLDER --gguf FILE [--float16]
     python3 make_model.py --output_dir FOLDER --onnxruntime_genai FOLDER_OF_HUGGING_FACE
 
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy, gguf and, with --gguf,
+Run by run.sh in the benchmark's virtual environment with src on PYTHONPATH; needs numpy, gguf and, with --gguf,
 safetensors. The first two write config.json, tokenizer.json and tokenizer_config.json from what the GGUF holds, and
 model.json; --onnxruntime_genai writes model.json of what onnxruntime-genai's builder left in FOLDER.
 """

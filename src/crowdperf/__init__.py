@@ -1,2 +1,4 @@
-"""crowdperf: everything that its recipes run, in rooms. A room imports only rooms above it in
-docs/explanation/architecture.md."""
+"""crowdperf: everything that its recipes run, in rooms; docs/explanation/architecture.md shows them.
+
+A room imports only rooms below it in the picture there.
+"""

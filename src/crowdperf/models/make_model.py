@@ -58,8 +58,8 @@ _MEMORY_FACTOR = 2.5
 class ModelRequest:
     """What model to make.
 
-    architecture: a folder in harness/benchmarks. config: "full", "tiny" or a mapping of one's own. weights: a
-    checkpoint instead of random weights.
+    architecture: a folder in benchmarks/. config: "full", "tiny" or a mapping of one's own. weights: a checkpoint
+    instead of random weights.
     """
 
     architecture: str
