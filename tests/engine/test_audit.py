@@ -366,7 +366,7 @@ def quiet_logging() -> Iterator[None]:
 @pytest.mark.parametrize("template", sorted(path.name for path in TEMPLATES.iterdir()))
 @pytest.mark.parametrize("tags", ["get,thing", "get,on,1.0,with:colon,3"])
 def test_a_new_recipe_of_each_template_passes(home: TemporaryHome, template: str, tags: str) -> None:
-    (home.repo / "script" / "app-mlperf-inference" / "harness" / "benchmarks").mkdir(parents=True)
+    (home.repo / "src" / "crowdperf" / "benchmarks").mkdir(parents=True)
     asked = {"artifact": "recipes:get-thing", "tags": tags, "template": template, "program": "bash"}
     add_action(asked, home.engine_home)
     findings = audit_action({"level": "info"}, home.engine_home)["findings"]

@@ -34,7 +34,7 @@ def test_there_are_templates() -> None:
     assert sorted({path.name for path in TEMPLATES.iterdir()} - set(NAMES)) == ["benchmark"]
 
 
-BENCHMARKS = Path("script", "app-mlperf-inference", "harness", "benchmarks")
+BENCHMARKS = Path("src", "crowdperf", "benchmarks")
 
 
 def test_a_benchmark_is_a_recipe_and_its_part_of_the_harness(home: TemporaryHome) -> None:

@@ -14,7 +14,7 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-model.md"
 COUNT = 40
 TEMPLATE = PAGE.parents[2] / "automation" / "script" / "templates" / "benchmark"
-BENCHMARK = TEMPLATE / "repo" / "script" / "app-mlperf-inference" / "harness" / "benchmarks" / "@NAME@"
+BENCHMARK = TEMPLATE / "repo" / "src" / "crowdperf" / "benchmarks" / "@NAME@"
 FILES = ("dataset.py", "record.py", "model.py")
 
 
@@ -37,7 +37,7 @@ def block(heading: str, language: str) -> str:
 def place(tmp_path: Path) -> Path:
     source = tmp_path / "source"
     copy_harness(source)
-    folder = source / "harness" / "benchmarks" / "squares"
+    folder = source / "crowdperf" / "benchmarks" / "squares"
     folder.mkdir()
     for name in FILES:
         (folder / name).write_text(rendered(BENCHMARK / name))
