@@ -303,6 +303,7 @@ def remove_docs(removal: Removal, commands: set[str]) -> None:
     texts = {name: checkout.texts[name] for name in pages}
     while True:
         gone, before = removal.gone, len(removal.others)
+        gone |= {f"{PACKAGE}/{room}" for room in removal.rooms} | {f"script/{alias}" for alias in removal.recipes}
 
         def is_about(block: str, page: str, gone: set[str] = gone) -> bool:
             return bool(named.search(block)) or any(one in gone for one in links_of(block, page))
@@ -323,7 +324,7 @@ def remove_docs(removal: Removal, commands: set[str]) -> None:
 def links_of(text: str, page: str) -> Iterator[str]:
     """The files that a part of a page links to, by their place in the checkout."""
     for link in re.findall(r"\]\(([^)\s#]+)", text):
-        yield os.path.normpath(f"{page.rpartition('/')[0]}/{link}").removeprefix("./")
+        yield os.path.normpath(os.path.join(os.path.dirname(page), link))
 
 
 def problems_of(removal: Removal) -> list[str]:
@@ -403,7 +404,9 @@ def write_copy(removal: Removal, folder: Path) -> None:
             shutil.copymode(removal.checkout.root / name, target)
         else:
             shutil.copy2(removal.checkout.root / name, target, follow_symlinks=False)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    git, author = ["git", "-C", str(folder)], ["-c", "user.name=tests", "-c", "user.email=tests@localhost"]
+    for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "Without the room"]):
+        subprocess.run([*git, *words], check=True)
 
 
 def run_tests(folder: Path) -> int:

@@ -31,7 +31,7 @@ FILES = {
     "tests/test_it.py": "from crowdperf.web import pages\nROW = 1\n"
     "def test_a():\n    pages.x\ndef test_b():\n    ROW\n",
     "tests/test_serve.py": "def test_a():\n    load('serve-it')\n",
-    "README.md": "Serve: `cm run script --tags=serve,it`.\n\nMore.\n",
+    "README.md": "Serve: `cm run script --tags=serve,it`.\n\n- [web](src/crowdperf/web/)\n\nMore.\n",
 }
 
 
@@ -72,10 +72,10 @@ def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: 
         "show-it": "run.sh needs it",
     }
     assert (removal.programs, removal.others) == ({"script/export-it/pages.py"}, {"tests/test_serve.py"})
-    assert removal.changed == {"tests/test_it.py": "ROW = 1\ndef test_b():\n    ROW\n", "README.md": "\n\nMore.\n"}
+    assert removal.changed == {"tests/test_it.py": "ROW = 1\ndef test_b():\n    ROW\n", "README.md": "\n\n\n\nMore.\n"}
     assert problems_of(removal) == []
     write_copy(removal, tmp_path / "copy")
-    assert (tmp_path / "copy" / "README.md").read_text(encoding="utf-8") == "\n\nMore.\n"
+    assert (tmp_path / "copy" / "README.md").read_text(encoding="utf-8") == "\n\n\n\nMore.\n"
     assert not (tmp_path / "copy" / "src" / "crowdperf" / "web").exists()
 
 
