@@ -433,7 +433,7 @@ def _show_changed(house: House, base: str, changed: list[str], costs: Mapping[st
     if choice.left_out:
         _say(
             f"NOT run, as {CHANGED_LIMIT_S:.0f} s of processor time are the limit: {_total(choice.left_out, costs)}, "
-            "those with most imports between them and the change; ./test.sh runs them all:"
+            "far from the change by imports, or costly; ./test.sh runs them all:"
         )
         _say("\n".join(f"  {test}" for test in sorted(choice.left_out)))
     _print_lines(house, choice.tests)
