@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crowdperf.compliance.verification import DamagedLog
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.run_log import LogError, parse_events
+from crowdperf.logs.run_log import LogError, read_detail_log
 from crowdperf.rules import end_tokens as endtokens
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.record import Generation
@@ -73,7 +73,7 @@ def mean_tokens(run: MeasuredRun) -> tuple[float, float]:
     if not _is_synthetic(run):
         return official
     log = RunPaths(run.scenario_folder / "performance" / "run_1").detail_log
-    values = {event.key: event.value for event in parse_events(log.read_text(encoding="utf-8"))}
+    values = read_detail_log(log).values.beginning("result_")
     rates = [values.get(by.get(run.request["scenario"], other)) for by, other in (_TOKENS, _SAMPLES)]
     if not all(isinstance(rate, int | float) and rate > 0 for rate in rates):
         raise LogError(f"{log} has no rates of tokens and samples: TEST09 of generated data needs them")

@@ -15,7 +15,7 @@ from crowdperf.compliance.verification import verify_performance, verify_respons
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.audit import FILE, FOLDER, audit_file, clear_audit
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.run_log import parse_events, read_run_logs
+from crowdperf.logs.run_log import read_detail_log, read_run_logs
 from crowdperf.rules.compliance import audit_values
 
 need("numpy", "mlperf_loadgen", "sklearn")
@@ -41,8 +41,8 @@ def run(folder: Path, dataset: Path, **changes: object):
 
 
 def effective(folder: Path) -> dict[str, object]:
-    events = parse_events((folder / "mlperf_log_detail.txt").read_text())
-    return {event.key.removeprefix("effective_"): event.value for event in events if event.key.startswith("effective_")}
+    values = read_detail_log(folder / "mlperf_log_detail.txt").values.beginning("effective_")
+    return {key.removeprefix("effective_"): value for key, value in values.items()}
 
 
 SCENARIOS = {"TEST01": "SingleStream", "TEST04": "MultiStream", "TEST05": "Offline", "TEST06": "Offline"}

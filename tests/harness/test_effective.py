@@ -19,11 +19,11 @@ from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
 
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.effective import logged_settings, require_same_settings  # noqa: E402
+from crowdperf.harness.runner.effective import require_same_settings  # noqa: E402
 from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
 from crowdperf.harness.runner.user_conf import effective, parse  # noqa: E402
 from crowdperf.logs.layout import RunPaths  # noqa: E402
-from crowdperf.logs.run_log import Json  # noqa: E402
+from crowdperf.logs.run_log import Json, read_run_logs  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
 from crowdperf.rules.compliance import audit_values  # noqa: E402
 from crowdperf.rules.names import Scenario  # noqa: E402
@@ -79,7 +79,7 @@ def test_every_setting_is_found_again_and_every_change_is_noticed(
     content = digits.request(tmp_path, backend="null", user_conf=str(tmp_path / "my.conf"), **changes)
     ended = run_harness(tmp_path, content)
     assert ended.code == 0, ended.stderr
-    settings, logged = settings_of(ended.result, EVERY_LINE), logged_settings(RunPaths(ended.folder))
+    settings, logged = settings_of(ended.result, EVERY_LINE), dict(read_run_logs(RunPaths(ended.folder)).settings)
     require_same_settings(settings, None, logged)
     checked = {key for key, value in logged.items() if is_noticed(settings, logged, key, value)}
     expected = {
@@ -114,7 +114,7 @@ def is_noticed(settings: Settings, logged: dict[str, Json], key: str, value: Jso
 def test_what_a_compliance_test_sets_must_be_in_effect(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
     changes = {"scenario": "Server", "min_duration_ms": 50, "min_query_count": 130, "threads": 1}
     ended = run_harness(tmp_path, digits.request(tmp_path, backend="null", **changes))
-    settings, logged = settings_of(ended.result, ""), logged_settings(RunPaths(ended.folder))
+    settings, logged = settings_of(ended.result, ""), dict(read_run_logs(RunPaths(ended.folder)).settings)
     with pytest.raises(HarnessError, match="performance_issue_same 1 became False"):
         require_same_settings(settings, audit_values("TEST04", "digits", "6.0.17"), logged)
     with pytest.raises(HarnessError, match="accuracy_log_sampling_target 4096 became 0"):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from crowdperf.logs.detail_log import DetailLog
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.run_log import LogError, parse_detail_log, parse_events, parse_summary_verdict, read_run_logs
+from crowdperf.logs.run_log import LogError, parse_detail_log, parse_summary_verdict, read_run_logs
 from crowdperf.rules.names import Mode, Scenario
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -54,7 +55,7 @@ def test_latencies_are_of_whole_queries_in_multistream() -> None:
 
 
 def test_the_duration_is_between_power_begin_and_power_end() -> None:
-    events = {event.key: event.value for event in parse_events(detail_text("valid-server"))}
+    events = {event.key: str(event.value) for event in DetailLog(detail_text("valid-server"))}
     assert events["power_begin"][:17] == events["power_end"][:17]  # one minute, so the seconds can be subtracted
     expected = float(str(events["power_end"])[17:]) - float(str(events["power_begin"])[17:])
     assert read("valid-server").duration_s == pytest.approx(expected, abs=1e-6)

@@ -16,8 +16,8 @@ from forgeries_of_runs import every_time
 from tree_builder import copy_of
 
 from crowdperf.gate import rules_summary
-from crowdperf.gate.detaillog import parse_detail_log
 from crowdperf.gate.documents import TextFile
+from crowdperf.gate.log_view import log_view
 
 SYSTEM = re.compile("box-1")
 FORGED_BUILD = "2026-07-24T17:39:47.375459"
@@ -84,7 +84,7 @@ def scaled(run: str, keys: str, factor: float) -> Change:
 
 def fit_summary(run: Path) -> None:
     """Give every line of a summary the value of the detail log."""
-    log = parse_detail_log(TextFile(path="", text=(run / DETAIL).read_text()))
+    log = log_view(TextFile(path="", text=(run / DETAIL).read_text()))
     rows = (rules_summary._figure_lines(log), rules_summary._PARAMETERS, rules_summary._OF_LATER_LOADGENS)
     values, names = log.values, {name: key for row in rows for name, key in row.items()}
     lines = []

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tree_builder import LOG_ROUND, build, copy_of
 
-from crowdperf.gate import detaillog, gate, runmarks
+from crowdperf.gate import gate, runmarks
+from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rulebook import Severity
 from crowdperf.gate.views import Options
 from crowdperf.kit import privacy
@@ -41,8 +42,7 @@ class Trees:
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
     """The good trees."""
     with pytest.MonkeyPatch.context() as patch:
-        parse_detail_log = functools.lru_cache(maxsize=200)(detaillog.parse_detail_log)
-        patch.setattr(runmarks, "parse_detail_log", parse_detail_log)
+        patch.setattr(runmarks, "log_view", functools.lru_cache(maxsize=200)(log_view))
         for name in ("_all_spans", "_places"):
             patch.setattr(privacy, name, functools.lru_cache(maxsize=500)(getattr(privacy, name)))
         yield Trees(tmp_path_factory.mktemp("trees"))

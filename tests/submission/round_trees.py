@@ -23,9 +23,9 @@ from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 from crowdperf.compliance.verification import RunScore, compare_scores
 from crowdperf.gate import rules_summary
-from crowdperf.gate.detaillog import parse_detail_log
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.draws import log_value
+from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rules_testlogs import sampled_share
 from crowdperf.logs.round_tables import ModelTable, load_round
 from crowdperf.logs.score_lines import EXAMPLES
@@ -342,7 +342,7 @@ class TreeWriter:
 
     def responses(self, folder: Path, scenario: str, detail: bytes) -> None:
         """What TEST01 logged of the answers of the accuracy run, and its verdict."""
-        table, run = self.table, parse_detail_log(TextFile(path="", text=detail.decode()))
+        table, run = self.table, log_view(TextFile(path="", text=detail.decode()))
         total, share, seed = table.accuracy_samples_in(scenario), sampled_share(run), run.values[_LOG_SEED]
         issued = int(run.values["result_query_count"]) * int(run.values["generated_samples_per_query"])
         numbers = [one for one in range(issued) if log_value(one, seed) <= share]

@@ -18,10 +18,10 @@ from tree_builder import LOG_ROUND
 
 from crowdperf.gate import rules_messages, rules_settings, rules_tokens, views
 from crowdperf.gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
-from crowdperf.gate.detaillog import DetailLog, parse_detail_log
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.earlystopping import tolerated
 from crowdperf.gate.listing import read_listing
+from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.gate.rulebook import RULES, Scope, Severity
 from crowdperf.gate.views import Options, RunView, TreeView
 from crowdperf.logs.round_tables import load_round
@@ -118,7 +118,7 @@ NOT_NEEDED = ("generic_message", "warning_generic_message", "get_sut_name_durati
 @pytest.mark.parametrize("tree", ["open", "closed"])
 def test_no_message_of_any_log_can_be_taken_away(tree: str, trees):  # noqa: F811
     for path in sorted((trees.folder / tree).rglob("mlperf_log_detail.txt")):
-        log = parse_detail_log(TextFile(path=path.name, text=path.read_text()))
+        log = log_view(TextFile(path=path.name, text=path.read_text()))
         for key in log.values:
             if key.startswith(("logger_", "loadgen_git_", "loadgen_build_date_local")) or key in NOT_NEEDED:
                 continue
@@ -175,7 +175,7 @@ def test_loadgen_before_5_logs_an_offline_query_before_it_is_padded(
     modes = {"effective_scenario": "Offline", "effective_test_mode": "PerformanceOnly", "loadgen_version": version}
     with trees.changed("closed") as root:
         run = server_run(root, "llama2-70b-99.9")
-        run = dataclasses.replace(run, detail=DetailLog(path="x", values={**modes, **PADDED, **changed}))
+        run = dataclasses.replace(run, detail=LogView(path="x", values={**modes, **PADDED, **changed}))
         assert {name for name in ("FIG-001", "FIG-009", "SET-003") if list(RULES[name].check(run))} == rules
 
 
@@ -188,12 +188,12 @@ def test_an_estimate_is_that_of_the_text_however_its_percentile_is_written(perce
         "early_stopping_result": f" * Early stopping {percent}th percentile estimate: 7",
     }  # fmt: skip
     with trees.changed("closed") as root:
-        run = dataclasses.replace(server_run(root, "resnet"), detail=DetailLog(path="x", values=values))
+        run = dataclasses.replace(server_run(root, "resnet"), detail=LogView(path="x", values=values))
         assert (list(RULES["VER-005"].check(run)) == []) is is_good
 
 
-def parsed(text: str) -> DetailLog:
-    return parse_detail_log(TextFile(path="x", text=text))
+def parsed(text: str) -> LogView:
+    return log_view(TextFile(path="x", text=text))
 
 
 def message(key: str, value: str, time_ms: float = 1.0, more: str = "") -> str:

@@ -10,8 +10,8 @@ from test_gate_derivation import server_run
 
 from crowdperf.gate import rules_draws
 from crowdperf.gate.derivation import version_of
-from crowdperf.gate.detaillog import DetailLog
 from crowdperf.gate.draws import arrival, engine, log_value
+from crowdperf.gate.log_view import LogView
 from crowdperf.logs.seeds import SEEDS
 
 SEED, LOG_SEED = SEEDS["v5.1"].schedule, 720381539243781796
@@ -41,10 +41,10 @@ def test_published_tests_logged_the_responses_that_their_seed_chooses(target: in
     assert set(chosen) <= {number for number, value in values.items() if value <= target / expected} < set(values)
 
 
-def log_of(version: str, total: int, loaded: list[int]) -> DetailLog:
+def log_of(version: str, total: int, loaded: list[int]) -> LogView:
     values = {"loadgen_version": f"{version} @ 0123456789", "qsl_reported_total_count": total, "loaded_qsl_set": loaded,
               "effective_performance_sample_count": len(loaded), "effective_test_mode": "PerformanceOnly"}  # fmt: skip
-    return DetailLog(path="x", values=values)
+    return LogView(path="x", values=values)
 
 
 FIRST, ANY = [3, 7, 0, 5, 1, 6, 2, 4], [44012, 3187, 20655, 49100, 815, 36241, 12999, 27480]

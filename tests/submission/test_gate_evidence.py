@@ -36,10 +36,10 @@ from mutations_of_runs import figures, listed_twice, second_system
 from tree_builder import OPEN_MODEL
 
 from crowdperf.gate import rules_clock
-from crowdperf.gate.detaillog import parse_detail_log
 from crowdperf.gate.documents import TextFile, read_text
 from crowdperf.gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
 from crowdperf.gate.listing import read_listing
+from crowdperf.gate.log_view import log_view
 from crowdperf.gate.lonerun import contradictions
 from crowdperf.gate.rulebook import OURS, RULES, Rule, Scope, Severity
 from crowdperf.gate.steps import Step
@@ -281,9 +281,9 @@ def test_what_is_now_is_asked_for_each_tree_and_not_once_for_a_process(trees, mo
     with trees.changed("open", dated(LOG, "2031-01-01T00:00:00Z")) as root:
         source = read_text(read_listing(root), LOG)
         summary = TextFile(path="", is_missing=True)
-        judged = [{rule.identity for rule, _ in contradictions("", parse_detail_log(source), summary)}]
+        judged = [{rule.identity for rule, _ in contradictions("", log_view(source), summary)}]
         monkeypatch.setattr(rules_clock, "datetime", Later)
-        judged.append({rule.identity for rule, _ in contradictions("", parse_detail_log(source), summary)})
+        judged.append({rule.identity for rule, _ in contradictions("", log_view(source), summary)})
     assert ["TIME-008" in rules for rules in judged] == [True, False]
 
 

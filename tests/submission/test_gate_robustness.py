@@ -13,9 +13,9 @@ from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from tree_builder import LOG_ROUND, OPEN_MODEL, SUBMITTER, SYSTEM
 
 from crowdperf.gate import command, gate, report, rules_honesty
-from crowdperf.gate.detaillog import Message, parse_detail_log
 from crowdperf.gate.documents import TextFile, limit_of
 from crowdperf.gate.listing import read_listing
+from crowdperf.gate.log_view import Message, log_view
 from crowdperf.gate.views import Options, TreeView
 from crowdperf.kit import privacy
 from crowdperf.logs.round_tables import load_round
@@ -196,7 +196,7 @@ def test_only_the_log_that_is_never_cut_may_be_as_long_as_a_hundred_answers():
 
 def test_a_log_of_very_many_lines_is_not_read_to_its_end():
     line = ':::MLLOG {"key": "x", "value": 1, "metadata": {"is_error": false}}\n'
-    log = parse_detail_log(TextFile(path="x", text=line * 30_001))
+    log = log_view(TextFile(path="x", text=line * 30_001))
     assert log.problem == Message("more than 30000 lines; not read further", 30_001)
 
 

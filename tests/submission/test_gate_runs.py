@@ -15,9 +15,9 @@ from tree_builder import build, logs
 
 from crowdperf.compliance.verdict_lines import missing_lines, printed_counts, printed_scores
 from crowdperf.gate import runmarks
-from crowdperf.gate.detaillog import DetailLog, parse_detail_log
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.listing import read_listing
+from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.gate.rules_system import says_changed
 from crowdperf.gate.runmarks import RunRegister, place_of, task_of
 from crowdperf.logs.score_lines import parse_sample_counts, parse_statements
@@ -276,11 +276,11 @@ def test_every_run_of_a_copied_folder_is_named(trees):  # noqa: F811
 def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
     parsed = []
 
-    def parse(source: TextFile) -> DetailLog:
+    def parse(source: TextFile) -> LogView:
         parsed.append(source.path)
-        return parse_detail_log(source)
+        return log_view(source)
 
-    monkeypatch.setattr(runmarks, "parse_detail_log", parse)
+    monkeypatch.setattr(runmarks, "log_view", parse)
     root = trees.folder / "closed"
     verdict(root)
     assert sorted(parsed) == sorted(path.relative_to(root).as_posix() for path in root.rglob(DETAIL))

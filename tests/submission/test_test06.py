@@ -19,9 +19,10 @@ import pytest
 from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
 
 from crowdperf.compliance.answer_checks import verify_answers
-from crowdperf.gate import detaillog, gate
+from crowdperf.gate import gate
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.draws import log_value
+from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rules_testlogs import sampled_share
 from crowdperf.gate.views import Options
 from crowdperf.logs.run_log import parse_detail_log
@@ -49,7 +50,7 @@ def tokens(*numbers: int) -> str:
 def answers(test: Path, scenario: str) -> list[dict[str, Any]]:
     """Good answers of three tokens and the end to the samples that LoadGen chose in the run of a test, about 100."""
     text = (test / "performance/run_1/mlperf_log_detail.txt").read_text(encoding="utf-8")
-    log = detaillog.parse_detail_log(TextFile(path="", text=text))
+    log = log_view(TextFile(path="", text=text))
     share, seed = sampled_share(log), log.values["effective_accuracy_log_rng_seed"]
     issued = log.values["result_query_count"] * log.values["generated_samples_per_query"]
     loaded = log.values["loaded_qsl_set"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from crowdperf.gate.detaillog import DetailLog, Message
+from crowdperf.gate.log_view import LogView, Message
 from crowdperf.gate.rulebook import Check, Found, log_rule, shown
 from crowdperf.gate.views import RunView
 from crowdperf.logs.round_tables import RoundTable
@@ -37,28 +37,28 @@ def is_close(one: float, other: float, relative: float = CLOSE, absolute: float 
     )
 
 
-def numbers(log: DetailLog, *keys: str) -> list[float] | None:
+def numbers(log: LogView, *keys: str) -> list[float] | None:
     """Return the numbers of all keys as floats; None where one is missing (LOG-006 is about those)."""
     found = [log.number(key) for key in keys]
     return [float(one) for one in found if one is not None] if None not in found else None
 
 
-def given(log: DetailLog, *keys: str) -> str:
+def given(log: LogView, *keys: str) -> str:
     """Return `key = value` of each key, as a finding shows it."""
     return ", ".join(f"{key} = {str(log.values.get(key))[:60]}" for key in keys)
 
 
-def contradiction(log: DetailLog, key: str, found: str, allowed: str) -> Found:
+def contradiction(log: LogView, key: str, found: str, allowed: str) -> Found:
     """Return a finding at the line of a key."""
     return Found(path=log.path, found=found, allowed=allowed, line=log.lines.get(key))
 
 
-def at_key(log: DetailLog, key: str, allowed: str) -> Found:
+def at_key(log: LogView, key: str, allowed: str) -> Found:
     """Return a finding about the value of one key."""
     return contradiction(log, key, f"{key} = {shown(log.values.get(key))}", allowed)
 
 
-def messages(log: DetailLog, found: Sequence[Message], allowed: str) -> Iterator[Found]:
+def messages(log: LogView, found: Sequence[Message], allowed: str) -> Iterator[Found]:
     """Yield a finding for each of the first messages of a kind."""
     for message in found[:_SHOWN]:
         yield Found(path=log.path, found=message.text, allowed=allowed, line=message.line)
@@ -69,7 +69,7 @@ SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", 
 """Keys of the seeds in effect, with the seed's name in a round's table."""
 
 
-def other_seeds(log: DetailLog, table: RoundTable, more: str = "") -> Iterator[Found]:
+def other_seeds(log: LogView, table: RoundTable, more: str = "") -> Iterator[Found]:
     """Yield the seeds of a log that are not those of the round."""
     for key, name in SEEDS:
         wanted, value = getattr(table.seeds, name), log.values.get(key)
@@ -77,24 +77,24 @@ def other_seeds(log: DetailLog, table: RoundTable, more: str = "") -> Iterator[F
             yield at_key(log, key, f"{wanted} (the seeds of {table.name}{more})")
 
 
-def unreadable(log: DetailLog) -> Iterator[Found]:
+def unreadable(log: LogView) -> Iterator[Found]:
     """Yield why a log cannot be read to its end."""
     if log.problem is not None:
         yield from messages(log, [log.problem], ":::MLLOG {JSON} lines")
 
 
-def sample_count(log: DetailLog) -> float | None:
+def sample_count(log: LogView) -> float | None:
     """Return how many samples the run had: the queries times the samples of each."""
     found = numbers(log, "result_query_count", "generated_samples_per_query")
     return None if found is None else found[0] * found[1]
 
 
-def has_token_latencies(log: DetailLog) -> bool:
+def has_token_latencies(log: LogView) -> bool:
     """Return whether LoadGen measured first tokens and times for each token."""
     return log.values.get("requested_use_token_latencies") is True
 
 
-def token_count(log: DetailLog) -> float | None:
+def token_count(log: LogView) -> float | None:
     """Return how many tokens a run with token latencies answered; None where the log does not say it, as in Offline."""
     found = numbers(log, "result_token_throughput", "result_mean_latency_ns", "result_query_count")
     return math.prod(found) if found is not None and has_token_latencies(log) else None
@@ -145,7 +145,7 @@ class Ranked:
     key: str
 
 
-def ranked(log: DetailLog, family: Family) -> list[Ranked]:
+def ranked(log: LogView, family: Family) -> list[Ranked]:
     """Return what is known of a distribution, by rank; empty where a figure is missing or there are no queries, and for
     times per token of a run with errors: a failed request has no token, and LoadGen divides by -1.
 
@@ -175,7 +175,7 @@ def mean_bounds(known: Sequence[Ranked]) -> tuple[float, float]:
     return low / count, high / count
 
 
-def readable(run: RunView) -> Iterator[DetailLog]:
+def readable(run: RunView) -> Iterator[LogView]:
     """Yield the log where it could be read to its end."""
     if run.detail.is_usable:
         yield run.detail
@@ -187,13 +187,13 @@ _MAJOR = re.compile(r"([0-9]{1,4})\.[0-9]")
 _SAYS_PADDING = 5
 
 
-def is_before_5(log: DetailLog) -> bool:
+def is_before_5(log: LogView) -> bool:
     """Return whether a LoadGen before 5.0 wrote the log: `4.1 @ REVISION`, where later ones have three numbers."""
     found = _MAJOR.match(log.text("loadgen_version") or "")
     return found is not None and int(found[1]) < _SAYS_PADDING
 
 
-def hides_padding(log: DetailLog) -> bool:
+def hides_padding(log: LogView) -> bool:
     """Return whether an Offline query may hold more samples than its log says.
 
     LoadGen before 5.0 logs the query before it is padded, and a query for each sample (mlcommons/inference ef1bd3b9
@@ -202,7 +202,7 @@ def hides_padding(log: DetailLog) -> bool:
     return is_before_5(log) and log.scenario == "Offline" and log.values.get(f"effective_{EQUALLY}") is not False
 
 
-def padded(log: DetailLog, samples: float) -> float:
+def padded(log: LogView, samples: float) -> float:
     """Return a count of samples, padded to whole data sets as loaded."""
     loaded = log.values.get("loaded_qsl_set")
     size = len(loaded) if isinstance(loaded, list) and loaded else 1
@@ -220,13 +220,13 @@ IDLE_NS, IDLE = 100_000, 0.1
 """Between two queries of a stream: at most 16,000 ns and 3.4 % of the latency in 909 published logs."""
 
 
-def clock_window_s(log: DetailLog) -> float | None:
+def clock_window_s(log: LogView) -> float | None:
     """Return what passed by the log's own clock from generating the queries to the end: no less than the run took."""
     begin_ms = log.times_ms.get("generated_query_count")
     return None if begin_ms is None or log.end_time_s is None else log.end_time_s - begin_ms / 1000
 
 
-def _measured_s(log: DetailLog) -> tuple[float, float] | None:
+def _measured_s(log: LogView) -> tuple[float, float] | None:
     """Return the least and the greatest length of a run by its figures, which LoadGen takes from a monotonic clock."""
     scenario, found = log.scenario, None
     longest = numbers(log, "result_max_latency_ns", "result_query_count")
@@ -250,7 +250,7 @@ def _measured_s(log: DetailLog) -> tuple[float, float] | None:
     return queries * found[0] / SECOND_NS, queries * (found[0] * (1 + IDLE) + IDLE_NS) / SECOND_NS
 
 
-def clock_step_s(log: DetailLog) -> float:
+def clock_step_s(log: LogView) -> float:
     """Return by how much the machine's clock was set during a run, 0 where nothing says that it was.
 
     power_begin and power_end are times of day; the log's own clock and the latencies are not. Where only the times of
@@ -269,7 +269,7 @@ def clock_step_s(log: DetailLog) -> float:
     return step_s if is_set else 0.0
 
 
-def lasted_s(log: DetailLog) -> float | None:
+def lasted_s(log: LogView) -> float | None:
     """Return how long the run took by its two stamps, without what the machine's clock was set by meanwhile."""
     return None if log.elapsed_s is None else log.elapsed_s - clock_step_s(log)
 
@@ -277,21 +277,21 @@ def lasted_s(log: DetailLog) -> float | None:
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})")
 
 
-def version_of(log: DetailLog) -> tuple[int, ...] | None:
+def version_of(log: LogView) -> tuple[int, ...] | None:
     """Return the three numbers of LoadGen's version; None where it says none."""
     found = _VERSION.match(log.text("loadgen_version") or "")
     return None if found is None else tuple(map(int, found.groups()))
 
 
-def usable(run: RunView) -> Iterator[DetailLog]:
+def usable(run: RunView) -> Iterator[LogView]:
     """Yield the log where it could be read to its end and is of a performance run."""
     yield from (log for log in readable(run) if log.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"))
 
 
-def performance_rule(identity: str, text: str) -> Callable[[Callable[[DetailLog], Iterator[Found]]], Check]:
+def performance_rule(identity: str, text: str) -> Callable[[Callable[[LogView], Iterator[Found]]], Check]:
     """Register a rule on the log of every performance run; its function takes the log, read to its end."""
 
-    def register(check: Callable[[DetailLog], Iterator[Found]]) -> Check:
+    def register(check: Callable[[LogView], Iterator[Found]]) -> Check:
         return log_rule(identity, text)(lambda run: (found for log in usable(run) for found in check(log)))
 
     return register

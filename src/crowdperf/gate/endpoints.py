@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from crowdperf.gate.detaillog import number_of
 from crowdperf.gate.documents import JsonFile, YamlFile, read_json, read_yaml
 from crowdperf.gate.listing import join
+from crowdperf.gate.log_view import number_of
 from crowdperf.gate.views import ScenarioView, Subject
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.round_tables import ModelTable

@@ -23,9 +23,9 @@ from crowdperf.gate import (  # noqa: F401 - the rules register themselves
     rules_tokens,
     rules_verdict,
 )
-from crowdperf.gate.detaillog import DetailLog
 from crowdperf.gate.documents import JsonFile, TextFile
 from crowdperf.gate.listing import Listing
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import RULES, Found, Rule, Scope, Severity
 from crowdperf.gate.views import ModelView, Options, RunView, ScenarioView, Subject, SubmitterView, SystemView, TreeView
 from crowdperf.logs.round_tables import load_round
@@ -76,13 +76,13 @@ def _nowhere() -> ScenarioView:
         accuracy_folder="",
         accuracy_text=missing,
         accuracy_log=missing,
-        accuracy_detail=DetailLog(path="", is_missing=True),
+        accuracy_detail=LogView(path="", is_missing=True),
         accuracy_summary=missing,
         subject=subject,
     )
 
 
-def contradictions(folder: str, detail: DetailLog, summary: TextFile) -> Iterator[tuple[Rule, Found]]:
+def contradictions(folder: str, detail: LogView, summary: TextFile) -> Iterator[tuple[Rule, Found]]:
     """Yield what the logs of a run contradict themselves in; what a rule cannot judge is one, too."""
     scenario = _nowhere()
     run = RunView(scenario=scenario, test="", folder=folder, detail=detail, summary=summary, subject=scenario.subject)

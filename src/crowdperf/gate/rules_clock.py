@@ -21,7 +21,7 @@ from crowdperf.gate.derivation import (
     readable,
     usable,
 )
-from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import OURS, Found, Severity, log_rule
 from crowdperf.gate.views import RunView
 
@@ -43,7 +43,7 @@ def clock_rises(run: RunView) -> Iterator[Found]:
     yield from messages(run.detail, run.detail.falls, "the time of the message before, or later")
 
 
-def _seconds(log: DetailLog) -> tuple[float, float] | None:
+def _seconds(log: LogView) -> tuple[float, float] | None:
     """Return how long the run took by its stamps, and what passed by the log's clock from generating its queries."""
     elapsed_s, window_s = lasted_s(log), clock_window_s(log)
     return None if elapsed_s is None or window_s is None else (elapsed_s, window_s)
@@ -53,7 +53,7 @@ _BY_CLOCK = "from generated_query_count to power_end by the log's own clock"
 
 
 @performance_rule("TIME-002", "The run fits between generating its queries and its end by the log's clock.")
-def run_fits_clock(log: DetailLog) -> Iterator[Found]:
+def run_fits_clock(log: LogView) -> Iterator[Found]:
     found = _seconds(log)
     if found is not None and found[0] > found[1] + STAMPS_S:
         text = f"{found[0]:.3f} s from power_begin to power_end"
@@ -61,7 +61,7 @@ def run_fits_clock(log: DetailLog) -> Iterator[Found]:
 
 
 @performance_rule("TIME-007", "The run takes the time between generating its queries and its end by the log's clock.")
-def run_fills_clock(log: DetailLog) -> Iterator[Found]:
+def run_fills_clock(log: LogView) -> Iterator[Found]:
     """Else its latencies and stamps were made shorter."""
     found = _seconds(log)
     if found is not None and found[0] < found[1] * (1 - LINGERS) - LINGERS_S:
@@ -82,7 +82,7 @@ def clock_was_not_set(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-003", "The results were logged after the run.")
-def results_come_last(log: DetailLog) -> Iterator[Found]:
+def results_come_last(log: LogView) -> Iterator[Found]:
     for key in ("result_validity", "early_stopping_met", "result_query_count", "result_max_latency_ns"):
         line, time_ms = log.lines.get(key), log.times_ms.get(key)
         end_ms, end_line = log.times_ms.get("power_end"), log.lines.get("power_end")
@@ -100,7 +100,7 @@ def _moment(text: str | None, form: str) -> datetime | None:
         return None
 
 
-def _built(log: DetailLog) -> datetime | None:
+def _built(log: LogView) -> datetime | None:
     return _moment(_FRACTION.sub("", log.build_date or "", count=1), _BUILD_DATE)
 
 
@@ -118,7 +118,7 @@ def dates_are_dates(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-004", "power_begin is the time of the test, in some time zone.")
-def date_is_that_of_run(log: DetailLog) -> Iterator[Found]:
+def date_is_that_of_run(log: LogView) -> Iterator[Found]:
     start = _moment(log.text("test_datetime"), _TEST_DATE)
     begin = _moment(log.text("power_begin"), _POWER_DATE)
     generated_ms = log.times_ms.get("generated_query_count")
@@ -133,7 +133,7 @@ def date_is_that_of_run(log: DetailLog) -> Iterator[Found]:
 
 
 @performance_rule("TIME-005", "LoadGen was built before it ran.")
-def build_is_older(log: DetailLog) -> Iterator[Found]:
+def build_is_older(log: LogView) -> Iterator[Found]:
     built = _built(log)
     start = _moment(log.text("test_datetime"), _TEST_DATE)
     if built is not None and start is not None and (built - start).total_seconds() > 86400:

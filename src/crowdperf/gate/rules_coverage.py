@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from crowdperf.gate.derivation import SEEDS, contradiction, given, numbers, other_seeds, version_of
-from crowdperf.gate.detaillog import number_of
+from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import LOADGEN, OURS, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_accuracy import repeated_number, samples_of, shown_numbers, shown_samples
 from crowdperf.gate.steps import Step

@@ -22,9 +22,9 @@ from crowdperf.gate.derivation import (
     performance_rule,
     version_of,
 )
-from crowdperf.gate.detaillog import DetailLog
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.draws import MOST_DRAWS, arrival, log_value
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
 from crowdperf.gate.views import ScenarioView, TestView
@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{
 
 
 @performance_rule("FIG-017", "Server queries were scheduled at the times that the seed draws.")
-def schedule_is_drawn(log: DetailLog) -> Iterator[Found]:
+def schedule_is_drawn(log: LogView) -> Iterator[Found]:
     keys = ("generated_query_count", "generated_query_duration", "effective_target_qps", "result_query_count",
             "result_scheduled_samples_per_sec")  # fmt: skip
     found, seed = numbers(log, *keys), log.values.get("effective_schedule_rng_seed")
@@ -66,7 +66,7 @@ def schedule_is_drawn(log: DetailLog) -> Iterator[Found]:
 
 
 @performance_rule("SET-013", "The loaded samples are those that LoadGen chooses by chance, in random order.")
-def loaded_is_drawn(log: DetailLog) -> Iterator[Found]:
+def loaded_is_drawn(log: LogView) -> Iterator[Found]:
     loaded, total = log.values.get("loaded_qsl_set"), log.number("qsl_reported_total_count")
     count, version = log.number("effective_performance_sample_count"), version_of(log)
     samples = {one for one in loaded if isinstance(one, int)} if isinstance(loaded, list) else set()
@@ -132,7 +132,7 @@ def samples_have_numbers(scenario: ScenarioView) -> Iterator[Found]:
     yield from _misplaced(scenario.accuracy_log, scenario.accuracy_detail, is_accuracy=True)
 
 
-def _misplaced(source: TextFile, log: DetailLog, *, is_accuracy: bool) -> Iterator[Found]:
+def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator[Found]:
     """An accuracy run issues the samples that it loaded once, part by part; the first part is looked at."""
     loaded = log.values.get("loaded_qsl_set")
     is_run = log.text("effective_test_mode") == ("AccuracyOnly" if is_accuracy else "PerformanceOnly")

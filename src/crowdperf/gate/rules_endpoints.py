@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from crowdperf.gate.detaillog import number_of
 from crowdperf.gate.documents import JsonFile
 from crowdperf.gate.endpoints import AUDITS, EndpointsView, inner, numbers_in
+from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import CLIENT, CLOSED, NEWER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
 from crowdperf.logs.round_tables import Limit
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS

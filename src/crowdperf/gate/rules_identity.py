@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from crowdperf.gate.detaillog import number_of
 from crowdperf.gate.documents import read_json
+from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import OURS, Found, Scope, Severity, rule, shown
 from crowdperf.gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from crowdperf.gate.steps import Step

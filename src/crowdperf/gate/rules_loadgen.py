@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from crowdperf.gate.derivation import contradiction, given, readable
-from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import OURS, Found, Severity, log_rule
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
@@ -49,7 +49,7 @@ def _recorded() -> Mapping[str, _Recorded]:
     return found
 
 
-def _revision(log: DetailLog) -> str:
+def _revision(log: LogView) -> str:
     return (log.text("loadgen_version") or "").rpartition(" @ ")[2]
 
 
@@ -90,7 +90,7 @@ def version_is_known(run: RunView) -> Iterator[Found]:
             yield contradiction(log, "loadgen_version", found, "a commit of mlcommons/inference, or its version")
 
 
-def _candidates(log: DetailLog) -> Sequence[_Recorded]:
+def _candidates(log: LogView) -> Sequence[_Recorded]:
     """What a log's LoadGen may be: its revision, else every commit of its version."""
     one = _recorded().get(_revision(log)[:_DIGITS])
     return _by_version().get(log.loadgen_version or "", ()) if one is None else (one,)

@@ -21,7 +21,7 @@ from crowdperf.gate.derivation import (
     usable,
     version_of,
 )
-from crowdperf.gate.detaillog import DetailLog, number_of
+from crowdperf.gate.log_view import LogView, number_of
 from crowdperf.gate.rulebook import OURS, Found, log_rule, shown
 from crowdperf.gate.views import RunView
 
@@ -139,7 +139,7 @@ def _numbers(*keys: str) -> _Expected:
     yield from ((key, (int, float), "a number") for key in keys)
 
 
-def _of_any(log: DetailLog) -> _Expected:
+def _of_any(log: LogView) -> _Expected:
     """What every log has in its scenario."""
     is_server, has_limits = log.scenario == "Server", has_token_latencies(log) and log.scenario != "Offline"
     switches = [name for name in _SWITCHES if name != EQUALLY or not is_before_5(log)]
@@ -155,7 +155,7 @@ def _of_any(log: DetailLog) -> _Expected:
     yield "loaded_qsl_set", list, "a list of samples"
 
 
-def _of_performance(log: DetailLog) -> _Expected:
+def _of_performance(log: LogView) -> _Expected:
     """What the log of a performance run has as well."""
     has_tokens = has_token_latencies(log)
     stopping = (
@@ -197,7 +197,7 @@ def counts_in_64_bits(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("LOG-008", "A run without an error ended naturally, as LoadGen says of every scenario but Server.")
-def ended_naturally(log: DetailLog) -> Iterator[Found]:
+def ended_naturally(log: LogView) -> Iterator[Found]:
     """Else the error was taken out of the log with which LoadGen ended the run."""
     if log.scenario in ("SingleStream", "MultiStream", "Offline") and not (log.error_count or log.ends_naturally):
         allowed = "the message 'Ending naturally: ...', or the error that ended the run"

@@ -18,7 +18,7 @@ from crowdperf.gate.derivation import (
     readable,
     usable,
 )
-from crowdperf.gate.detaillog import DetailLog
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import (
     BOTH,
     CLOSED,
@@ -60,7 +60,7 @@ _OF_STREAM = {
 }
 
 
-def _same(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[Found]:
+def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Found]:
     """Yield where two keys both have values, but different ones."""
     for key, other in pairs.items():
         one, two = log.values.get(key), log.values.get(other)
@@ -79,7 +79,7 @@ def effective_is_requested(run: RunView) -> Iterator[Found]:
         yield from _fixed(log, scenario)
 
 
-def _fixed(log: DetailLog, scenario: str) -> Iterator[Found]:
+def _fixed(log: LogView, scenario: str) -> Iterator[Found]:
     """What LoadGen sets itself in a scenario."""
     wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
     if scenario == "Offline":
@@ -110,7 +110,7 @@ def target_rate_follows(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
-def limits_were_kept(log: DetailLog) -> Iterator[Found]:
+def limits_were_kept(log: LogView) -> Iterator[Found]:
     """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
 
     That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
@@ -130,7 +130,7 @@ def limits_were_kept(log: DetailLog) -> Iterator[Found]:
         yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
 
 
-def _issued_too_late(log: DetailLog) -> Iterator[Found]:
+def _issued_too_late(log: LogView) -> Iterator[Found]:
     """LoadGen ends a run with an error at the first query that it issues after max_duration.
 
     A stream may end naturally at that query, so its last but one counts: two latencies before the end of the run.
@@ -231,7 +231,7 @@ def user_conf_has_seeds(run: RunView) -> Iterator[Found]:
                 yield from _differs(run, log, one)
 
 
-def _differs(run: RunView, log: DetailLog, one: Asked) -> Iterator[Found]:
+def _differs(run: RunView, log: LogView, one: Asked) -> Iterator[Found]:
     value, relative = log.number(one.key), 0.0 if one.is_drawn else CLOSE
     if value is not None and not one.is_fixed and not is_close(value, one.value, relative):
         found = f"{one.text}, but the log has {given(log, one.key)}"
@@ -245,7 +245,7 @@ def _asked(run: RunView) -> Iterator[Asked]:
 
 
 @performance_rule("SET-010", "As many different samples were loaded as the setting says.")
-def loaded_follows(log: DetailLog) -> Iterator[Found]:
+def loaded_follows(log: LogView) -> Iterator[Found]:
     found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
     loaded = log.values.get("loaded_qsl_set")
     if found is None or not isinstance(loaded, list):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from crowdperf.gate.derivation import PERCENTILES, SECOND_NS, has_token_latencies, readable, usable
-from crowdperf.gate.detaillog import DetailLog, number_of
+from crowdperf.gate.log_view import LogView, number_of
 from crowdperf.gate.rulebook import Found, log_rule
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
@@ -124,7 +124,7 @@ def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) 
             yield Found(path=run.summary.path, found=f"no line {name!r}", allowed=allowed)
 
 
-def _with_summary(run: RunView) -> Iterator[DetailLog]:
+def _with_summary(run: RunView) -> Iterator[LogView]:
     """Yield the detail log where there are both logs; RUN-001, RUN-003 and RUN-005 are about the others."""
     if run.summary.is_usable and run.summary.text.strip():
         yield from usable(run)
@@ -149,7 +149,7 @@ def has_same_figures(run: RunView) -> Iterator[Found]:
         yield from _tokens_without_overhead(run, log)
 
 
-def _tokens_without_overhead(run: RunView, log: DetailLog) -> Iterator[Found]:
+def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Found]:
     """The one figure that the two logs have in two units: the detail log gives tokens per nanosecond (results.cc)."""
     key = "result_token_throughput"
     rate = log.number(key)
@@ -161,7 +161,7 @@ def _tokens_without_overhead(run: RunView, log: DetailLog) -> Iterator[Found]:
             yield Found(path=run.summary.path, found=found, allowed=allowed, line=number or None)
 
 
-def _figure_lines(log: DetailLog, lines: Container[str]) -> dict[str, str]:
+def _figure_lines(log: LogView, lines: Container[str]) -> dict[str, str]:
     """The figures in the summary of a performance run: name of the line, key of the detail log."""
     scenario = log.scenario
     kind, per = ("_query", "per_query_") if scenario == "MultiStream" else ("", "")

@@ -6,9 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from crowdperf.gate.detaillog import number_of
 from crowdperf.gate.documents import JsonFile, read_text, read_yaml
 from crowdperf.gate.listing import as_text, join
+from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ScenarioView, SubmitterView, SystemView

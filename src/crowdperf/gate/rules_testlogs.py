@@ -15,8 +15,8 @@ from crowdperf.compliance.answer_checks import verify_answers
 from crowdperf.compliance.verdict_lines import printed_counts, printed_scores
 from crowdperf.compliance.verification import RunScore, compare_scores, first_element, tested_scores, verify_responses
 from crowdperf.gate.derivation import SEEDS, at_key, numbers
-from crowdperf.gate.detaillog import DetailLog
 from crowdperf.gate.documents import TextFile
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, Severity, rule
 from crowdperf.gate.rules_accuracy import CUT, cut_problems, hash_problems, repeated_number, shown_samples, whole_lines
 from crowdperf.gate.rules_compliance import passed
@@ -229,7 +229,7 @@ def logged_responses(test: TestView) -> tuple[int | None, TextFile]:
     return counts.get("num_perf_log_entries"), test.verify_accuracy
 
 
-def sampled_share(log: DetailLog) -> float | None:
+def sampled_share(log: LogView) -> float | None:
     """Return the share of its responses that LoadGen logs in a performance run, 0..1; None where it is not known.
 
     It is the target of the samples that LoadGen expects (IssueQueries in loadgen.cc, the same since September 2020).
@@ -243,7 +243,7 @@ def sampled_share(log: DetailLog) -> float | None:
     return min(target / expected, 1.0)
 
 
-def sampled_responses(log: DetailLog) -> tuple[float, float] | None:
+def sampled_responses(log: LogView) -> tuple[float, float] | None:
     """Return how many responses LoadGen logs of a performance run, on average and at least; None where it is not known.
 
     It draws a number from 0 to 1 for each sample: at least six deviations below the mean.

@@ -24,7 +24,7 @@ from crowdperf.gate.derivation import (
     token_count,
     usable,
 )
-from crowdperf.gate.detaillog import TOKEN_RATES, DetailLog
+from crowdperf.gate.log_view import TOKEN_RATES, LogView
 from crowdperf.gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_accuracy import samples_of
 from crowdperf.gate.steps import Step
@@ -42,7 +42,7 @@ test counts may leave out a token of each. The mean over tokens differs from the
 
 
 @performance_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
-def token_rates_follow(log: DetailLog) -> Iterator[Found]:
+def token_rates_follow(log: LogView) -> Iterator[Found]:
     base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
     rates = TOKEN_RATES.get(log.scenario or "", ())
     keys = (*base, *rates)
@@ -56,7 +56,7 @@ def token_rates_follow(log: DetailLog) -> Iterator[Found]:
     yield from _other_token_rate(log, tokens)
 
 
-def _other_token_rate(log: DetailLog, tokens: float) -> Iterator[Found]:
+def _other_token_rate(log: LogView, tokens: float) -> Iterator[Found]:
     """The rate whose time ends when the last query was issued, in a stream that ends when it was answered."""
     if log.scenario == "Server":
         keys = ("result_token_throughput_with_loadgen_overhead", "result_scheduled_samples_per_sec")
@@ -85,7 +85,7 @@ def answers_have_length(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
-def tokens_fill_latencies(log: DetailLog) -> Iterator[Found]:
+def tokens_fill_latencies(log: LogView) -> Iterator[Found]:
     if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
         return
     for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
@@ -96,7 +96,7 @@ def tokens_fill_latencies(log: DetailLog) -> Iterator[Found]:
     yield from _time_of_tokens(log)
 
 
-def _time_of_tokens(log: DetailLog) -> Iterator[Found]:
+def _time_of_tokens(log: LogView) -> Iterator[Found]:
     """All answers together: what is left of the latencies behind the first tokens, for each of the other tokens."""
     means = (SAMPLES.mean, FIRST_TOKENS.mean, OUTPUT_TOKENS.mean)
     found, tokens = (
@@ -169,6 +169,6 @@ def _lengths_of_test(test: TestView) -> Iterator[tuple[str, float, float]]:
         yield test.verify_length.path, float(found[1]), 0.0
 
 
-def _of_length(log: DetailLog, length: float, allowed: str) -> Found:
+def _of_length(log: LogView, length: float, allowed: str) -> Found:
     rates = TOKEN_RATES[log.scenario or ""]
     return contradiction(log, rates[0], f"{given(log, *rates)}: {length:.1f} tokens a sample", allowed)

@@ -16,10 +16,10 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TypeVar
 
-from crowdperf.gate.detaillog import DetailLog, parse_detail_log
 from crowdperf.gate.documents import TextFile, as_text_file, limit_of, read_bytes, read_text
 from crowdperf.gate.likeness import LATENCIES, is_copy, proportion, slack
 from crowdperf.gate.listing import Listing
+from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.score_lines import parse_hashes
 
@@ -187,14 +187,14 @@ class RunRegister:
             if place and isinstance(content, bytes):
                 yield path, place, content
 
-    def log(self, path: str) -> DetailLog:
+    def log(self, path: str) -> LogView:
         """Return what a detail log says, and keep the mark of its run, so that it is read once."""
         if path not in self._listing.sizes:
-            return parse_detail_log(TextFile(path=path, is_missing=True))
+            return log_view(TextFile(path=path, is_missing=True))
         content, place = read_bytes(self._listing, path, limit_of(path)), self._place_of(path)
         if isinstance(content, str):
-            return parse_detail_log(TextFile(path=path, problem=content))
-        log = parse_detail_log(as_text_file(path, content))
+            return log_view(TextFile(path=path, problem=content))
+        log = log_view(as_text_file(path, content))
         if place:
             self._marks[path] = _run_mark(path, place, content, log)
         return log
@@ -203,7 +203,7 @@ class RunRegister:
     def runs(self) -> tuple[RunMark, ...]:
         """Every detail log that can be read: those that were read as `log`, and the others, which are read now."""
         for path, place, content in self._contents(DETAIL_NAME):
-            self._marks[path] = _run_mark(path, place, content, parse_detail_log(as_text_file(path, content)))
+            self._marks[path] = _run_mark(path, place, content, log_view(as_text_file(path, content)))
         return tuple(self._marks[path] for path in self._listing.sizes if path in self._marks)
 
     @cached_property
@@ -289,7 +289,7 @@ def _told_apart(mark: RunMark | ResponsesMark, name: str) -> object:
     return (mark.digest, bool(mark.place.test)) if name in ("start", "figures", "clock", "hash") else mark.path
 
 
-def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMark:
+def _run_mark(path: str, place: Place, content: bytes, log: LogView) -> RunMark:
     fields = {key: log.values[key] for key in (*_KEPT, *FIGURES) if key in log.values}
     if log.source_digest:
         fields[SOURCES] = log.source_digest
@@ -307,12 +307,12 @@ def _run_mark(path: str, place: Place, content: bytes, log: DetailLog) -> RunMar
     )
 
 
-def _clock(log: DetailLog) -> tuple[float, float] | None:
+def _clock(log: LogView) -> tuple[float, float] | None:
     begin_ms, end_s = log.times_ms.get("generated_query_count"), log.end_time_s
     return None if begin_ms is None or end_s is None else (begin_ms, end_s * 1000)
 
 
-def _span_s(log: DetailLog) -> tuple[float, float] | None:
+def _span_s(log: LogView) -> tuple[float, float] | None:
     clock = _clock(log)
     try:
         start = datetime.strptime(log.text("test_datetime") or "", "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
@@ -321,12 +321,12 @@ def _span_s(log: DetailLog) -> tuple[float, float] | None:
     return None if clock is None else (start.timestamp() + clock[0] / 1000, start.timestamp() + clock[1] / 1000)
 
 
-def _latencies(log: DetailLog) -> tuple[float, ...] | None:
+def _latencies(log: LogView) -> tuple[float, ...] | None:
     found = [number for number in map(log.number, LATENCIES) if number is not None]
     return tuple(map(float, found)) if len(found) == len(LATENCIES) and max(found) < _LARGEST else None
 
 
-def _digest_of_loaded(log: DetailLog) -> str:
+def _digest_of_loaded(log: LogView) -> str:
     loaded = log.values.get("loaded_qsl_set")
     if log.text("effective_test_mode") != "PerformanceOnly" or not isinstance(loaded, list):
         return ""

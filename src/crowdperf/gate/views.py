@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from crowdperf.gate.detaillog import DetailLog
 from crowdperf.gate.documents import JsonFile, TextFile, read_json, read_text
 from crowdperf.gate.listing import Listing, as_text, join
+from crowdperf.gate.log_view import LogView
 from crowdperf.gate.runmarks import RunRegister
 from crowdperf.kit.privacy import NOTHING_KNOWN, Known
 from crowdperf.logs.round_tables import ModelTable, RoundTable
@@ -142,7 +142,7 @@ class ScenarioView:
     accuracy_folder: str
     accuracy_text: TextFile
     accuracy_log: TextFile
-    accuracy_detail: DetailLog
+    accuracy_detail: LogView
     accuracy_summary: TextFile
     subject: Subject
 
@@ -164,7 +164,7 @@ class RunView:
     scenario: ScenarioView
     test: str
     folder: str
-    detail: DetailLog
+    detail: LogView
     summary: TextFile
     subject: Subject
     is_accuracy: bool = False

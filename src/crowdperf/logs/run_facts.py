@@ -7,7 +7,6 @@ wrote beside the logs (result.json, accuracy.json, load.json) adds labels, targe
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +23,6 @@ from crowdperf.rules.official_names import benchmark_of, canonical_name
 from crowdperf.rules.rounds import ROUNDS, rounds_of, targets_of
 
 _NANOSECONDS_PER_MS = 1e6
-_KEY = re.compile(r'^:::MLLOG \{"key": "([^"]+)"')
-_STARTED = re.compile(r'^:::MLLOG \{"key": "power_begin", "value": "(\d\d)-(\d\d)-(\d{4}) (\d\d:\d\d:\d\d)')
 PERCENTS = (("min", 0.0), ("50.00", 50.0), ("90.00", 90.0), ("95.00", 95.0), ("97.00", 97.0), ("99.00", 99.0),
             ("99.90", 99.9), ("max", 100.0))  # fmt: skip
 """Which answers LoadGen gives latencies of."""
@@ -88,20 +85,6 @@ class RunFacts:
     load: Mapping[str, Any] | None
 
 
-def _key_lines(text: str) -> tuple[dict[str, int], str]:
-    """The last line of each key of a detail log, and when the test began, `2026-11-21T01:02:03` or empty."""
-    found, started = {}, ""
-    for number, line in enumerate(text.split("\n"), start=1):
-        match = _KEY.match(line)
-        if match is None:
-            continue
-        found[match.group(1)] = number
-        if match.group(1) == "power_begin" and (moment := _STARTED.match(line)):
-            month, day, year, clock = moment.groups()
-            started = f"{year}-{month}-{day}T{clock}"
-    return found, started
-
-
 class _Source:
     """A log file with what is needed to point into it."""
 
@@ -113,13 +96,11 @@ class _Source:
         return Evidence(self.file, line, self.sha256)
 
 
-def _detail_figures(
-    run: FoundRun, log: LoadGenLog, source: _Source, lines: Mapping[str, int]
-) -> tuple[Figure | None, tuple[Figure, ...]]:
+def _detail_figures(run: FoundRun, log: LoadGenLog, source: _Source) -> tuple[Figure | None, tuple[Figure, ...]]:
     published, figure = log.published, None
     if published is not None:
         metric = published.metric
-        at = source.at(lines.get(published.key, 0))
+        at = source.at(log.lines.get(published.key, 0))
         figure = Figure(name=metric.name, value=published.value, unit=metric.unit, evidence=at)
     if log.latencies is None:
         return figure, ()
@@ -129,7 +110,9 @@ def _detail_figures(
     values = (found.min_ns, found.p50_ns, found.p90_ns, found.p95_ns, found.p97_ns, found.p99_ns, found.p99_9_ns,
               found.max_ns)  # fmt: skip
     return figure, tuple(
-        Figure(name=f"{percent:g}", value=value / _NANOSECONDS_PER_MS, unit="ms", evidence=source.at(lines.get(key, 0)))
+        Figure(
+            name=f"{percent:g}", value=value / _NANOSECONDS_PER_MS, unit="ms", evidence=source.at(log.lines.get(key, 0))
+        )
         for (_, percent), key, value in zip(PERCENTS, keys, values, strict=True)
     )
 
@@ -264,9 +247,8 @@ def facts_of(run: FoundRun, contents: RunFiles, log: LoadGenLog | None = None) -
     result = contents.object(paths.result_json.name)
     if log is not None:
         log = with_recorded_problems(log, result)
-        lines, started = _key_lines(contents[paths.detail_log.name].decode("utf-8"))
-        figure, latencies = _detail_figures(run, log, detail, lines)
-        is_valid, reasons = log.is_valid, log.invalid_reasons
+        figure, latencies = _detail_figures(run, log, detail)
+        started, is_valid, reasons = log.started, log.is_valid, log.invalid_reasons
     else:
         source = _Source(run, paths.summary_log.name, contents)
         figure, latencies = _summary_figures(run, summary, source)

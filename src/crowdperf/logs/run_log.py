@@ -7,18 +7,16 @@ and test_settings_internal.cc).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from crowdperf.kit.text_documents import given_bytes
+from crowdperf.logs.detail_log import DetailLog, Values
+from crowdperf.logs.detail_log import LogError as LogError
 from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.log_lines import Json as Json  # the types of a log come from here, whatever module holds them
-from crowdperf.logs.log_lines import LogError as LogError
-from crowdperf.logs.log_lines import LogEvent as LogEvent
-from crowdperf.logs.log_lines import Values
-from crowdperf.logs.log_lines import parse_events as parse_events
 from crowdperf.logs.summary_log import summary_lines
 from crowdperf.rules.names import (
     FIGURE_KEYS,
@@ -31,6 +29,9 @@ from crowdperf.rules.names import (
     UnknownName,
     parse_scenario,
 )
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""What a JSON file can hold."""
 
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _TOKEN_ERROR = "token"
@@ -128,7 +129,8 @@ class LoadGenLog:
     run with token latencies and failed requests has none, nor a figure made of them, since LoadGen counts the
     microseconds of failed requests among them (and divides by their tokens less one, which is below 0). published:
     tokens per second where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens:
-    of a run that LoadGen measured by tokens.
+    of a run that LoadGen measured by tokens. started: in the machine's own time, `2026-11-21T01:02:03`. settings: the
+    values of the keys that begin with requested_ and effective_. lines: where the last message of each key stands.
     """
 
     loadgen_version: str
@@ -151,20 +153,25 @@ class LoadGenLog:
     generated_samples_per_query: int
     qsl_total_count: int
     duration_s: float
+    started: str
     seeds: Seeds
     effective: EffectiveSettings
+    settings: Mapping[str, Json] = field(repr=False)
+    lines: Mapping[str, int] = field(repr=False)
+
+
+def _moment(values: Values, key: str) -> datetime:
+    text = values.text(key)
+    try:
+        return datetime.strptime(text, _POWER_TIME)
+    except ValueError as error:
+        message = f"the detail log's {key!r} should be a time like 11-21-2026 01:02:03.456, found {text!r}"
+        raise LogError(message) from error
 
 
 def _duration_s(values: Values) -> float:
-    moments = []
-    for key in ("power_begin", "power_end"):
-        text = values.text(key)
-        try:
-            moments.append(datetime.strptime(text, _POWER_TIME))
-        except ValueError as error:
-            message = f"the detail log's {key!r} should be a time like 11-21-2026 01:02:03.456, found {text!r}"
-            raise LogError(message) from error
-    return (moments[1] - moments[0]).total_seconds()
+    begin, end = (_moment(values, key) for key in ("power_begin", "power_end"))
+    return (end - begin).total_seconds()
 
 
 def _spread(values: Values, bound: str, percentile: str) -> Latencies | None:
@@ -243,9 +250,9 @@ def _metric(values: Values, scenario: Scenario) -> MetricValue | None:
     return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor, key=key)
 
 
-def _invalid_reasons(values: Values, events: Sequence[LogEvent], errors: Sequence[str]) -> tuple[str, ...]:
+def _invalid_reasons(values: Values, given: Sequence[str], errors: Sequence[str]) -> tuple[str, ...]:
     reasons = [text for key, text in _CHECKS if values.has(key) and not values.truth(key)]
-    reasons += [str(event.value).strip() for event in events if event.key == "result_invalid_reason"]
+    reasons += [*given]
     reasons += [f"LoadGen error: {text}" for text in errors]
     return tuple(reason for reason in dict.fromkeys(reasons) if reason)
 
@@ -275,15 +282,15 @@ def _scenario_and_mode(values: Values) -> tuple[Scenario, Mode]:
 
 def parse_detail_log(text: str) -> LoadGenLog:
     """Return what a whole detail log says; raises LogError when it is damaged or ends before the result."""
-    return log_of(parse_events(text))
+    return log_of(DetailLog(text))
 
 
-def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
-    """Return what the messages of a whole detail log say; raises LogError where it ends before the result."""
-    values = Values(events)
+def log_of(detail: DetailLog) -> LoadGenLog:
+    """Return what a whole detail log says; raises LogError where it is damaged or ends before the result."""
+    values = detail.values
     scenario, mode = _scenario_and_mode(values)
     is_performance = mode is Mode.PERFORMANCE
-    errors = tuple(str(event.value) for event in events if event.is_error)
+    errors = tuple(detail.errors)
     error_count = max(len(errors), values.integer_or_none("num_errors") or 0)
     is_accepted = values.text("result_validity") == "VALID" if is_performance else True
     log = LoadGenLog(
@@ -291,10 +298,10 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
         scenario=scenario,
         mode=mode,
         is_valid=is_accepted and error_count == 0,
-        invalid_reasons=_invalid_reasons(values, events, errors),
+        invalid_reasons=_invalid_reasons(values, detail.invalid_reasons, errors),
         errors=errors,
         error_count=error_count,
-        warnings=tuple(str(event.value) for event in events if event.is_warning),
+        warnings=tuple(detail.warnings),
         metric=_metric(values, scenario) if is_performance else None,
         published=_published(values, scenario) if is_performance else None,
         tokens=_tokens(values, scenario) if is_performance else None,
@@ -307,12 +314,15 @@ def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
         generated_samples_per_query=values.integer("generated_samples_per_query"),
         qsl_total_count=values.integer("qsl_reported_total_count"),
         duration_s=_duration_s(values),
+        started=_moment(values, "power_begin").strftime("%Y-%m-%dT%H:%M:%S"),
         seeds=Seeds(
             qsl=values.integer("effective_qsl_rng_seed"),
             sample_index=values.integer("effective_sample_index_rng_seed"),
             schedule=values.integer("effective_schedule_rng_seed"),
         ),
         effective=_effective(values),
+        settings=values.beginning("requested_", "effective_"),
+        lines={key: event.line for key, event in detail.last.items()},
     )
     is_failed = log.tokens is not None and any(_TOKEN_ERROR in error for error in errors)
     return _of_answers(log) if is_failed else log
@@ -337,9 +347,14 @@ def parse_summary_verdict(text: str) -> bool | None:
     return next((line.value == "VALID" for line in summary_lines(text) if line.name == "Result is"), None)
 
 
+def read_detail_log(path: Path) -> DetailLog:
+    """Return a detail log, whatever is in it; raises LogError where it cannot be read."""
+    return DetailLog(_read(path))
+
+
 def read_run_logs(paths: RunPaths) -> LoadGenLog:
     """Return what the logs in `paths.folder` say; raises LogError for a missing, damaged or contradicting log."""
-    return checked_by_summary(paths, parse_detail_log(_read(paths.detail_log)), _read(paths.summary_log))
+    return checked_by_summary(paths, log_of(read_detail_log(paths.detail_log)), _read(paths.summary_log))
 
 
 def checked_by_summary(paths: RunPaths, detail: LoadGenLog, summary_text: str) -> LoadGenLog:
@@ -361,3 +376,5 @@ def _read(path: Path) -> str:
     except OSError as error:
         why = f"{error.strerror}; did the run start at all?" if isinstance(error, FileNotFoundError) else error.strerror
         raise LogError(f"cannot read LoadGen's log {path}: {why}") from error
+    except UnicodeDecodeError as error:
+        raise LogError(f"{path} is no UTF-8 text (byte {error.start}): the disk or a copy damaged it") from error

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crowdperf.logs.log_lines import LogError
+from crowdperf.logs.detail_log import LogError
 from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_scenario
 
 FIGURE_LINES: Mapping[Scenario, tuple[str, ...]] = {

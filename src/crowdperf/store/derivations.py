@@ -21,13 +21,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.gate.detaillog import DetailLog, parse_detail_log
 from crowdperf.gate.documents import as_text_file
+from crowdperf.gate.log_view import LogView, bounded_log, log_view
 from crowdperf.gate.lonerun import contradictions
 from crowdperf.kit.text_documents import mapping, part
 from crowdperf.logs.found_runs import RunFiles
 from crowdperf.logs.log_record import record_of_log
-from crowdperf.logs.run_log import LoadGenLog, LogError, LogEvent, log_of
+from crowdperf.logs.run_log import LoadGenLog, LogError, log_of
 from crowdperf.logs.score_lines import parse_scores
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.text_figures import with_recorded_problems
@@ -82,7 +82,7 @@ def differences(rule: str, file: str, said: Mapping[str, Any], derived: Mapping[
             yield problem_of(rule, file, f"{name} = {said.get(name)!r}", repr(value))
 
 
-def _of_logs(folder: str, files: Mapping[str, bytes], detail: DetailLog) -> Iterator[Problem]:
+def _of_logs(folder: str, files: Mapping[str, bytes], detail: LogView) -> Iterator[Problem]:
     """V1 to V9 of a performance run; of an accuracy run what holds of every log."""
     summary = as_text_file(f"{folder}{SUMMARY}", files[SUMMARY])
     for rule, found in contradictions(folder, detail, summary):
@@ -260,12 +260,13 @@ def check_run(files: RunFiles, folder: str = "", masked: Mapping[str, Collection
     if missing:
         expected = "the two logs of LoadGen and result.json"
         return Checked((problem_of("V13", folder + missing[0], "missing", expected),))
-    log, events = None, list[LogEvent]()
-    detail = parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]), events)
+    log, source = None, as_text_file(folder + DETAIL, files[DETAIL])
+    own = bounded_log(source)
+    detail = log_view(source, own)
     problems = list(_of_logs(folder, files, detail))
     if detail.is_usable:
         try:
-            log = log_of(events)
+            log = log_of(own)
         except (LogError, RecursionError, OverflowError) as error:
             problems.append(problem_of("V9", folder + DETAIL, error, "a log that can be read to its end"))
         else:

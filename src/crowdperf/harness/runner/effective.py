@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.settings import Settings
-from crowdperf.logs.layout import RunPaths
-from crowdperf.logs.run_log import Json, parse_events
+from crowdperf.logs.run_log import Json
 from crowdperf.rules.names import Mode, Scenario
 
 _ALL = tuple(scenario for scenario in Scenario if scenario.issued_as is scenario)
@@ -81,12 +80,6 @@ _PERCENTILES: Mapping[Scenario, float] = MappingProxyType({_SINGLE: 90, _MULTI: 
 """Of the rules, for each scenario with a latency (LoadGen's embedded mlperf.conf, 6.0.17)."""
 
 
-def logged_settings(paths: RunPaths) -> dict[str, Json]:
-    """Return the settings that the detail log names, by key: those requested and those in effect."""
-    events = parse_events(paths.detail_log.read_text(encoding="utf-8"))
-    return {event.key: event.value for event in events if event.key.startswith(("requested_", "effective_"))}
-
-
 def _expected(settings: Settings, audit_values: Mapping[str, int] | None) -> dict[str, float]:
     """Return the value that each key must have had, those of a compliance test above all."""
     percentile = _PERCENTILES.get(settings.scenario.issued_as)
@@ -122,7 +115,7 @@ def require_same_settings(
 ) -> None:
     """Raise HarnessError when LoadGen worked with other settings than it was given.
 
-    audit_values: what a compliance test sets, None in an ordinary run. logged: the answer of `logged_settings`.
+    audit_values: what a compliance test sets, None in an ordinary run. logged: the settings in LoadGen's log.
     """
     wrong = list(_differences(settings, _expected(settings, audit_values), logged))
     if wrong:

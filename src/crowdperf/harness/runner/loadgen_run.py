@@ -20,7 +20,7 @@ from crowdperf.harness.base.model_facts import ModelFacts, file_md5
 from crowdperf.harness.runner import user_conf as userconf
 from crowdperf.harness.runner.audit import clear_audit
 from crowdperf.harness.runner.config import RunConfig
-from crowdperf.harness.runner.effective import logged_settings, require_same_settings
+from crowdperf.harness.runner.effective import require_same_settings
 from crowdperf.harness.runner.metadata_json import metadata as metadata_record
 from crowdperf.harness.runner.result import write_json
 from crowdperf.harness.runner.settings import Origin, Settings
@@ -280,7 +280,7 @@ class LoadGenRun:
         settings than these."""
         paths = RunPaths(self.config.output_dir)
         log = read_whole_logs(paths, self.config.mode)
-        require_same_settings(self.settings, audited_values(self.config, self.sample_count), logged_settings(paths))
+        require_same_settings(self.settings, audited_values(self.config, self.sample_count), log.settings)
         return log
 
     def write(self, result: dict[str, Json], monitor: Monitor) -> dict[str, Json]:

@@ -1,7 +1,8 @@
-"""Reads LoadGen's mlperf_log_detail.txt for the rules: values, errors, and what is odd, each with its line.
+"""What the rules look at of a detail log: values, errors, and what is odd, each with its line.
 
-Stricter than the official parsers where they would stop with an exception, and blind to nothing: the official ones take
-the first value of a key that comes twice, so that a second, honest one would go unseen.
+`crowdperf.logs.detail_log` reads it. Stricter than the official parsers where they would stop with an exception, and
+blind to nothing: the official ones take the first value of a key that comes twice, so that a second, honest one would
+go unseen.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from crowdperf.gate.documents import TextFile
 from crowdperf.kit.text_documents import Json
-from crowdperf.logs.log_lines import LogEvent, decoded
+from crowdperf.logs.detail_log import MARKER, DamagedLine, DetailLog, LogEvent
 
-_MARKER = ":::MLLOG"
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")
 """Keys of which a log has one value; an accuracy run repeats others for each part that it loads."""
 
@@ -36,7 +36,7 @@ TOKEN_RATES = {
 }
 """By scenario the rate of tokens that has the same time as a rate of samples."""
 
-_MOST_LINES = 30_000
+MOST_LINES = 30_000
 """The longest of 3,254 published logs of v5.1 has 4,721: an accuracy run that loads its samples in 388 parts."""
 
 _BEFORE_START_MS = 1.8e13
@@ -53,7 +53,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetailLog:
+class LogView:
     """values, lines, times_ms: of the first message of each key, the times by the log's own clock, which begins before
     the run. elapsed_s: from the first power_begin to the last power_end. end_time_s: when the last power_end was
     written. error_count, warning_count: of all messages; `errors` are the first of them.
@@ -163,83 +163,60 @@ class _Messages:
 class _Collector:
     """What was seen so far."""
 
-    def __init__(self, events: list[LogEvent] | None) -> None:
-        self._events = events
+    def __init__(self) -> None:
         self.values: dict[str, Json] = {}
         self.lines: dict[str, int] = {}
         self.times_ms: dict[str, float] = {}
         self.errors, self.warnings, self.conflicts = _Messages(), _Messages(), _Messages()
-        self.hidden, self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages(), _Messages()
+        self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
-        self.loaded: set[int] = set()
+        self.loaded: set[object] = set()
         self.ends_naturally = False
         self.audit_line: int | None = None
         self.power_end: Json = None
         self.end_time_ms: float | None = None
         self._time_ms = 0.0
-        self._line = 0
 
-    def object_of(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            seen: dict[str, Json] = {}
-            for name, value in pairs:
-                if name in seen:
-                    self.doubled.add(f"{name!r}: {str(seen[name])[:60]}, then {str(value)[:60]}", self._line)
-                    break
-                seen[name] = value
-        return found
-
-    def add(self, decoder: json.JSONDecoder, line: str, number: int) -> str:
-        """Take in one message; returns what is wrong with it, empty where nothing is."""
-        self._line = number
-        try:
-            record = decoded(decoder, line[len(_MARKER) :])
-            key, value, metadata = record["key"], record["value"], record["metadata"]
-            is_error = metadata["is_error"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            return f"damaged message ({type(error).__name__}: {error})"
-        if not isinstance(key, str) or not isinstance(is_error, bool):
-            return "damaged message (key or is_error of a wrong type)"
-        self._judge(key, value, metadata, number)
-        time_ms = self._time(key, record)
+    def add(self, event: LogEvent) -> None:
+        """Take in one message."""
+        key, value, number = event.key, event.value, event.line
+        for text in event.doubled:
+            self.doubled.add(text, number)
+        self._judge(event)
+        time_ms = self._time(event)
         if key == _LOADED and isinstance(value, list):
-            self.loaded.update({sample for sample in value if isinstance(sample, int)})
+            is_plain = set(map(type, value)) <= {int}  # asked of all at once, for speed
+            self.loaded.update(value if is_plain else [one for one in value if isinstance(one, int)])
         if key == "power_end":
             self.power_end, self.end_time_ms = value, time_ms
-        if self._events is not None:
-            is_warning = metadata.get("is_warning") is True
-            self._events.append(LogEvent(key, value, time_ms or 0.0, is_error, is_warning))
         if key not in self.values:
             self.values[key], self.lines[key] = value, number
             if time_ms is not None:
                 self.times_ms[key] = time_ms
         elif key.startswith(_SETTINGS) and self.values[key] != value:
             self.conflicts.add(f"{key} = {self.values[key]!r} in line {self.lines[key]}, then {value!r}", number)
-        return ""
 
-    def _judge(self, key: str, value: Json, metadata: Mapping[str, Json], number: int) -> None:
-        is_error, is_warning = metadata["is_error"], metadata.get("is_warning", key.startswith("warning_"))
-        if is_error:
+    def _judge(self, event: LogEvent) -> None:
+        key, value, number = event.key, event.value, event.line
+        if event.is_error:
             self.errors.add(str(value), number)
-        elif is_warning is True:
+        elif event.is_warning:
             self.warnings.add(str(value), number)
-        if (key.startswith("error_") and not is_error) or (key.startswith("warning_") and is_warning is not True):
+        if (key.startswith("error_") and not event.is_error) or (key.startswith("warning_") and not event.is_warning):
             self.unflagged.add(f"{key}: {value!s}", number)
         if isinstance(value, str) and value.startswith(_NATURAL_END):
             self.ends_naturally = True
         if key == "warning_generic_message" and str(value).startswith(_AUDIT):
             self.audit_line = number
-        process = metadata.get("pid")
-        if isinstance(process, int) and len(self.processes) < _KEPT:
-            self.processes[process] = None
+        if event.process is not None and len(self.processes) < _KEPT:
+            self.processes[event.process] = None
 
-    def _time(self, key: str, record: Mapping[str, Json]) -> float | None:
-        time_ms = number_of(record.get("time_ms"))
+    def _time(self, event: LogEvent) -> float | None:
+        time_ms = number_of(event.time_ms)
         if time_ms is None or time_ms >= _BEFORE_START_MS:
             return None
         if time_ms < self._time_ms:
-            self.falls.add(f"{key} at {time_ms} ms, behind a message at {self._time_ms} ms", self._line)
+            self.falls.add(f"{event.key} at {time_ms} ms, behind a message at {self._time_ms} ms", event.line)
         self._time_ms = time_ms
         return time_ms
 
@@ -251,43 +228,35 @@ def _moment(value: Json) -> datetime | None:
         return None
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, one at a time: a list of them would be as large as the text again."""
-    number, start = 1, 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield number, text[start:end]
-        number, start = number + 1, end + 1
+def bounded_log(source: TextFile) -> DetailLog:
+    """Return the detail log in a file, which is read as far as a log of a submission may go."""
+    return DetailLog(source.text, MOST_LINES)
 
 
-def parse_detail_log(source: TextFile, events: list[LogEvent] | None = None) -> DetailLog:
-    """Return what a detail log says. events: a list to which every message is added, for who reads more of them."""
+def log_view(source: TextFile, log: DetailLog | None = None) -> LogView:
+    """Return what a rule looks at. log: that of `bounded_log`, for who asks it for more; it is read to its end."""
     if source.is_missing:
-        return DetailLog(path=source.path, is_missing=True)
+        return LogView(path=source.path, is_missing=True)
     if source.problem:
-        return DetailLog(path=source.path, problem=Message(source.problem, 1))
-    if not source.text.startswith(_MARKER):
-        return DetailLog(path=source.path, problem=Message(f"the first line does not begin with {_MARKER}", 1))
-    collector = _Collector(events)
-    # One for all lines; the collector does not hold it: a cycle would keep each log's lists until a garbage collection.
-    decoder = json.JSONDecoder(object_pairs_hook=collector.object_of)
-    for number, line in _lines(source.text):
-        if number > _MOST_LINES:
-            problem = f"more than {_MOST_LINES} lines; not read further"
-            return DetailLog(path=source.path, problem=Message(problem, number))
-        if line.startswith(_MARKER):
-            problem = collector.add(decoder, line, number)
-            if problem:
-                return DetailLog(path=source.path, problem=Message(problem, number))
-        elif _MARKER in line:
-            collector.hidden.add(line, number)
-    return _log(source.path, collector)
+        return LogView(path=source.path, problem=Message(source.problem, 1))
+    if not source.text.startswith(MARKER):
+        return LogView(path=source.path, problem=Message(f"the first line does not begin with {MARKER}", 1))
+    log, collector = log or bounded_log(source), _Collector()
+    try:
+        for event in log:
+            collector.add(event)
+    except DamagedLine as error:
+        return LogView(path=source.path, problem=Message(_words_for(error), error.number))
+    return _view(source.path, log, collector)
 
 
-def _log(path: str, found: _Collector) -> DetailLog:
+def _words_for(error: DamagedLine) -> str:
+    return error.reason if error.number > MOST_LINES else f"damaged message ({error.reason})"
+
+
+def _view(path: str, log: DetailLog, found: _Collector) -> LogView:
     begin, end = _moment(found.values.get("power_begin")), _moment(found.power_end)
-    return DetailLog(
+    return LogView(
         path=path,
         values=found.values,
         lines=found.lines,
@@ -295,7 +264,7 @@ def _log(path: str, found: _Collector) -> DetailLog:
         error_count=found.errors.count,
         warning_count=found.warnings.count,
         conflicts=tuple(found.conflicts.kept),
-        hidden=tuple(found.hidden.kept),
+        hidden=tuple(Message(text, number) for number, text in log.hidden),
         doubled=tuple(found.doubled.kept),
         falls=tuple(found.falls.kept),
         unflagged=tuple(found.unflagged.kept),
