@@ -123,8 +123,8 @@ def test_what_a_compliance_test_sets_must_be_in_effect(digits: Digits, tmp_path:
 
 SABOTAGE = """
 import sys
-from harness import loadgen, userconf
-loadgen.render = lambda *words: userconf.render(*words).replace("target_qps = ", "target_qps=")
+from crowdperf.harness.runner import loadgen, user_conf
+loadgen.render = lambda *words: user_conf.render(*words).replace("target_qps = ", "target_qps=")
 from crowdperf.harness.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
