@@ -244,6 +244,8 @@ def test_a_log_that_was_read_leaves_nothing_to_the_garbage_collector():
     try:
         parsed(message("loaded_qsl_set", "[1, 2]"))
         assert gc.collect() == 0
+        parsed(message("loaded_qsl_set", "[1, 2]") + ":::MLLOG x\n")
+        assert gc.collect() == 0
     finally:
         gc.enable()
 

@@ -42,7 +42,7 @@ class DamagedLine(LogError):
     def __init__(self, number: int, reason: str, line: str = "") -> None:
         text = f": {line[:120]!r}" if line else ""
         super().__init__(f"line {number} of the detail log is damaged ({reason}){text}")
-        self.number, self.reason = number, reason
+        self.number, self.reason, self.line = number, reason, line[:120]
 
 
 class LogEvent(NamedTuple):
@@ -60,39 +60,38 @@ class LogEvent(NamedTuple):
     doubled: tuple[str, ...] = ()
 
 
-class _Decoder:
-    """JSON with an eye on names that an object has twice."""
+def _decoder(doubled: list[str]) -> json.JSONDecoder:
+    """Return a reader of JSON that adds the names which an object has twice. (It refers to no object that refers to it:
+    a cycle would keep the lists of each log until a garbage collection.)"""
 
-    def __init__(self) -> None:
-        self.doubled: list[str] = []
-        self._decoder = json.JSONDecoder(object_pairs_hook=self._object_of)
-        self.scan = self._decoder.raw_decode
-
-    def _object_of(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    def object_of(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         found = dict(pairs)
-        if len(found) != len(pairs) and len(self.doubled) < _MOST_SHOWN:
+        if len(found) != len(pairs) and len(doubled) < _MOST_SHOWN:
             seen: dict[str, Json] = {}
             for name, value in pairs:
                 if name in seen:
-                    self.doubled.append(f"{name!r}: {str(seen[name])[:60]}, then {str(value)[:60]}")
+                    doubled.append(f"{name!r}: {str(seen[name])[:60]}, then {str(value)[:60]}")
                     break
                 seen[name] = value
         return found
 
-    def only(self, text: str) -> Any:
-        """Return the one value in a text. Raises ValueError where there is none, or more."""
-        text = text.strip(_BLANKS)
-        value, end = self._decoder.raw_decode(text)
-        if end != len(text):
-            raise json.JSONDecodeError("Extra data", text, end)
-        return value
+    return json.JSONDecoder(object_pairs_hook=object_of)
 
 
-def _event(decoder: _Decoder, line: str, number: int) -> LogEvent:
+def _only(decoder: json.JSONDecoder, text: str) -> Any:
+    """Return the one value in a text. Raises ValueError where there is none, or more."""
+    text = text.strip(_BLANKS)
+    value, end = decoder.raw_decode(text)
+    if end != len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return value
+
+
+def _event(decoder: json.JSONDecoder, doubled: list[str], line: str, number: int) -> LogEvent:
     """Return the message in a line of any form; raises DamagedLine."""
-    decoder.doubled.clear()
+    doubled.clear()
     try:
-        record = decoder.only(line[len(MARKER) :])
+        record = _only(decoder, line[len(MARKER) :])
         key, value, metadata = record["key"], record["value"], record["metadata"]
         is_error, time_ms = metadata["is_error"], record.get("time_ms")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -101,7 +100,7 @@ def _event(decoder: _Decoder, line: str, number: int) -> LogEvent:
         raise DamagedLine(number, "key or is_error of a wrong type", line)
     is_warning, process = metadata.get("is_warning", key.startswith("warning_")) is True, metadata.get("pid")
     process = process if isinstance(process, int) else None
-    return LogEvent(key, value, time_ms, is_error, is_warning, number, process, tuple(decoder.doubled))
+    return LogEvent(key, value, time_ms, is_error, is_warning, number, process, tuple(doubled))
 
 
 class DetailLog:
@@ -116,8 +115,8 @@ class DetailLog:
         """most_lines: what has more is damaged, and not read further."""
         self._text = text
         self._most_lines = most_lines
-        self._problem: DamagedLine | None = None
-        self._left = self._messages()
+        self._problem: tuple[int, str, str] | None = None
+        self._begun: Iterator[LogEvent] | None = None
         self.last: dict[str, LogEvent] = {}
         self.errors: list[str] = []
         self.warnings: list[str] = []
@@ -126,10 +125,11 @@ class DetailLog:
 
     def __iter__(self) -> Iterator[LogEvent]:
         """Go through the messages that nobody has gone through yet."""
-        while (event := next(self._left, None)) is not None:  # a `yield from` ends for all where one of them stops
+        left = self._left()
+        while (event := next(left, None)) is not None:  # a `yield from` ends for all where one of them stops
             yield event
         if self._problem is not None:
-            raise self._problem
+            raise DamagedLine(*self._problem)
 
     @property
     def values(self) -> Values:
@@ -139,10 +139,15 @@ class DetailLog:
 
     def read(self) -> DetailLog:
         """Go through what is left, and return the log."""
-        deque(self._left, maxlen=0)
+        deque(self._left(), maxlen=0)
         if self._problem is not None:
-            raise self._problem
+            raise DamagedLine(*self._problem)
         return self
+
+    def _left(self) -> Iterator[LogEvent]:
+        if self._begun is None:
+            self._begun = self._messages()
+        return self._begun
 
     def _messages(self) -> Iterator[LogEvent]:
         try:
@@ -156,14 +161,15 @@ class DetailLog:
                     self.invalid_reasons.append(str(event.value).strip())
                 yield event
         except DamagedLine as problem:
-            self._problem = problem
+            self._problem = problem.number, problem.reason, problem.line
         self._text = ""
 
     def _parsed(self) -> Iterator[LogEvent]:
         """Yield the messages. Each line by itself: a list of them would be as large as the text again."""
         text, most_lines = self._text, self._most_lines
-        number, start, size, decoder = 0, 0, len(text), _Decoder()
-        head_of, tail_of, scan, place = _HEAD.match, _TAIL.fullmatch, decoder.scan, len(_TIME)
+        number, start, size, doubled = 0, 0, len(text), list[str]()
+        decoder = _decoder(doubled)
+        head_of, tail_of, scan, place = _HEAD.match, _TAIL.fullmatch, decoder.raw_decode, len(_TIME)
         while start < size:
             number, end = number + 1, text.find("\n", start)
             end = size if end < 0 else end
@@ -176,7 +182,7 @@ class DetailLog:
                 value_at, tail_at = head.end(), text.rfind(_TIME, start, end)
                 tail = tail_of(text, tail_at + place, end) if tail_at >= value_at else None
                 if tail is not None:
-                    decoder.doubled.clear()
+                    doubled.clear()
                     try:
                         value, value_end = scan(text, value_at)
                     except (ValueError, RecursionError):
@@ -184,11 +190,11 @@ class DetailLog:
                     if value_end == tail_at:
                         time_text, is_error, is_warning, process = tail.groups()
                         event = LogEvent(head[1], value, float(time_text), is_error == "true", is_warning == "true",
-                                         number, int(process), tuple(decoder.doubled))  # fmt: skip
+                                         number, int(process), tuple(doubled))  # fmt: skip
             if event is not None:
                 yield event
             elif text.startswith(MARKER, start):
-                yield _event(decoder, text[start:end], number)
+                yield _event(decoder, doubled, text[start:end], number)
             elif len(self.hidden) < _MOST_SHOWN and text.find(MARKER, start, end) >= 0:
                 self.hidden.append((number, text[start:end][:_SHOWN]))
             start = end + 1
