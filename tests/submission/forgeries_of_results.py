@@ -85,10 +85,12 @@ def scaled(run: str, keys: str, factor: float) -> Change:
 def fit_summary(run: Path) -> None:
     """Give every line of a summary the value of the detail log."""
     log = log_view(TextFile(path="", text=(run / DETAIL).read_text()))
-    rows = (rules_summary._figure_lines(log), rules_summary._PARAMETERS, rules_summary._OF_LATER_LOADGENS)
+    written_lines = (run / SUMMARY).read_text().split("\n")
+    there = {line.partition(":")[0].strip(" *") for line in written_lines}
+    rows = (rules_summary._figure_lines(log, there), rules_summary._PARAMETERS, rules_summary._OF_LATER_LOADGENS)
     values, names = log.values, {name: key for row in rows for name, key in row.items()}
     lines = []
-    for line in (run / SUMMARY).read_text().split("\n"):
+    for line in written_lines:
         name, _, rest = line.partition(":")
         key = names.get(name.strip(" *"), "")
         if key in values and re.fullmatch(r"\s*[\d.e+-]+\s*", rest):
