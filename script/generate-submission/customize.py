@@ -129,8 +129,10 @@ def failure(error: object, hint: str = HINT) -> dict[str, Any]:
 def program_here(env: dict[str, Any]) -> Program:
     """The program that makes runs: the recipes beside this one."""
     from recipe_engine.disk.digests import recipe_digest  # only a hook's process has the engine; the rest works without
+    from recipe_engine.disk.repos import used_digests
 
-    return Program(recipes_folder=Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent, digest=recipe_digest)
+    folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
+    return Program(recipes_folder=folder, digest=recipe_digest, used=lambda asked: used_digests(folder.parent, asked))
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

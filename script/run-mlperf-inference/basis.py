@@ -51,10 +51,15 @@ def _as_in_a_file(content: Mapping[str, Any]) -> dict[str, Any]:
     return loaded
 
 
+def app_variations(app_meta: Mapping[str, Any], spec: RunSpec) -> tuple[str, ...]:
+    """The variations of the app recipe that decide what such a run is made with."""
+    backend = app_names(app_meta).backend_variations[spec.backend]
+    return spec.model, backend, spec.device, spec.precision, spec.source
+
+
 def dependencies_of(app_meta: Mapping[str, Any], spec: RunSpec) -> tuple[str, ...]:
     """The tags of each dependency of the app recipe that such a run has, with the variations that others add."""
-    backend = app_names(app_meta).backend_variations[spec.backend]
-    chosen = {spec.model, backend, spec.device, spec.precision, spec.source}
+    chosen = set(app_variations(app_meta, spec))
     variations: Mapping[str, Mapping[str, Any]] = app_meta["variations"]
     blocks = [app_meta]
     pending = [name for name in variations if set(name.split(",")) <= chosen]
@@ -74,18 +79,37 @@ def dependencies_of(app_meta: Mapping[str, Any], spec: RunSpec) -> tuple[str, ..
     return tuple(found)
 
 
-def recipes_that_matter(
+def recipes_asked_for(
     app_meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]], spec: RunSpec
-) -> dict[str, str]:
-    """The digests, by alias, of the recipes that a run rests on: the app's, its direct dependencies', the scorer's.
+) -> dict[str, list[str]]:
+    """The variations asked for, by alias, of the recipes that a run rests on: the app, its direct dependencies, the
+    scorer.
 
     `records` describes all recipes with their tags. Recipes that only detect the machine do not matter.
     """
     words = [[word.strip() for word in tags.split(",")] for tags in dependencies_of(app_meta, spec)]
-    queries = [{word for word in row if word and not word.startswith("_")} for row in words if "detect" not in row]
-    own = {APP_ALIAS} | ({SCORING_ALIAS} if spec.mode is Mode.ACCURACY else set())
+    queries = [(set(filter(_is_tag, row)), row) for row in words if "detect" not in row]
+    found = {APP_ALIAS: list(app_variations(app_meta, spec))}
+    found |= {SCORING_ALIAS: []} if spec.mode is Mode.ACCURACY else {}
+    for record in records:
+        rows = [row for tags, row in queries if tags <= set(record["tags"])]
+        if rows:
+            found.setdefault(record["alias"], [word[1:] for row in rows for word in row if word.startswith("_")])
+    return found
+
+
+def _is_tag(word: str) -> bool:
+    return bool(word) and not word.startswith("_")
+
+
+def recipes_that_matter(
+    app_meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]], spec: RunSpec
+) -> dict[str, str]:
+    """The digests, by alias, of the recipes that a run rests on, with what they use of the packages."""
+    rows = list(records)
+    wanted = recipes_asked_for(app_meta, rows, spec)
     return {
-        row["alias"]: row["sha256"]
-        for row in records
-        if row["alias"] in own or any(query <= set(row["tags"]) for query in queries)
+        row["alias"]: "+".join([row["sha256"], *filter(None, [row.get("library_sha256")])])
+        for row in rows
+        if row["alias"] in wanted
     }

@@ -71,11 +71,12 @@ def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, Res
 def surroundings(i, config: matrix.Config) -> sessionfile.Surroundings:
     """What decides the runs of the call beside its inputs."""
     recipes_folder = Path(i["env"]["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
+    app_meta = recipe_meta(recipes_folder, APP_RECIPE)
     return sessionfile.Surroundings(
         config=config,
         passed_on=session.without_secrets(passed_on_inputs(i["input"])),
-        app_meta=recipe_meta(recipes_folder, APP_RECIPE),
-        recipes=session.recipe_facts(recipes_folder),
+        app_meta=app_meta,
+        recipes=session.recipe_facts(recipes_folder, app_meta, matrix.matrix(config)),
     )
 
 

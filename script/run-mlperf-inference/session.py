@@ -21,12 +21,13 @@ from crowdperf.rules.app_names import APP_RECIPE, recipe_meta
 from crowdperf.rules.benchmarks import accuracy_tags
 from crowdperf.rules.names import Mode
 
-from . import secondtry
+from . import basis, secondtry
 from .matrix import RunSpec
 from .outcome import FinishedRun
 from .page import HOST_NAME_KEY
 
 SCORER = "process-mlperf-accuracy"
+OWN_RECIPE = "run-mlperf-inference"
 PAGE_NAME = "results.html"
 STEPS_ONLY = "steps"
 """The engine's `--silent=steps`: the steps of a recipe are not shown, and what its scripts write is."""
@@ -145,23 +146,33 @@ def made_by() -> dict[str, str | bool | None]:
     return {"text": found.text, **found.record()}
 
 
-def recipe_records(facts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Name, uid and digest of recipes, for files."""
-    return [{name: row[name] for name in ("alias", "uid", "sha256")} for row in facts]
+def recipe_records(facts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Name, uid and digests of recipes, for files."""
+    names = ("alias", "uid", "sha256", "library_sha256", "variations")
+    return [{name: row[name] for name in names if name in row} for row in facts]
 
 
-def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
-    """Name, uid, tags and digest of every recipe beside this one, as they are now.
+def recipe_facts(recipes_folder: Path, app_meta: Mapping[str, Any], specs: Iterable[RunSpec]) -> list[dict[str, Any]]:
+    """Name, uid, tags and the digest of its own files of every recipe beside this one, as they are now.
 
-    The digest is the one that the engine notes in cache entries made by the recipe.
+    Those that the runs rest on have also the digest of what they use of the packages (`library_sha256`), with which
+    `variations`; the engine makes the digest of their cache entries of both.
     """
     from recipe_engine.disk.digests import recipe_digest  # only a hook's process has the engine; the rest works without
+    from recipe_engine.disk.repos import used_digests
 
     facts = []
     for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):
         meta = recipe_meta(recipes_folder, meta_path.parent.name)
         digest = recipe_digest(meta_path.parent)
         facts.append({"alias": meta["alias"], "uid": meta["uid"], "tags": meta["tags"], "sha256": digest})
+    asked: dict[str, list[str]] = {OWN_RECIPE: [], SCORER: []}
+    for spec in specs:
+        asked |= basis.recipes_asked_for(app_meta, facts, spec)
+    used = used_digests(recipes_folder.parent, asked)
+    for row in facts:
+        if used.get(row["alias"]):
+            row |= {"library_sha256": used[row["alias"]], "variations": asked[row["alias"]]}
     return facts
 
 

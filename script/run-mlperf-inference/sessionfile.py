@@ -2,7 +2,8 @@
 
     {"format": 3, "settings": {...},
      "runs": {"resnet50/Offline/performance/run_1": {"progress": "finished", "error": "", "request": {...},
-      "recipes": {"app-mlperf-inference": "<sha256>", ...}, "files": {"model_path": "<sha256>", ...}}}}
+      "recipes": {"app-mlperf-inference": "<sha256>+<sha256 of what it uses of src/>", ...},
+      "files": {"model_path": "<sha256>", ...}}}}
 
 `settings` are those of the call; a folder that several calls share (`--run_id`) has none. The folder is locked while a
 call works in it, so that no two calls go on with the same one.

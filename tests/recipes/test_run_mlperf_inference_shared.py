@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,13 +98,13 @@ def runs(tmp_path) -> Runs:
 
 @pytest.fixture(scope="module")
 def facts() -> list[dict[str, Any]]:
-    return session.recipe_facts(RECIPES)
+    return session.recipe_facts(RECIPES, APP_META, [])
 
 
 @pytest.fixture
 def call(tmp_path, hook_input, runs, facts, monkeypatch):
     """Calls the hook; gives its answer and state. The recipes are read once: they may be worked on meanwhile."""
-    monkeypatch.setattr(session, "recipe_facts", lambda folder: facts)
+    monkeypatch.setattr(session, "recipe_facts", lambda *given: facts)
 
     def run(inputs: dict[str, Any] | None = None, hook: str = "preprocess", **env: str) -> tuple[dict, dict]:
         fixed = {"CM_TMP_CURRENT_PATH": str(tmp_path)}
@@ -290,6 +291,34 @@ def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
     assert not any("quantize" in row for row in tags)
     quantized = dataclasses.replace(spec, precision="int8")
     assert any("quantize" in row for row in basis.dependencies_of(APP_META, quantized))
+
+
+def test_an_edit_of_a_backend_changes_what_its_own_runs_are_made_with_alone(tmp_path):
+    root = tmp_path / "checkout"
+    for name in ("script", "src"):
+        shutil.copytree(RECIPES.parent / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(RECIPES.parent / "cmr.yaml", root)
+    known = app_names(APP_META)
+    specs = {}
+    for backend in ("onnxruntime", "openvino"):
+        env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_BACKEND": backend}
+        config = matrix.parse_config(env, META["input_mapping"], known, Path("/"))
+        specs[backend] = [spec for spec in matrix.matrix(config) if spec.mode.value == "performance"][:1]
+
+    def made_with():
+        facts = {backend: session.recipe_facts(root / "script", APP_META, rows) for backend, rows in specs.items()}
+        assert all("library_sha256" in row for rows in facts.values() for row in rows if row["alias"] == APP_RECIPE)
+        return {
+            backend: basis.recipes_that_matter(APP_META, rows, specs[backend][0]) for backend, rows in facts.items()
+        }
+
+    before = made_with()
+    with (root / "src/crowdperf/harness/backends/openvino/backend.py").open("a") as file:
+        file.write("# a comment\n")
+    after = made_with()
+    assert after["onnxruntime"] == before["onnxruntime"]
+    changed = [name for name, digest in after["openvino"].items() if digest != before["openvino"][name]]
+    assert changed == [APP_RECIPE]
 
 
 def test_origins_of_lines_are_those_of_the_run():

@@ -16,13 +16,14 @@ from typing import Any
 
 from helpers import unpack
 from recipe_engine.disk.digests import recipe_digest
+from recipe_engine.disk.repos import used_digests
 
 from crowdperf.submission.program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "script"
 
-PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
+PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest, used=lambda asked: used_digests(ROOT, asked))
 RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"
 SUT = "edge-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"
 SCENARIOS = ("SingleStream", "MultiStream", "Offline")

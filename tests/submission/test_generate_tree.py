@@ -34,8 +34,9 @@ from crowdperf.kit import privacy
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.truncation import truncate_tree
+from crowdperf.rules.app_names import APP_RECIPE
 from crowdperf.submission import making, placing
-from crowdperf.submission.program import files_of, library_files
+from crowdperf.submission.program import ChainRecipe, files_of, library_files
 from crowdperf.submission.request import read_request
 
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy",
@@ -429,6 +430,9 @@ def test_the_code_folder_holds_a_harness_that_runs(real_runs: Path, tmp_path: Pa
     assert not [value for value in run.values() if "/" in str(value)]
 
 
+APP_VARIATIONS = ["resnet50", "onnxruntime", "cpu", "fp32", "tiny"]
+
+
 def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_runs: Path, tmp_path: Path) -> None:
     results = copy_runs(real_runs, tmp_path)
     path = results / SUT / "environment.json"
@@ -437,14 +441,43 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
         "app-mlperf-inference": PROGRAM.digest(PROGRAM.recipes_folder / "app-mlperf-inference"),
         "get-mlperf-loadgen": "0" * 64,
     }
-    environment["recipes"] = [{"alias": alias, "sha256": digest} for alias, digest in digests.items()]
+    library = {"library_sha256": PROGRAM.used({APP_RECIPE: APP_VARIATIONS})[APP_RECIPE], "variations": APP_VARIATIONS}
+    environment["recipes"] = [
+        {"alias": alias, "sha256": digest, **(library if alias == APP_RECIPE else {})}
+        for alias, digest in digests.items()
+    ]
     path.write_text(json.dumps(environment), encoding="utf-8")
     generate(results, tmp_path / "tree")
     text = (tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md").read_text()
     assert f"| app-mlperf-inference | {digests['app-mlperf-inference']} | the same |" in text
     assert f"another state: {'0' * 64} |" in text
+    library["library_sha256"] = "1" * 64
+    environment["recipes"] = [{"alias": APP_RECIPE, "sha256": digests[APP_RECIPE], **library}]
+    path.write_text(json.dumps(environment), encoding="utf-8")
+    generate(results, tmp_path / "tree")
+    text = (tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md").read_text()
+    assert f"| the same, but what it uses of src/ was in another state: {'1' * 64} |" in text
     assert "| process-mlperf-accuracy | " in text
     assert "python3 -m crowdperf.harness run.json" in text
+
+
+@pytest.mark.parametrize(
+    ("recorded", "library_recorded", "state"),
+    [
+        ("", "", "not recorded"),
+        ("a", "b", "the same"),
+        ("x", "b", "another state: x"),
+        ("a", "y", "the same, but what it uses of src/ was in another state: y"),
+        ("a", "", "the same; what it uses of src/ was not recorded"),  # a list of before
+    ],
+)
+def test_what_a_recipe_uses_of_the_packages_belongs_to_its_state(
+    recorded: str, library_recorded: str, state: str
+) -> None:
+    recipe = ChainRecipe(
+        alias="r", sha256="a", recorded=recorded, library_sha256="b", library_recorded=library_recorded
+    )
+    assert recipe.state == state
 
 
 def endpoint_result(folder: Path) -> Path:

@@ -28,7 +28,7 @@ from ..rules.errors import MetaError, VariationError
 from ..rules.frozen import Frozen
 from ..rules.inputs import dependency_names
 from ..rules.model import EntryRecord, Maker, Recipe
-from ..rules.query import IndexEntry, RecipeIndex
+from ..rules.query import IndexEntry, RecipeIndex, dynamic_name
 from ..rules.schema import parse_recipe
 from .digests import (
     TICK_NS,
@@ -441,6 +441,31 @@ class RecipeSource:
         except (VariationError, ValueError):  # the latter: an entry that this engine did not make
             return []
         return [path for path in paths if os.stat(recipe.repo_path / path).st_mtime >= after_s]
+
+
+def used_digests(repo_path: Path, asked: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The digests of what recipes of a repository use of its packages: by folder, with the variations asked for.
+
+    For hooks, which know no index: only these recipes are read. Variations that a recipe lacks are left out, and all
+    where they do not go together.
+    """
+    from ..rules.configure import resolve_variations
+    from .metadata import as_json, read_mapping, read_meta
+
+    repo = RepoInfo(repo_path, "", "", python=read_mapping(repo_path / "cmr.yaml").get("python"))
+    if not repo.packages:
+        return dict.fromkeys(asked, "")
+    library, found = Library(repo_path, repo.packages), {}
+    for name, variations in asked.items():
+        meta = read_meta(repo_path / "script" / name, [repo_path])
+        recipe = parse_recipe(as_json(meta.values), repo_path / "script" / name, repo_path, meta.name)
+        known = [one for one in variations if one in recipe.variations or dynamic_name(one, recipe.variations)]
+        try:
+            applied = [one.name for one in resolve_variations(recipe, known, [])]
+        except VariationError:
+            applied = []
+        found[name] = library.used(recipe.path, declared_modules(recipe, applied)).digest
+    return found
 
 
 MAKER_PACKAGES = ("rules", "disk")

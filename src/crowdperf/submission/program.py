@@ -10,7 +10,7 @@ of the chain, as files of a repository that runs again. No weights, no data, no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,24 +35,39 @@ _PATH_KEYS = ("model_path", "model_info_path", "dataset_path", "preprocessed_pat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Where the recipes are, and the function that gives the engine's digest of a recipe's folder."""
+    """Where the recipes are, and what gives the engine's digests: of the own files in a recipe's folder, and, by alias,
+    of what recipes use of the packages with the variations asked for."""
 
     recipes_folder: Path
     digest: Callable[[Path], str]
+    used: Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainRecipe:
-    """A recipe whose files are handed in. recorded: its digest when the runs were made, empty where none was kept."""
+    """A recipe whose files are handed in. recorded: its digest when the runs were made, empty where none was kept.
+
+    library_sha256, library_recorded: the same of what it uses of the packages; a list of before has none.
+    """
 
     alias: str
     sha256: str
     recorded: str
+    library_sha256: str = ""
+    library_recorded: str = ""
 
     @property
-    def is_changed(self) -> bool:
-        """Whether the files here are others than those that ran."""
-        return bool(self.recorded) and self.recorded != self.sha256
+    def state(self) -> str:
+        """Whether the files here are those that ran, in words."""
+        if not self.recorded:
+            return "not recorded"
+        if self.recorded != self.sha256:
+            return f"another state: {self.recorded}"
+        if self.library_recorded == self.library_sha256:
+            return "the same"
+        if self.library_recorded:
+            return f"the same, but what it uses of src/ was in another state: {self.library_recorded}"
+        return "the same; what it uses of src/ was not recorded"
 
 
 def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping[str, Any]]) -> tuple[ChainRecipe, ...]:
@@ -62,11 +77,19 @@ def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping
         rows = (read_object(run.session / "session.json") or {}).get("runs")
         row = rows.get(run.folder.relative_to(run.session).as_posix()) if isinstance(rows, Mapping) else None
         aliases |= set((row or {}).get("recipes") or ())
-    digests = {str(row.get("alias")): str(row.get("sha256") or "") for row in recorded}
+    known = {str(row.get("alias")): row for row in recorded}
+    there = [alias for alias in sorted(aliases) if (program.recipes_folder / alias / "_cm.yaml").is_file()]
+    rows = {alias: known.get(alias, {}) for alias in there}
+    used = program.used({alias: list(row.get("variations") or ()) for alias, row in rows.items()})
     return tuple(
-        ChainRecipe(alias=alias, sha256=program.digest(program.recipes_folder / alias), recorded=digests.get(alias, ""))
-        for alias in sorted(aliases)
-        if (program.recipes_folder / alias / "_cm.yaml").is_file()
+        ChainRecipe(
+            alias=alias,
+            sha256=program.digest(program.recipes_folder / alias),
+            recorded=str(row.get("sha256") or ""),
+            library_sha256=used[alias],
+            library_recorded=str(row.get("library_sha256") or ""),
+        )
+        for alias, row in rows.items()
     )
 
 

@@ -187,19 +187,13 @@ def source_readme(
     if has_requests:
         lines += ["`runs/` holds the request of each run; put the paths of model and data set into it."]
     lines += ["", "## Recipes", ""]
-    rows = [(recipe.alias, recipe.sha256, _state(recipe)) for recipe in chain]
+    rows = [(recipe.alias, recipe.sha256, recipe.state) for recipe in chain]
     lines += [*_table(("recipe", "sha256 of the recipe", "when the runs were made"), rows), ""]
     if has_recipes:
         lines += ["recipes.json lists every recipe of the checkout with its digest when the runs were made.", ""]
     else:
         lines += ["The results hold no list of recipes (environment.json), so recipes.json is absent.", ""]
     return "\n".join(lines)
-
-
-def _state(recipe: ChainRecipe) -> str:
-    if not recipe.recorded:
-        return "not recorded"
-    return f"another state: {recipe.recorded}" if recipe.is_changed else "the same"
 
 
 def calibration_text(rows: Mapping[str, Weights], before: str = "") -> str:
