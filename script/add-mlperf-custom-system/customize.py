@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, passed_on_inputs
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.fronts.nvidia.fields import CPU
 from crowdperf.fronts.nvidia.lookup import FOLDER_VARIABLE, Here, folder_of_call, look
 from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
@@ -79,8 +79,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         call = _read(i)
         system, facts, today = call.path.stem, call.here.facts, datetime.now(timezone.utc).date().isoformat()
         if not call.is_there:
-            text = definition.text_of(system, today, facts, call.starts, is_stub=is_yes(_text(env, "STUB")))
-            put(call.path, text, is_replaced=is_yes(_text(env, "REPLACE")))
+            text = definition.definition_text(
+                system, today, facts, call.starts, is_stub=is_yes(env.get(PREFIX + "STUB"))
+            )
+            put(call.path, text, is_replaced=is_yes(env.get(PREFIX + "REPLACE")))
     except PROBLEMS as error:
         return _failure(error)
     print("\n".join(_lines(call)), flush=True)
@@ -118,27 +120,27 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {"return": 1, "error": f"{error}\n{hint}"}
 
 
-def _text(env: dict[str, Any], key: str) -> str:
-    return str(env.get(PREFIX + key) or "").strip()
-
-
 def _read(i: dict[str, Any]) -> Call:
     """The checked call. Raises PROBLEMS."""
     env, folder = i["env"], folder_of_call(i)
-    system, machine, benchmarks = _text(env, "NAME"), _text(env, "MACHINE"), _text(env, "BENCHMARKS")
+    system, machine, benchmarks = (
+        text_of(env, PREFIX + "NAME"),
+        text_of(env, PREFIX + "MACHINE"),
+        text_of(env, PREFIX + "BENCHMARKS"),
+    )
     if not ID_PATTERN.fullmatch(system):
         raise BadCall(f"--id: found {system!r}; allowed: letters, digits and underscores, a letter first")
     registry, path = read_registry(), folder / f"{system}.yaml"
     if system == CPU or system in registry.known:
         raise BadCall(f"--id: {system} is a system of the registry; give another name")
-    is_auto = is_yes(_text(env, "AUTO"))
+    is_auto = is_yes(env.get(PREFIX + "AUTO"))
     if is_auto and (machine or not benchmarks):
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")
     here = look(machine, users_folder(env), {})
-    is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
+    is_there = path.exists() and not is_yes(env.get(PREFIX + "REPLACE"))
     if is_there and not (is_auto and read_registry(folder).custom[system].machine == here.facts):
         raise IsThere(path)
-    wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
+    wanted = _starts(registry, here, benchmarks, text_of(env, PREFIX + "SCENARIOS"))
     starts = _starts(registry, here, "", "") if is_auto else wanted
     searches = _searches(i, registry, here, wanted) if is_auto else []
     return Call(path=path, is_there=is_there, here=here, starts=starts, searches=searches)
@@ -188,11 +190,11 @@ def _searches(i: dict[str, Any], registry: Registry, here: Here, starts: Starts)
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env = i["env"]
     found: list[dict[str, Any]] = []
-    folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}
+    folder = {"results_dir": text_of(env, PREFIX + "RESULTS")} if text_of(env, PREFIX + "RESULTS") else {}
     for (benchmark, parent), scenarios in _grouped(starts).items():
         count, scenario = here.facts.count if parent != CPU else None, Scenario(scenarios.partition(",")[0])
         inputs = registry.effective(benchmark, scenario, parent, accelerators=count).inputs()
         shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
-        asked = {"tags": FIND, "scenario": scenarios, "source": _text(env, "SOURCE") or "real"}
+        asked = {"tags": FIND, "scenario": scenarios, "source": text_of(env, PREFIX + "SOURCE") or "real"}
         found.append({**asked, **shape, **folder, **passed_on_inputs(i.get("input") or {})})
     return found

@@ -46,7 +46,7 @@ def _memory_gb(accelerator: str) -> int:
     return int(found[1]) if found else 0
 
 
-def text_of(system: str, day: str, facts: MachineFacts, starts: Starts, *, is_stub: bool) -> str:
+def definition_text(system: str, day: str, facts: MachineFacts, starts: Starts, *, is_stub: bool) -> str:
     """The text of the file; with `is_stub` every field is listed as a comment, with what it has without it."""
     idle = sorted(one.name for one in FIELDS.values() if facts.kind in one.kinds and not (one.input or one.is_refused))
     note = f"Fields of NVIDIA's configurations that may be here and have no effect: {', '.join(idle)}."

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from crowdperf.call import model_server
+from crowdperf.call.answers import failure
 from crowdperf.call.text_inputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
@@ -58,13 +59,13 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
 HINT = "hint: cm help script app-mlperf-inference lists the inputs and their values"
 
 
-def failure(i: dict, error: Exception) -> dict:
+def refused(i: dict, error: Exception) -> dict:
     """CM's answer to a request that cannot be: env keys that the caller gave as inputs are called as those."""
     text = str(error)
     for name, key in i["meta"]["input_mapping"].items():
         if name in i["input"]:
             text = text.replace(f"{key}:", f"--{name}:")
-    return {"return": getattr(error, "code", 1), "error": f"{text}\n{HINT}"}
+    return failure(text, HINT, getattr(error, "code", 1))
 
 
 def is_terminal() -> bool:
@@ -117,7 +118,7 @@ def plan(i):
         if call is None and i.get("is_before_run"):
             look_at_server(env)
     except run_request.RequestError as error:
-        return failure(i, error)
+        return refused(i, error)
     except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     return {"return": 0, "runs": [call] if call else []}
@@ -151,7 +152,7 @@ def preprocess(i):
         request = run_request.build_request(env, known, folder)
         compare_with_reference(request, str(env.get(run_request.COMPLIANCE_REFERENCE_KEY) or ""), folder)
     except run_request.RequestError as error:
-        return failure(i, error)
+        return refused(i, error)
     if request["output_dir"] is None:
         session = default_session(request, folder, datetime.now(timezone.utc))
         run = session.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"]))

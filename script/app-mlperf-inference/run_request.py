@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from crowdperf.call.inputs import NO_ALIASES, Inputs
-from crowdperf.call.text_inputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_of
+from crowdperf.call.text_inputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_settings
+from crowdperf.call.values import text_of
 from crowdperf.kit.numbers import positive_number, whole_number
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
@@ -84,7 +85,7 @@ def stand_in(env: Mapping[str, object]) -> dict[str, str]:
     one.
     """
     keys = (SIMULATE_KEY, BACKEND_KEY, DEVICE_KEY)
-    simulate, *asked = (str(env.get(key) or "").strip() for key in keys)
+    simulate, *asked = (text_of(env, key) for key in keys)
     try:
         found = simulated(simulate, *asked)
     except ValueError as error:
@@ -204,7 +205,7 @@ class _Reader(Inputs):
     def prompts(self) -> dict[str, object] | None:
         """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
         given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
-        text, problems = text_of(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
+        text, problems = text_settings(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
         if why := chat_problem(self.text(MODEL_KEY), given["endpoint_api"]):
             problems.setdefault("endpoint_api", why)
         for name, why in problems.items():

@@ -13,6 +13,7 @@ from typing import Any
 
 from crowdperf.call.inputs import Inputs
 from crowdperf.call.recipe_calls import passed_on_inputs
+from crowdperf.call.values import text_of
 
 from .run_request import COMPLIANCE_TEST_KEY, FIND_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
 
@@ -34,7 +35,7 @@ def is_several(env: Mapping[str, Any]) -> bool:
     """True when the env names no single scenario or no single mode."""
 
     def names_one(key: str) -> bool:
-        text = str(env.get(key) or "").strip().lower()
+        text = text_of(env, key).lower()
         return text not in ("", ALL) and "," not in text
 
     return not (names_one(SCENARIO_KEY) and names_one(MODE_KEY))

@@ -7,6 +7,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from crowdperf.call.values import first_text_of, text_of
+
 CALIBRATION_FILE = "calibration.json"
 FOLDER_KEY = "CM_TMP_CURRENT_PATH"
 MODEL_KEYS = ("CM_MODEL_REQUEST_MODEL", "CM_MLPERF_MODEL")
@@ -32,19 +34,9 @@ OPTIONS = {
 """Env key -> option of crowdperf.models.calibrate."""
 
 
-def text_of(env, key):
-    """The value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
-
-
-def first_of(env, keys):
-    """The value of the first of some env keys that has one."""
-    return next((text for key in keys if (text := text_of(env, key))), "")
-
-
 def missing_inputs(env):
     """What must be given and is not, as options of the recipe."""
-    return [option for option, keys in NEEDED.items() if not first_of(env, keys)]
+    return [option for option, keys in NEEDED.items() if not first_text_of(env, keys)]
 
 
 def refusal(missing):
@@ -59,7 +51,7 @@ def refusal(missing):
 def arguments(env):
     """The words for crowdperf.models.calibrate, one for each option that has a value."""
     options = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
-    return [f"--model={first_of(env, MODEL_KEYS)}", f"--model_info={first_of(env, INFO_KEYS)}", *options]
+    return [f"--model={first_text_of(env, MODEL_KEYS)}", f"--model_info={first_text_of(env, INFO_KEYS)}", *options]
 
 
 def preprocess(i):
@@ -70,7 +62,7 @@ def preprocess(i):
         return refusal(missing)
     words = [*arguments(env), f"--output={Path.cwd() / CALIBRATION_FILE}"]
     Path("arguments.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    info = Path(first_of(env, INFO_KEYS))
+    info = Path(first_text_of(env, INFO_KEYS))
     try:
         env["CM_ML_MODEL_CALIBRATION_MODEL_SHA256"] = hashlib.sha256(info.read_bytes()).hexdigest()
     except OSError as error:

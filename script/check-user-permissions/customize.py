@@ -124,7 +124,7 @@ def _apply(machine: Machine, found: tuple[Finding, ...], asked: Asked) -> str:
     reason = findings.refusal(machine, commands, may_sudo=False)
     if reason:
         return f"--apply: {reason}"
-    return findings.failure(findings.carry_out(machine, commands))
+    return findings.failed_command(findings.carry_out(machine, commands))
 
 
 def _absolute(path: str, machine: Machine) -> str:

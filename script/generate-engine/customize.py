@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import first_text_of, text_of
+
 MODEL_KEYS = ("CM_MODEL_REQUEST_MODEL", "CM_MLPERF_MODEL")
 PRECISION_KEYS = ("CM_MODEL_REQUEST_PRECISION", "CM_MLPERF_MODEL_PRECISION")
 """Of a call by name in official names, else of the recipe above."""
@@ -24,21 +26,11 @@ OPTIONS = {
 """Env key -> option of crowdperf.models.engines."""
 
 
-def text_of(env: Mapping[str, Any], key: str) -> str:
-    """The value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
-
-
-def first_of(env: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    """The value of the first of some env keys that has one."""
-    return next((text for key in keys if (text := text_of(env, key))), "")
-
-
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for crowdperf.models.engines, one for each option that has a value."""
     values = {option: text_of(env, key) for key, option in OPTIONS.items()}
-    values |= {"model": first_of(env, MODEL_KEYS), "precision": first_of(env, PRECISION_KEYS)}
-    values["largest_batch"] = first_of(env, BATCH_KEYS)
+    values |= {"model": first_text_of(env, MODEL_KEYS), "precision": first_text_of(env, PRECISION_KEYS)}
+    values["largest_batch"] = first_text_of(env, BATCH_KEYS)
     words = [f"--{option}={value}" for option, value in sorted(values.items()) if value]
     words += [f"--model_info={info_file}", f"--output_dir={folder}"]
     sizes = [size.strip() for size in text_of(env, "CM_ENGINE_SIZES").split(",") if size.strip()]
@@ -52,7 +44,7 @@ class ModelError(Exception):
 def model_info(env: Mapping[str, Any]) -> Path:
     """The model.json to build from. Raises ModelError when it, or the name of the model, is not given or not there."""
     given = text_of(env, "CM_MODEL_REQUEST_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
-    if not given or not first_of(env, MODEL_KEYS):
+    if not given or not first_text_of(env, MODEL_KEYS):
         raise ModelError(
             "generate-engine needs a model\nhint: give --model=NAME with --source=real, synthetic or tiny, or "
             "--model_info=model.json of an ONNX model"

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.user_paths import filled, users_folder
 from crowdperf.rules.backends import is_of_client
@@ -121,11 +122,6 @@ class Access:
         self._call(PUSH_TAGS, {**inputs, "rehearsal": True, "branch": "rehearsal"}, is_silent=False)
 
 
-def failure(error: object, hint: str = HINT) -> dict[str, Any]:
-    """CM's answer for a call that is refused."""
-    return {"return": 1, "error": f"{error}\n{hint}"}
-
-
 def program_here(env: dict[str, Any]) -> Program:
     """The program that makes runs: the recipes beside this one."""
     from recipe_engine.disk.digests import recipe_digest  # only a hook's process has the engine; the rest works without
@@ -140,7 +136,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         wanted = request.read_request(i["env"], users_folder(i["env"]))
     except request.RequestError as error:
-        return failure(error, hint=error.hint or filled(HINT, i["env"], PLACES))
+        return failure(error, error.hint or filled(HINT, i["env"], PLACES))
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
     if wanted.is_checked:
         runs.append({"tags": CHECK_TAGS, "submission_dir": str(wanted.submission_folder), "quiet": True})
@@ -172,17 +168,16 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             access.push()
             print(making.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
-        return failure(error, hint=error.hint or filled(HINT, env, PLACES))
+        return failure(error, error.hint or filled(HINT, env, PLACES))
     except making.Refused as error:
         return failure(
-            f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}"
+            f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}",
+            HINT,
         )
     except placing.PlacingError as error:
-        return failure(error, hint="hint: nothing was changed")
+        return failure(error, "hint: nothing was changed")
     except OSError as error:
-        return failure(
-            f"the tree could not be written: {error}", hint="hint: the former tree is whole; then call again"
-        )
+        return failure(f"the tree could not be written: {error}", "hint: the former tree is whole; then call again")
     except RecipeFailed as error:
         return error.answer
     return {"return": 0}

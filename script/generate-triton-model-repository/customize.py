@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
+
 GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
 INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 MODEL_KEY = "CM_MODEL_REQUEST_MODEL"
@@ -32,11 +34,6 @@ OPTIONS = {
 }
 """Env key -> option of crowdperf.models.triton_repository."""
 NEURON_PROGRAM = Path(__file__).resolve().parent.parent / "get-triton-server" / "backends" / "neuron" / "model.py"
-
-
-def text_of(env: Mapping[str, Any], key: str) -> str:
-    """The value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
 
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:

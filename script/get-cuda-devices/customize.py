@@ -56,7 +56,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             devices = _by_driver(machine, asked)
     except (DevicesError, choose.MachineError, query.CompileError) as error:
         return {"return": 1, "error": str(error)}
-    print(properties.text_of(devices), end="", flush=True)
+    print(properties.devices_text(devices), end="", flush=True)
     for line in properties.warnings(devices, asked.min_memory_gb):
         print(f"get-cuda-devices: WARNING: {line}", file=sys.stderr)
     env.update(properties.env_of(devices[0]))

@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def text_of(devices: Sequence[Mapping[str, str]]) -> str:
+def devices_text(devices: Sequence[Mapping[str, str]]) -> str:
     """All devices as the tutorial prints them, an empty line after each."""
     return "".join("".join(f"{name}: {device[name]}\n" for name in NAMES) + "\n" for device in devices)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
+from crowdperf.call.values import text_of
 from crowdperf.machine import versions
 
 SOURCES = ("installed", "pip", "prebuilt")
@@ -45,7 +46,7 @@ def from_env(env: Mapping[str, Any]) -> Request:
     """
 
     def text(key: str) -> str:
-        return str(env.get(key, "") or "").strip()
+        return text_of(env, key)
 
     for key in (*VERSION_KEYS, "CM_CUDA_FOR_CUDNN", "CM_CUDA_FOR_TENSORRT"):
         if text(key) and not re.fullmatch(r"\d+(\.\d+){0,3}", text(key)):

@@ -7,7 +7,8 @@ The logs may be used after their licence is accepted, so nothing is downloaded. 
 import dataclasses
 from pathlib import Path
 
-from crowdperf.data import answers, datasets, manual, room
+from crowdperf.call.answers import failure
+from crowdperf.data import datasets, manual, room
 
 FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
 BINARY_FILE = "terabyte_processed_test.bin"
@@ -72,7 +73,7 @@ def preprocess(i):
     text = Path(text_folder, TEXT_FILE)
     needed = room.Room(disk_bytes=text.stat().st_size // LEAST_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
     refused = room.shortage(f"the conversion of {text}", needed, room.free_room(Path.cwd()))
-    return answer if refused is None else answers.failure(refused, "make room, or move the cache to a larger disk")
+    return answer if refused is None else failure(refused, "hint: make room, or move the cache to a larger disk")
 
 
 postprocess = CLICKS.finish

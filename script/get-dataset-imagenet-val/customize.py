@@ -7,6 +7,7 @@ run.sh makes synthetic images (`make_dataset.py`). Real ones are read from start
 
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.data import answers, datasets, expected, given, manual
 from crowdperf.data.errors import DataError
 
@@ -75,21 +76,21 @@ def preprocess(i):
         count = datasets.asked_count(str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT), FULL_COUNT, ", or _full")
         given.refuse_beside(None if is_given else path, f"a data set that is {WAYS.get(env[WAY_KEY])}")
     except DataError as error:
-        return answers.failure(error)
+        return failure(error)
     env["CM_DATASET_SIZE"] = str(count)
     if not is_given:
         env[FOLDER_KEY] = str(Path.cwd() / "imagenet-2012-val")
         env["CM_DATASET_IMAGENET_VAL_UNPACKED"] = str(Path.cwd() / "unpacked")
         return {"return": 0}
     if path is None:
-        return answers.failure(manual.refusal(SOURCE))
+        return failure(manual.refusal(SOURCE))
     is_named_here = bool(env.get("CM_MLPERF_DATA_REGISTERED_AS"))  # not found in the scratch space or registered
     if is_named_here and count == FULL_COUNT and (own := own_count(path)):
         env.update({"CM_DATASET_SIZE": str(own), "CM_MLPERF_DATA_REGISTERED_AS": "", FOLDER_KEY: str(path)})
         print(f"{path}: {own} pictures of your own, not the {FULL_COUNT:,} of ImageNet; results say so", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
-        return answers.failure(manual.refusal(SOURCE, path, wrong, OWN_HINT))
+        return failure(manual.refusal(SOURCE, path, wrong, OWN_HINT))
     env[FOLDER_KEY] = str(path)
     return {"return": 0}
 

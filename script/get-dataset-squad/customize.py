@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.data import answers, given
 from crowdperf.data.errors import DataError
 from crowdperf.data.expected import ExpectedFile, check_folder
@@ -57,7 +58,7 @@ def preprocess(i):
         given.refuse_beside(None if source == "download" else path, "made questions")
         check_given(path, env)
     except DataError as error:
-        return answers.failure(error)
+        return failure(error)
     return {"return": 0}
 
 
@@ -72,7 +73,7 @@ def postprocess(i):
         (folder / FACTS_FILE).write_text(json.dumps(DOWNLOADED_FACTS, indent=2) + "\n", encoding="utf-8")
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
-        return answers.failure(f"{folder} lacks {', '.join(missing)}", "make it again with --renew")
+        return failure(f"{folder} lacks {', '.join(missing)}", "hint: make it again with --renew")
     env["CM_DATASET_SQUAD_VAL_PATH"] = str(folder / QUESTIONS_FILE)
     env["CM_DATASET_SQUAD_VOCAB_PATH"] = str(folder / VOCABULARY_FILE)
     env["CM_ML_MODEL_BERT_VOCAB_FILE_WITH_PATH"] = str(folder / VOCABULARY_FILE)

@@ -92,7 +92,7 @@ def _restart(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
         return {"return": 0}
     may_sudo = is_yes(env.get("CM_DOCKER_MAY_SUDO"))
     reason = findings.refusal(machine, commands, may_sudo=may_sudo)
-    wrong = reason or findings.failure(findings.carry_out(machine, commands, may_sudo=may_sudo))
+    wrong = reason or findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo))
     if wrong:
         shown = findings.plan_text("by hand:", commands, rights)
         return {"return": 1, "error": f"the daemon was not restarted: {wrong}\n{shown}\n  hint: --sudo uses sudo -n"}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 
 # CM's env keys for pip -> the option of `pip install` (pip documentation, "pip install", options).
 OPTION_KEYS: Mapping[str, str] = {
@@ -95,7 +95,7 @@ def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
     last_for_driver: the newest release that the machine's GPU driver runs, empty for any; a version that is asked for
     exactly stays.
     """
-    text = str(env.get("CM_GENERIC_PYTHON_PACKAGE_NAME", "") or "").strip()
+    text = text_of(env, "CM_GENERIC_PYTHON_PACKAGE_NAME")
     # PEP 508, "Names" and "Extras".
     found = re.fullmatch(rf"({_NAME})(\[[A-Za-z0-9._, -]*\])?", text)
     if not found:
@@ -103,7 +103,7 @@ def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
             f"{text!r} is not the name of a Python package (letters, digits, '.', '_', '-', "
             "and extras in brackets)\nhint: cm run script --tags=get,generic-python-lib,_package.numpy"
         )
-    limits = str(env.get("CM_TMP_PIP_VERSION_STRING", "") or "").strip() or _limits_of(env)
+    limits = text_of(env, "CM_TMP_PIP_VERSION_STRING") or _limits_of(env)
     if last_for_driver and "==" not in limits:
         limits = ",".join(filter(None, (limits, f"<={last_for_driver}")))
     for part in filter(None, limits.split(",")):
@@ -134,9 +134,7 @@ def other_builds(name: str) -> tuple[str, ...]:
 
 def _limits_of(env: Mapping[str, Any]) -> str:
     """The limits in CM_VERSION*, for engines that do not put them into CM_TMP_PIP_VERSION_STRING."""
-    exact, minimum, maximum = (
-        str(env.get(key, "") or "").strip() for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")
-    )
+    exact, minimum, maximum = (text_of(env, key) for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX"))
     if exact:
         return f"=={exact}"
     return ",".join([*([f">={minimum}"] if minimum else []), *([f"<={maximum}"] if maximum else [])])
@@ -191,7 +189,7 @@ def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:
     """The options for `pip install` that the user asked for."""
     options: list[str] = []
     for key, option in OPTION_KEYS.items():
-        value = str(env.get(key, "") or "").strip()
+        value = text_of(env, key)
         if value:
             options += [option, value]
     if env.get("CM_GENERIC_PYTHON_LOCAL_BUILD"):

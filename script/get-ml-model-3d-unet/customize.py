@@ -1,6 +1,7 @@
 """Hooks of get-ml-model-3d-unet: published, random or fitted weights of the two models."""
 
-from crowdperf.data import answers, published
+from crowdperf.call.answers import failure
+from crowdperf.data import published
 
 _KITS = "https://zenodo.org/record/5597155/files/"
 _KITS_LICENCE = "see https://zenodo.org/record/5597155"
@@ -59,7 +60,7 @@ def preprocess(i):
     answer = _model(env).plan(i)
     if answer["return"] == 0 and env.get("CM_PUBLISHED_MODEL_FILE_NAME") == "fold_1.zip":
         what = f"the published file for brats and pytorch is an archive: {env['CM_PUBLISHED_MODEL_URL']}"
-        return answers.failure(what, f"unpack it and give {BRATS_MEMBER} with --path, or take _onnx")
+        return failure(what, f"hint: unpack it and give {BRATS_MEMBER} with --path, or take _onnx")
     return answer
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.data import answers, given, manual, modelinfo
 from crowdperf.kit.rooms import require_room
 
@@ -170,5 +171,5 @@ def postprocess(i):
             files, has_weights = Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), env.get(CONTENT_KEY) != "tokenizer"
             describe(env["CM_ML_MODEL_TEXT_NAME"], files, entry, origin, has_weights)
         except (ValueError, OSError) as error:
-            return answers.failure(error)
+            return failure(error)
     return answers.model_answer(env, entry)

@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.data import answers, given, modelinfo
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
@@ -118,9 +119,9 @@ def postprocess(i):
     info = modelinfo.read_model_info(folder).values
     framework = env["CM_ML_MODEL_FRAMEWORK"]
     if framework != asked:
-        return answers.failure(
+        return failure(
             f"{folder} holds a model for {framework or 'no framework that it names'}, not for {asked}",
-            f"cm run script --tags=get,ml-model,resnet50,_{framework or 'onnx'} --path={folder}",
+            f"hint: cm run script --tags=get,ml-model,resnet50,_{framework or 'onnx'} --path={folder}",
         )
     config = info.get("config") or {}
     env["CM_ML_MODEL_INPUT_LAYER_NAME"] = str(config.get("input_name", "image"))

@@ -8,7 +8,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.effective import EffectiveConfig
 from crowdperf.fronts.nvidia.fields import CPU, BadSetting
@@ -35,7 +35,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     env = i["env"]
-    if not (_text(env, "BENCHMARK") or is_yes(_text(env, "CHECK"))) and (is_planned or i.get("recursion_spaces")):
+    if not (text_of(env, PREFIX + "BENCHMARK") or is_yes(env.get(PREFIX + "CHECK"))) and (
+        is_planned or i.get("recursion_spaces")
+    ):
         return {"return": 0}  # for a recipe above, which imports the package
     try:
         lines = _lines(i, is_planned)
@@ -46,25 +48,21 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _text(env: dict[str, Any], key: str) -> str:
-    return str(env.get(PREFIX + key) or "").strip()
-
-
 def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     """What is printed; settings that are asked for are put into env and state."""
     env = i["env"]
-    benchmark, system, machine = (_text(env, key) for key in ("BENCHMARK", "WANTED_SYSTEM", "MACHINE"))
+    benchmark, system, machine = (text_of(env, PREFIX + key) for key in ("BENCHMARK", "WANTED_SYSTEM", "MACHINE"))
     registry = read_registry(lookup.folder_of_call(i))
-    if is_yes(_text(env, "CHECK")):
+    if is_yes(env.get(PREFIX + "CHECK")):
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom)} custom systems: no problem"]
-    if not (benchmark and _text(env, "SCENARIO")):
+    if not (benchmark and text_of(env, PREFIX + "SCENARIO")):
         return _list_lines(registry, benchmark, system)
     given = (i.get("input") or {}).get("set") or {}
     if not isinstance(given, dict):
         raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
     if system and machine:
         raise BadSetting("--system and --machine: a machine says which system it is; give one of them")
-    scenario, source = parse_scenario(_text(env, "SCENARIO")), _text(env, "SOURCE") or "real"
+    scenario, source = parse_scenario(text_of(env, PREFIX + "SCENARIO")), text_of(env, PREFIX + "SOURCE") or "real"
     key = parse_benchmark(benchmark)[0], scenario
     fitting = {name: one for name, one in registry.custom.items() if key in one.entries}
     here = None if system else lookup.look(machine, users_folder(env), fitting)
@@ -74,7 +72,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
         benchmark,
         scenario,
         here.system if here else system,
-        _text(env, "VER") or "default",
+        text_of(env, PREFIX + "VER") or "default",
         accelerators=here.accelerators if here else None,
         measured=lookup.measured_by(cmind.access, source) if is_this and cmind and not is_planned else None,
         user={str(name): str(value) for name, value in given.items()},

@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
 from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import nvidia
@@ -69,30 +70,26 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _text(env: dict[str, Any], key: str) -> str:
-    return str(env.get(key) or "").strip()
-
-
 def sut_of(env: dict[str, Any], machine: Machine, folder: Path) -> sutname.Sut:
     """The system under test that is meant. Raises sutname.BadName."""
-    device = sutname.checked_part(_text(env, "CM_MLPERF_DEVICE"), "--device")
+    device = sutname.checked_part(text_of(env, "CM_MLPERF_DEVICE"), "--device")
     gpus = [gpu.name for gpu in nvidia.look(machine).gpus] if device == "cuda" else []
-    hw_name = _text(env, "CM_HW_NAME") or sutname.hardware_name(
-        _text(env, "CM_HOST_CPU_MODEL_NAME"),
-        int(_text(env, "CM_HOST_CPU_SOCKETS") or 1),
-        int(_text(env, "CM_HOST_CPU_TOTAL_PHYSICAL_CORES") or 1),
+    hw_name = text_of(env, "CM_HW_NAME") or sutname.hardware_name(
+        text_of(env, "CM_HOST_CPU_MODEL_NAME"),
+        int(text_of(env, "CM_HOST_CPU_SOCKETS") or 1),
+        int(text_of(env, "CM_HOST_CPU_TOTAL_PHYSICAL_CORES") or 1),
         gpus,
     )
-    run_config = _text(env, "CM_MLPERF_SUT_NAME_RUN_CONFIG_SUFFIX") or sutname.DEFAULT_RUN_CONFIG
+    run_config = text_of(env, "CM_MLPERF_SUT_NAME_RUN_CONFIG_SUFFIX") or sutname.DEFAULT_RUN_CONFIG
     sut = sutname.Sut(
         hw_name=sutname.checked_part(hw_name, "--hw_name"),
         device=device,
-        backend=sutname.checked_part(_text(env, "CM_MLPERF_BACKEND"), "--backend"),
-        backend_version=_text(env, "CM_MLPERF_BACKEND_VERSION").removeprefix("v") or sutname.NO_VERSION,
+        backend=sutname.checked_part(text_of(env, "CM_MLPERF_BACKEND"), "--backend"),
+        backend_version=text_of(env, "CM_MLPERF_BACKEND_VERSION").removeprefix("v") or sutname.NO_VERSION,
         run_config=sutname.checked_part(run_config, "--run_config"),
     )
     sutname.checked_part(sut.backend_version, "--backend_version")
-    if not _text(env, "CM_MLPERF_BACKEND_VERSION"):
+    if not text_of(env, "CM_MLPERF_BACKEND_VERSION"):
         return newest_version(sut, folder)
     return sut
 
@@ -112,29 +109,29 @@ def newest_version(sut: sutname.Sut, folder: Path) -> sutname.Sut:
 
 def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
     """The value to record; None when none is given. Raises BadInput."""
-    model = _text(env, "CM_MLPERF_MODEL")
+    model = text_of(env, "CM_MLPERF_MODEL")
     try:
         if model:
             record_of(model)
     except UnknownName as error:
         raise BadInput(f"--model: {error}") from error
-    given = {key: _text(env, f"CM_MLPERF_LOADGEN_{key.upper()}") for key in ("target_qps", "target_latency")}
+    given = {key: text_of(env, f"CM_MLPERF_LOADGEN_{key.upper()}") for key in ("target_qps", "target_latency")}
     given = {key: text for key, text in given.items() if text}
     if not given:
         return None
     try:
-        scenario = parse_scenario(_text(env, "CM_MLPERF_LOADGEN_SCENARIO"))
+        scenario = parse_scenario(text_of(env, "CM_MLPERF_LOADGEN_SCENARIO"))
     except UnknownName as error:
         raise BadInput(f"--scenario: {error}") from error
     wanted = scenario.target_key
     if not model or list(given) != [wanted]:
         raise BadInput(f"to record a value of {scenario.value}, give --model and --{wanted}, and no other target")
-    seen = _text(env, "CM_SUT_CONFIG_MEASURED")
+    seen = text_of(env, "CM_SUT_CONFIG_MEASURED")
     return sutfile.Entry(
         model=model,
         scenario=scenario,
         value=_positive(given[wanted], wanted),
-        origin=_text(env, "CM_SUT_CONFIG_ORIGIN") or "given by the user",
+        origin=text_of(env, "CM_SUT_CONFIG_ORIGIN") or "given by the user",
         measured=_positive(seen, "measured") if seen else None,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import choose
 from crowdperf.machine.findings import counted
@@ -91,7 +91,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         sources, is_here = _gather(i)
     except (answers.AnswersError, choose.MachineError) as error:
         return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
-    name = str(env.get(NAME_KEY) or "").strip() or description.name_of(description.describe(sources))
+    name = text_of(env, NAME_KEY) or description.name_of(description.describe(sources))
     local = _local_repo(i)
     sources = dataclasses.replace(sources, remembered=answers.remembered(local, name) if local else {})
     found = description.describe(sources)

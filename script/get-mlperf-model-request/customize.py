@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
+
 MODEL_KEY = "CM_MLPERF_MODEL"
 PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 SOURCE_KEY = "CM_MLPERF_SOURCE"
@@ -24,11 +26,6 @@ HINT = "hint: give --model=NAME with --source=real, synthetic or tiny, or --mode
 
 class RequestError(Exception):
     """The call asks for something that is not there; the text says what is."""
-
-
-def text_of(env: Mapping[str, Any], key: str) -> str:
-    """Return the value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
 
 
 def wanted_name(env: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import versions
 from crowdperf.machine.findings import Command, Finding, Level
 
@@ -44,7 +44,7 @@ def asked_in(env: Mapping[str, Any]) -> Asked:
     """What CM's env asks. Raises AskError."""
 
     def text(key: str) -> str:
-        return str(env.get(key, "") or "").strip()
+        return text_of(env, key)
 
     minimum = max(text("CM_NVIDIA_DRIVER_MIN_VERSION"), text("CM_VERSION_MIN"), key=versions.key)
     minimum = minimum.removesuffix(".xx")

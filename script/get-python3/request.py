@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
+
 from . import versions
 
 VERSION_KEYS = {
@@ -47,7 +49,7 @@ def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
 
     Raises RequestError for a version that is none, for a path that does not exist, and for a name nobody registered.
     """
-    limits = versions.Limits(**{field: str(env.get(key, "") or "").strip() for field, key in VERSION_KEYS.items()})
+    limits = versions.Limits(**{field: text_of(env, key) for field, key in VERSION_KEYS.items()})
     for text in (limits.exact, limits.minimum, limits.maximum, limits.maximum_usable):
         if text:
             _check_version(text)
@@ -58,7 +60,7 @@ def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
         only=_given_file(env, tags),
         folders=_given_folders(env),
         extra_tags=tags,
-        name=str(env.get("CM_NAME", "") or "").strip().lower(),
+        name=text_of(env, "CM_NAME").lower(),
     )
     if asked.name and asked.only is None and not asked.folders:
         raise RequestError(
@@ -102,9 +104,9 @@ def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
     CM_PYTHON_BIN_WITH_PATH in env is an order when the caller registers a virtual environment or a Python it has just
     installed, or when nobody says where it comes from. Otherwise another recipe found it earlier, for another purpose.
     """
-    text = str(env.get("CM_INPUT", "") or "").strip()
+    text = text_of(env, "CM_INPUT")
     if not text:
-        known = str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or "").strip()
+        known = text_of(env, "CM_PYTHON_BIN_WITH_PATH")
         if known and not _is_left_over(known, env, tags):
             text = known
     if not text:

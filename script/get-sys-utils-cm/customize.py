@@ -155,7 +155,7 @@ def _apply(machine: Machine, seen: install.Look) -> str:
         )
         return f"--apply: {reason}\n{by_hand}"
     done = findings.carry_out(machine, steps, may_sudo=with_sudo, timeout_s=install.INSTALL_TIMEOUT_S)
-    wrong = findings.failure(done)
+    wrong = findings.failed_command(done)
     return f"{wrong}\n{_HINT_BY_HAND}" if wrong else ""
 
 

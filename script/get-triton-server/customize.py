@@ -13,6 +13,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
 from crowdperf.machine import images, neuron
 from crowdperf.machine.probe import Machine
 
@@ -41,7 +42,7 @@ def image_of(env: dict[str, Any]) -> str:
     """The reference of the image that is asked for, with its digest where one is given. Raises ValueError."""
     from crowdperf.rules.backends import BACKENDS
 
-    image, digest = (str(env.get(key) or "").strip() for key in (IMAGE_KEY, DIGEST_KEY))
+    image, digest = (text_of(env, key) for key in (IMAGE_KEY, DIGEST_KEY))
     return images.pinned(image or BACKENDS["triton"].image, digest)
 
 

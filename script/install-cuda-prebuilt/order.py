@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from crowdperf.call.values import text_of
 from crowdperf.machine import toolkits, versions
 
 TABLE = Path(__file__).with_name("run_files.json")
@@ -70,7 +71,7 @@ class Wish(NamedTuple):
         """The wish in CM's env."""
         keys = ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX", "CUDA_RUN_FILE_LOCAL_PATH", "CM_CUDA_RUN_FILE_URL")
         keys += ("CM_CUDA_RUN_FILE_SHA256", "CM_TMP_CURRENT_PATH")
-        return cls(*(str(env.get(key, "") or "").strip() for key in keys))
+        return cls(*(text_of(env, key) for key in keys))
 
 
 def order(wish: Wish, files: Sequence[RunFile], machine: str, driver_cuda: str) -> Order:

@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import choose, findings, nvidia, packages
 from crowdperf.machine.probe import Machine
 
@@ -39,10 +39,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
             hint = "  hint: cm run script --tags=get,nvidia,driver says why"
             return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
-        undo_file = _text(env, "CM_MIG_UNDO_FILE")
+        undo_file = text_of(env, "CM_MIG_UNDO_FILE")
         before = findings.read_record(_path(undo_file), "manage-mig") if undo_file else {}
-        gpu = _gpu(machine, driver, str(before.get("gpu", "")) or _text(env, "CM_MIG_GPU_INDEX"))
-        action = "undo" if undo_file else _text(env, "CM_MIG_ACTION")
+        gpu = _gpu(machine, driver, str(before.get("gpu", "")) or text_of(env, "CM_MIG_GPU_INDEX"))
+        action = "undo" if undo_file else text_of(env, "CM_MIG_ACTION")
         _tell(i, gpu)
         if action in CHANGES:
             wanted = actions.undo(gpu, before) if undo_file else actions.plan(action, gpu, _profile(env))
@@ -50,7 +50,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             env["CM_MIG_MODE"], env["CM_MIG_SLICE_COUNT"] = now.mode, str(len(now.slices))
         elif action:
             _choose(env, gpu, action)
-            if action == "hetero" and _text(env, "CM_MIG_MAIN"):
+            if action == "hetero" and text_of(env, "CM_MIG_MAIN"):
                 _measure(env, gpu, is_run=not (machine.is_recorded or is_yes(env.get("CM_MIG_IS_PLAN"))))
     except (choose.MachineError, findings.RecordError, actions.MigError) as error:
         return {"return": 1, "error": str(error)}
@@ -86,7 +86,7 @@ def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
 
 def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
     """Sets CUDA_VISIBLE_DEVICES to a free slice; for `_hetero` the others are for work beside it."""
-    profile, seed = _profile(env), _text(env, "CM_MIG_SEED")
+    profile, seed = _profile(env), text_of(env, "CM_MIG_SEED")
     if action == "hetero":
         main, others = actions.hetero(gpu, profile, seed)
         env["CM_MIG_BACKGROUND_DEVICES"] = ",".join(one.uuid for one in others)
@@ -106,13 +106,13 @@ def _measure(env: dict[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
     """Runs --main on the chosen slice and --background on the others. Raises MigError where that does not count."""
     by_uuid = {one.uuid: one for one in gpu.slices}
     others = [by_uuid[uuid] for uuid in env["CM_MIG_BACKGROUND_DEVICES"].split(",")]
-    folder = _path(_text(env, "CM_MIG_LOG_DIR") or str(Path(env.get("CM_TMP_CURRENT_PATH") or ".") / "mig-logs"))
-    settle = _text(env, "CM_MIG_SETTLE_S")
+    folder = _path(text_of(env, "CM_MIG_LOG_DIR") or str(Path(env.get("CM_TMP_CURRENT_PATH") or ".") / "mig-logs"))
+    settle = text_of(env, "CM_MIG_SETTLE_S")
     if settle and not re.fullmatch(r"\d{1,5}(\.\d+)?", settle):
         raise actions.MigError(f"--settle_s={settle} is not a number of seconds\n  hint: --settle_s=60")
     settle_s = float(settle) if settle else beside.SETTLE_S
     main, background = beside.works(
-        _text(env, "CM_MIG_MAIN"), _text(env, "CM_MIG_BACKGROUND"), by_uuid[env["CM_MIG_DEVICE"]], others, folder
+        text_of(env, "CM_MIG_MAIN"), text_of(env, "CM_MIG_BACKGROUND"), by_uuid[env["CM_MIG_DEVICE"]], others, folder
     )
     how = "" if is_run else " (nothing was run)"
     lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
@@ -152,7 +152,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
     may_sudo = is_yes(env.get("CM_MIG_MAY_SUDO"))
     if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
         raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
-    record, is_undo = _text(env, "CM_MIG_RECORD_FILE"), bool(_text(env, "CM_MIG_UNDO_FILE"))
+    record, is_undo = text_of(env, "CM_MIG_RECORD_FILE"), bool(text_of(env, "CM_MIG_UNDO_FILE"))
     if not record and not is_undo:
         raise actions.MigError(
             "nothing was run: --apply needs a file for the way back\n  hint: --record=mig-before.json"
@@ -160,7 +160,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
     if record:
         findings.write_record(_path(record), "manage-mig", actions.record_of(gpu))
         print(f"recorded what was there in {record}; --undo={record} goes back")
-    if wrong := findings.failure(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
+    if wrong := findings.failed_command(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
         raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
     now = slices.look(machine, nvidia.look(machine), gpu.index)
     print(
@@ -171,12 +171,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
 
 
 def _profile(env: dict[str, Any]) -> str:
-    return _text(env, "CM_MIG_PROFILE_ASKED")
-
-
-def _text(env: dict[str, Any], key: str) -> str:
-    value = env.get(key)
-    return "" if value is None else str(value).strip()
+    return text_of(env, "CM_MIG_PROFILE_ASKED")
 
 
 def _path(text: str) -> Path:

@@ -71,7 +71,7 @@ def secret_values(env: dict[str, Any]) -> tuple[str, ...]:
 
 def access_environment(env: dict[str, Any], where: address.Address | None) -> dict[str, str]:
     """The settings for git of CM_GIT_AUTH, with CM_GH_TOKEN or CM_GIT_SSH, as the engine gives them to run.sh files."""
-    from recipe_engine.rules.git_access import git_access  # only a hook's process has the engine
+    from recipe_engine.running.shell import git_access  # only a hook's process has the engine
 
     given = {**env, "CM_GIT_URL": where.url if where else ""}
     settings = git_access(given, os.environ.get("GIT_CONFIG_COUNT", ""))

@@ -11,6 +11,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.call.values import is_yes
 from crowdperf.kit.numbers import positive_number
@@ -27,11 +28,6 @@ COMMAND = "cm run script --tags=push,github,mlperf,inference,submission --submis
 LOGIN_HINT = (
     "is the address right, the connection up, the login known to git? CM_GH_TOKEN with CM_GIT_AUTH=yes is one way"
 )
-
-
-def failure(error: Exception | str) -> dict:
-    """CM's answer for a push that cannot go on."""
-    return {"return": 1, "error": str(error)}
 
 
 def call(i: dict, inputs: dict) -> dict:

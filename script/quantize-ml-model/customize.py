@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
+
 from .onnx_operators import NoOnnxFile, operators_in
 
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
@@ -25,11 +27,6 @@ HINT = (
 
 class ModelError(Exception):
     """The model cannot be quantised; the text says why."""
-
-
-def text_of(env: Mapping[str, Any], key: str) -> str:
-    """The value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
 
 
 def network_files(info_file: Path) -> list[Path]:

@@ -7,17 +7,13 @@ What to make is decided in `asking.py` from what `finding.py` finds; `making.py`
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.kit.user_paths import users_folder
 
 from . import asking, finding, making
 
 HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/RUN_ID --division=closed"
-
-
-def failure(error: Exception, hint: str = HINT) -> dict:
-    """CM's answer for a call that cannot be done."""
-    return {"return": 1, "error": f"{error}\n{hint}"}
 
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
@@ -34,7 +30,7 @@ def plan(i):
     try:
         _, steps = read_work(i)
     except asking.CallError as error:
-        return failure(error)
+        return failure(error, HINT)
     runs = [{**step.inputs, "quiet": True} for step in steps if step.is_to_run]
     return {"return": 0, "runs": runs}
 
@@ -44,7 +40,7 @@ def preprocess(i):
     try:
         story, steps = read_work(i)
     except asking.CallError as error:
-        return failure(error)
+        return failure(error, HINT)
     print(story, flush=True)
     maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))
     try:
@@ -52,11 +48,11 @@ def preprocess(i):
     except making.MakingFailed as error:
         return {"return": error.code, "error": error.reason}
     except OSError as error:
-        return failure(error, hint="hint: look at the folder's permissions and at the space on its disk")
+        return failure(error, "hint: look at the folder's permissions and at the space on its disk")
     failed = [row["name"] for row in rows if not row["passed"]]
     i["env"]["CM_MLPERF_COMPLIANCE_PASSED"] = "no" if failed else "yes"
     i["state"]["mlperf_compliance"] = {"passed": not failed, "tests": rows}
     if failed:
         words = "let nothing else use the machine and call it again: a test that failed is made again, passed ones stay"
-        return failure(Exception(f"compliance tests failed: {', '.join(failed)}"), hint=f"hint: {words}")
+        return failure(Exception(f"compliance tests failed: {', '.join(failed)}"), f"hint: {words}")
     return {"return": 0}

@@ -12,6 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
 from crowdperf.curves.official import OfficialError
@@ -38,12 +39,12 @@ FOLDER_HINT = "hint: cm run script --tags=run,mlperf,curve,_{} --curve_dir=resul
 FAILURES = (ValueError, OfficialError, ProbeError, FolderInUse, ExecutorError, OSError)
 
 
-def failure(error: Exception | str, action: str = "") -> dict[str, Any]:
+def refused(error: Exception | str, action: str = "") -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
     hint = FOLDER_HINT.format(action) if action in ("check", "view") else HINT
     if isinstance(error, ProbeError):
         hint = "hint: the same line again once the server answers; nothing was written"
-    return {"return": 1, "error": f"{printable_lines(str(error))}\n{hint}"}
+    return failure(printable_lines(str(error)), hint)
 
 
 def given_of(env: dict[str, Any]) -> Inputs:
@@ -67,7 +68,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         read_request(given.env, given.here)
     except FAILURES as error:
-        return failure(error)
+        return refused(error)
     return {"return": 0, "runs": []}
 
 
@@ -88,7 +89,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return show_plan(i, request)
         return measure(i, given, request)
     except FAILURES as error:
-        return failure(error, action)
+        return refused(error, action)
 
 
 def show_plan(i: dict[str, Any], request: CurveRequest) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import choose, nvidia
@@ -25,11 +26,6 @@ HINT = "hint: cm help script run-mlperf-inference-app lists the inputs and their
 NOT_REPEATED = ("readme", "rerun", "clean", "quiet", "scenario", "mode", "find_performance", "submission_dir")
 PLANNED_SUT = "planned-sut"
 """Stands for the system's name in a plan, where the version of the backend is not known yet."""
-
-
-def failure(error: Exception | str, hint: str = HINT) -> dict[str, Any]:
-    """CM's answer for a call that cannot go on."""
-    return {"return": 1, "error": f"{error}\n{hint}"}
 
 
 def read_call(i: dict[str, Any]) -> steps.Call:
@@ -91,7 +87,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         call = read_call(i)
     except RequestError as error:
-        return failure(error)
+        return failure(error, HINT)
     request = call.request
     pattern = f"*-crowdperf-{request.device}-{request.backend}-v*-{request.run_config}"
     there = sorted(path.name for path in request.style_folder.glob(pattern))
@@ -105,12 +101,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: does the whole call. Error when a step fails or a run does not pass."""
     started_s = time.monotonic()
     if recorded := i["env"].get("CM_RECORDED_MACHINE"):
-        return failure(f"--machine={recorded}: a recorded machine can be planned for, with cm plan script")
+        return failure(f"--machine={recorded}: a recorded machine can be planned for, with cm plan script", HINT)
     try:
         call = read_call(i)
         done = steps.perform(call)
     except RequestError as error:
-        return failure(error)
+        return failure(error, HINT)
     except steps.StepFailed as error:
         return error.answer
     env, state = i["env"], i["state"]
@@ -122,7 +118,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         state["mlperf_results"] = done["mlperf_results"]
         print(f"\nThe MLPerf inference results are stored at {call.request.style_folder}", flush=True)
     if done["problems"]:
-        return failure(f"not passed: {'; '.join(done['problems'])}", hint=f"hint: see {done['folder']}/summary.txt")
+        return failure(f"not passed: {'; '.join(done['problems'])}", f"hint: see {done['folder']}/summary.txt")
     tags = ",".join(i["meta"]["tags"])  # the reference engine ends every run with this line; ours has another one
     print(f'  - running time of script "{tags}": {time.monotonic() - started_s:.2f} sec.', flush=True)
     return {"return": 0}

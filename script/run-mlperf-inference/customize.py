@@ -11,6 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from datetime import datetime, timezone
 from pathlib import Path
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, passed_on_inputs
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.user_paths import users_folder
@@ -44,11 +45,6 @@ def new_paths(config: matrix.Config) -> ResultsPaths:
             number += 1
         else:
             return paths
-
-
-def failure(error: Exception, hint: str = HINT) -> dict:
-    """CM's answer for a call that cannot go on."""
-    return {"return": 1, "error": f"{error}\n{hint}"}
 
 
 def read_config(i) -> matrix.Config:
@@ -90,7 +86,7 @@ def plan(i):
             file = sessionfile.SessionFile(paths, surroundings(i, config), settings)
             specs = resume.choose(file.candidates(specs), resume.rule_of(config)).make
     except (matrix.ConfigError, sessionfile.FolderInUse) as error:
-        return failure(error)
+        return failure(error, HINT)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
     return {"return": 0, "runs": session.planned_inputs(specs, planned, passed_on_inputs(i["input"]))}
 
@@ -104,14 +100,14 @@ def preprocess(i):
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
             raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
     except matrix.ConfigError as error:
-        return failure(error)
+        return failure(error, HINT)
     settings, former = former_folder(config, i["input"])
     try:
         paths = former or new_paths(config)
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = Exception(f"cannot make a folder in {config.results_folder}: {error.strerror}")
-        return failure(problem, hint="hint: give another folder with --results_dir")
+        return failure(problem, "hint: give another folder with --results_dir")
     in_use = sessionfile.FolderInUse(f"another call works in {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):
@@ -123,4 +119,4 @@ def preprocess(i):
             file = sessionfile.SessionFile(paths, around, settings)
             return work.make_runs(call, file, is_new=former is None)
     except sessionfile.FolderInUse as error:
-        return failure(error, hint="hint: let it finish, or end it" if error is in_use else HINT)
+        return failure(error, "hint: let it finish, or end it" if error is in_use else HINT)

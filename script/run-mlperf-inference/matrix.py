@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from crowdperf.call.text_inputs import TEXT_KEYS, URL, text_of
+from crowdperf.call.text_inputs import TEXT_KEYS, URL, text_settings
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit
 from crowdperf.rules.benchmarks import record_of
@@ -214,7 +214,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         problems += [
             f"--{name}: backend {config.backend} asks no server" for name in SERVER_INPUTS if name in config.options
         ]
-    wrong = text_of({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
+    wrong = text_settings({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
     problems += [f"--{name}: {why}" for name, why in wrong.items()]
     if config.is_finding and BACKENDS[config.backend].is_text:
         problems.append("--find: targets of engines that answer prompts are not looked for; give --server_target_qps")

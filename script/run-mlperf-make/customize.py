@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.fronts.nvidia.lookup import StoreError
 from crowdperf.fronts.nvidia.registry import RegistryError
@@ -57,13 +58,13 @@ def _take(place: Path) -> bool:
     return True
 
 
-def failure(error: Exception) -> dict[str, Any]:
+def refused(error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot go on."""
     if isinstance(error, OSError):
         named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         error = MakeError(named, f"make it writable, or {views.ELSEWHERE}")
     hint = error.hint if isinstance(error, MakeError) else HINTS[type(error)]
-    return {"return": getattr(error, "code", 1), "error": f"{error}\n  hint: {hint}"}
+    return failure(error, f"  hint: {hint}", getattr(error, "code", 1))
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         calls = () if i["env"].get("CM_MAKE_INIT") else plan_of(i, is_stamped=False)[1].calls
     except PROBLEMS as error:
-        return failure(error)
+        return refused(error)
     common = passed_on_inputs(i["input"])
     return {"return": 0, "runs": [{**common, **call.inputs, "tags": call.tags, "quiet": True} for call in calls]}
 
@@ -99,7 +100,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             return {"return": 0}
         problems = doing.perform(found, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
     except PROBLEMS as error:
-        return failure(error)
+        return refused(error)
     except doing.CallFailed as error:
         return error.answer
     told = "\n  ".join(

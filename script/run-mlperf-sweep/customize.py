@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from crowdperf.call import model_server
+from crowdperf.call.answers import failure
 from crowdperf.kit.privacy import Known, known_here, masked
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.sweeps import commands, sweep
@@ -35,11 +36,6 @@ from .request import Call, read_call
 HINT = "hint: cm run script --tags=run,mlperf,sweep --file=FILE --plan   # shows the points, starts nothing"
 
 
-def failure(error: Exception | str) -> dict[str, Any]:
-    """CM's answer for a call that cannot be carried out."""
-    return {**commands.failure(error), "error": f"{error}\n{HINT}"}
-
-
 def command_of(call: Call, inputs: dict[str, Any]) -> str:
     """The line that makes the call again."""
     names = [name for name in sorted(call.given) if inputs.get(name) and name not in plans.NOT_PLANNED]
@@ -53,7 +49,7 @@ def plan(i):
         call = read_call(i, commands.say)
         return {"return": 0, "runs": plans.calls_of(call, plans.missing_points(call))}
     except (SweepError, OSError) as error:
-        return failure(error)
+        return failure(error, HINT)
 
 
 def preprocess(i):
@@ -67,15 +63,15 @@ def preprocess(i):
         if call.is_plan:
             return show_plan(i, call, made)
         if made.problems:
-            return failure("a point would surely fail, so nothing is started:\n  " + "\n  ".join(made.problems))
+            return failure("a point would surely fail, so nothing is started:\n  " + "\n  ".join(made.problems), HINT)
         if problems := call.executor.problems():
-            return failure("\n".join(problems))
+            return failure("\n".join(problems), HINT)
         with sweep.locked(call.folder.path):
             return carry_out(i, call, made, found)
     except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     except (SweepError, sweep.FolderInUse, ExecutorError, prestage.PrestageFailed, OSError) as error:
-        return failure(error)
+        return failure(error, HINT)
 
 
 def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
@@ -108,9 +104,11 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     """Writes the folder, runs what is missing and shows what came out."""
     earlier = sweep.read_plan(call.folder)
     if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
-        return failure(f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name")
+        return failure(
+            f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name", HINT
+        )
     if earlier and (known := read_report(call.folder.path).facts.recipe) != made.recipe:
-        return failure(f"{call.folder.path} has points of the recipe {known}; give the sweep another name")
+        return failure(f"{call.folder.path} has points of the recipe {known}; give the sweep another name", HINT)
     program = call.program
     if call.is_yes("prestage", otherwise=call.settings[KIND] != LOCAL) and found:
         program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))

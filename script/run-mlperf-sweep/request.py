@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_no, is_yes
+from crowdperf.call.values import is_no, is_yes, text_of
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import users_folder
@@ -61,7 +61,7 @@ class Call:
 
 
 def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
-    texts = {name: str(env.get(key) or "").strip() for name, key in mapping.items()}
+    texts = {name: text_of(env, key) for name, key in mapping.items()}
     return {name: text for name, text in texts.items() if text}
 
 

@@ -18,6 +18,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import parse_list
@@ -164,10 +165,10 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
     return found + [str(error) for error in running.failed_looks(made.of("dependency"), look)]
 
 
-def failure(i: Mapping[str, Any], error: Exception) -> dict[str, Any]:
+def refused(i: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out; a plan is not told to plan."""
     is_plan = i["env"].get(PREFIX + "IS_PLAN") == "yes"
-    return {"return": 1, "error": f"{printable_lines(str(error))}\n{PLAN_HINT if is_plan else HINT}"}
+    return failure(printable_lines(str(error)), PLAN_HINT if is_plan else HINT)
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     try:
         made = read_call(i)
     except ProfileError as error:
-        return failure(i, error)
+        return refused(i, error)
     if i["env"].get(PREFIX + "IS_PLAN") == "yes":
         return {"return": 0, "runs": []}
     passed_on = passed_on_inputs(i["input"])
@@ -205,13 +206,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         elif recorded:
             raise ProfileError([f"--machine={recorded} is a recorded machine: nothing can run on it; add _plan"])
         if missing := lacking(i, made):
-            return {**failure(i, ProfileError(missing)), "return": NOT_FOUND}
+            return {**refused(i, ProfileError(missing)), "return": NOT_FOUND}
         if is_plan:
             return {"return": 0}
         with statefile.locked(folder):
             return carry_out(i, made, folder)
     except (ProfileError, statefile.FolderInUse, OSError) as error:
-        return failure(i, error)
+        return refused(i, error)
 
 
 def carry_out(i: dict[str, Any], made: StepList, folder: Path) -> dict[str, Any]:

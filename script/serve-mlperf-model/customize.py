@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import choose, gpu_bus, images, neuron, nvidia
@@ -27,11 +28,6 @@ SECONDS_KEY = "CM_TRITON_SERVE_SECONDS"
 KIND_KEY, IS_PLAN_KEY, MACHINE_KEY = "CM_TRITON_SERVE_KIND", "CM_TRITON_SERVE_IS_PLAN", "CM_RECORDED_MACHINE"
 REPOSITORY_KEY = "CM_TRITON_SERVE_REPOSITORY"
 SAMPLE_REPOSITORY = "/path/to/repository"
-
-
-def text_of(env: Mapping[str, Any], key: str) -> str:
-    """The value of an env key as a text without blanks around it."""
-    return str(env.get(key, "") or "").strip()
 
 
 def port_of(env: Mapping[str, Any], key: str) -> int:

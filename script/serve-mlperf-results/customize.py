@@ -7,6 +7,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
+from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.web.settings import SettingsError, settings_of
 
@@ -19,7 +20,7 @@ NAMES = (
 
 def given_of(env: dict[str, Any]) -> dict[str, str]:
     """The inputs of the call by name, those that were given."""
-    found = {name: str(env.get(f"{PREFIX}{name.upper()}", "") or "").strip() for name in NAMES}
+    found = {name: text_of(env, f"{PREFIX}{name.upper()}") for name in NAMES}
     return {name: value for name, value in found.items() if value}
 
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.kit.server_address import server_parts, without_login
 from crowdperf.kit.user_paths import users_folder
 
@@ -40,7 +40,7 @@ def token_of(env: dict[str, Any]) -> str:
 
     Raises Refused.
     """
-    given = str(env.get(TOKEN_KEY) or "").strip()
+    given = text_of(env, TOKEN_KEY)
     path = os.path.join(users_folder(env), os.path.expanduser(given)) if given else ""
     if os.path.isfile(path):
         return path
@@ -54,7 +54,7 @@ def token_of(env: dict[str, Any]) -> str:
 def words_of(env: dict[str, Any]) -> list[str]:
     """The words for the program. Raises Refused."""
     given = {
-        name: str(env.get(f"{PREFIX}{name.upper()}", "") or "").strip()
+        name: text_of(env, f"{PREFIX}{name.upper()}")
         for name in ("result", "collector", "alias", "public", "withdraw", *FLAGS)
     }
     here = users_folder(env)

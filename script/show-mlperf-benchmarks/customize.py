@@ -5,6 +5,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import textwrap
 
+from crowdperf.call.values import text_of
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, record_of
 from crowdperf.rules.compliance import tests_needed
 from crowdperf.rules.names import UnknownName, counted
@@ -25,8 +26,8 @@ def plan(i):
 def preprocess(i):
     """CM hook: prints the table, or the benchmark that is asked for."""
     env = i["env"]
-    model = str(env.get("CM_MLPERF_SHOW_MODEL", "") or "").strip().lower()
-    round_name = str(env.get("CM_MLPERF_SHOW_ROUND", "") or "").strip()
+    model = text_of(env, "CM_MLPERF_SHOW_MODEL").lower()
+    round_name = text_of(env, "CM_MLPERF_SHOW_ROUND")
     try:
         found, lines = shown(model, round_name)
     except UnknownName as error:

@@ -5,6 +5,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
+from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.rules.names import UnknownName, parse_scenario
 
@@ -22,7 +23,7 @@ def preprocess(i):
     """CM hook: prints the results that are asked for; `state.mlperf_results` has them with all facts."""
     env = i["env"]
     given = {
-        name: str(env.get(f"CM_MLPERF_SHOW_{name.upper()}", "") or "").strip()
+        name: text_of(env, f"CM_MLPERF_SHOW_{name.upper()}")
         for name in ("model", "scenario", "backend", "device", "since", "last", "results_dir")
     }
     try:

@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import filled, given_path
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
@@ -35,7 +36,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if not any((root / division).is_dir() for division in DIVISIONS):
         found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
         return {"return": 1, "error": f"{found}: it is not a submission tree\n{HINT}"}
-    submitter = str(env.get("CM_MLPERF_SUBMITTER") or "").strip()
+    submitter = text_of(env, "CM_MLPERF_SUBMITTER")
     there = sorted({path.name for division in DIVISIONS for path in (root / division).glob("*/")})
     if submitter and submitter not in there:
         found = f"--submitter={submitter} has no folder in {root}; there: {', '.join(there) or 'none'}"

@@ -12,7 +12,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import choose, findings, packages
 from crowdperf.machine.findings import Command
 from crowdperf.machine.probe import Machine
@@ -34,7 +34,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         machine = choose.of_call(i)
-        if _text(env, "CM_TUNE_SYSTEM_UNDO_FILE"):
+        if text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE"):
             return _undo(machine, env)
         system = settings.look(machine)
         wanted = tuning.wanted_in(env)
@@ -79,7 +79,7 @@ def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
 
 
 def _may_apply(env: dict[str, Any]) -> bool:
-    is_action = _text(env, "CM_TUNE_SYSTEM_ACTION") == "apply" or bool(_text(env, "CM_TUNE_SYSTEM_UNDO_FILE"))
+    is_action = text_of(env, "CM_TUNE_SYSTEM_ACTION") == "apply" or bool(text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE"))
     return is_action and is_yes(env.get("CM_TUNE_SYSTEM_APPLY"))
 
 
@@ -91,7 +91,7 @@ def _carry_out(
     shown = findings.plan_text("Plan:", commands, packages.rights(machine))
     if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
         raise tuning.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
-    file = _text(env, "CM_TUNE_SYSTEM_RECORD_FILE")
+    file = text_of(env, "CM_TUNE_SYSTEM_RECORD_FILE")
     if record is not None and not file:
         raise tuning.TuneError(
             "nothing was run: --apply needs a file for the way back\n  hint: --record=tune-before.json"
@@ -100,14 +100,14 @@ def _carry_out(
     if record is not None:
         findings.write_record(_path(file), KIND, record)
         print(f"recorded what was there in {file}; back with: {AGAIN} --undo={file} --apply")
-    if wrong := findings.failure(findings.carry_out(machine, commands, may_sudo=may_sudo)):
-        back = file or _text(env, "CM_TUNE_SYSTEM_UNDO_FILE")
+    if wrong := findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo)):
+        back = file or text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE")
         raise tuning.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
 
 
 def _undo(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
     """Shows the way back, and goes it with consent."""
-    before = findings.read_record(_path(_text(env, "CM_TUNE_SYSTEM_UNDO_FILE")), KIND)
+    before = findings.read_record(_path(text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE")), KIND)
     commands = tuning.undo(before)
     if _may_apply(env):
         _carry_out(machine, env, commands, None)
@@ -133,11 +133,6 @@ def _state(changed: tuple[tuning.Change, ...], system: settings.System, rights: 
             for one in changed
         ],
     }
-
-
-def _text(env: dict[str, Any], key: str) -> str:
-    value = env.get(key)
-    return "" if value is None else str(value).strip()
 
 
 def _path(text: str) -> Path:

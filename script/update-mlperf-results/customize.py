@@ -9,7 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
-from crowdperf.call.values import is_set
+from crowdperf.call.values import is_set, text_of
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.rules.names import printable, unknown_text
 from crowdperf.rules.rounds import ROUNDS
@@ -23,8 +23,8 @@ CATEGORIES = ("", "edge", "datacenter")
 
 def job_of(env: dict) -> update.Job:
     """What the call asks for. Raises update.UpdateError."""
-    round_name = str(env.get("CM_MLPERF_ROUND", "") or "").strip()
-    category = str(env.get("CM_MLPERF_SUBMISSION_SYSTEM_TYPE", "") or "").strip().lower()
+    round_name = text_of(env, "CM_MLPERF_ROUND")
+    category = text_of(env, "CM_MLPERF_SUBMISSION_SYSTEM_TYPE").lower()
     problems = []
     if round_name and round_name not in ROUNDS:
         problems.append(f"--round: {unknown_text('round', round_name, ROUNDS)}")

@@ -136,7 +136,7 @@ def test_responses_are_labels_and_the_token_counts_include_the_end(folder):
     inputs = {"features": np.zeros((3, 8, 40), np.float32)}
     found = model.predict(scripted(folder, [" Ab c.", " it's 5%", ""]), inputs)
     assert isinstance(found, TokenResponses) and found.token_counts == [7, 9, 1]
-    texts = [wer_whisper.text_of(0, row.tobytes()) for row in found]
+    texts = [wer_whisper.transcript_of(0, row.tobytes()) for row in found]
     assert texts == ["ab c", "it's 5%", ""] and all(row.dtype == np.int64 for row in found)
     assert wer_whisper.labels_of(" z 9").tolist() == [26, 0, 37]
 
@@ -205,9 +205,9 @@ def test_the_score_is_that_of_normalised_words():
 
 def test_responses_of_another_form_are_refused():
     with pytest.raises(HarnessError, match="5 bytes, which is not a whole number of int64"):
-        wer_whisper.text_of(3, b"12345")
+        wer_whisper.transcript_of(3, b"12345")
     with pytest.raises(HarnessError, match="the labels 1 to 42; allowed: 0 to 41"):
-        wer_whisper.text_of(3, np.array([1, 42]).tobytes())
+        wer_whisper.transcript_of(3, np.array([1, 42]).tobytes())
 
 
 def clip(folder, name, count):

@@ -1,10 +1,11 @@
-"""The values in the env of a hook: texts, and one table of words for yes and no that is the engine's."""
+"""The values in the env of a hook as texts, as yes or no by one table of words (the engine's), and its answers."""
 
 from __future__ import annotations
 
 import pytest
 from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS
 
+from crowdperf.call.answers import failure
 from crowdperf.call.values import TRUTHS, first_text_of, is_no, is_set, is_yes, text_of, truth_of
 
 
@@ -48,3 +49,8 @@ def test_a_value_that_is_not_there():
     assert text_of({}, "CM_X") == ""
     assert first_text_of({"CM_B": " ", "CM_C": "third"}, ("CM_A", "CM_B", "CM_C")) == "third"
     assert first_text_of({}, ("CM_A",)) == ""
+
+
+def test_what_a_hook_answers_where_a_call_cannot_be_carried_out():
+    assert failure(ValueError("no such file")) == {"return": 1, "error": "no such file"}
+    assert failure("no", "hint: look", 3) == {"return": 3, "error": "no\nhint: look"}

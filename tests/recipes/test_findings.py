@@ -94,8 +94,8 @@ def test_running_stops_at_the_first_failure_and_tells_it() -> None:
     machine = Scripted(0, {"second": 3})
     done = findings.carry_out(machine, [Command(("do", word)) for word in ("first", "second", "third")])
     assert machine.ran == [("do", "first"), ("do", "second")]
-    assert findings.failure(done) == "do second ended with code 3: it is broken"
-    assert findings.failure(done[:1]) == ""
+    assert findings.failed_command(done) == "do second ended with code 3: it is broken"
+    assert findings.failed_command(done[:1]) == ""
 
 
 def test_sudo_is_used_only_where_it_is_asked_for_and_never_asks_for_a_password() -> None:

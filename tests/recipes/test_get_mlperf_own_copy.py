@@ -294,6 +294,7 @@ DATASET_META = {
 }
 DATASET_HOOKS = """
     from pathlib import Path
+    from crowdperf.call.answers import failure
     from crowdperf.data import answers, expected, given
 
     def postprocess(i):
@@ -305,7 +306,7 @@ DATASET_HOOKS = """
             (folder / "dataset.json").write_text('{"is_synthetic": true}')
         else:
             if wrong := expected.check_folder(folder, [expected.ExpectedFile("a")]):
-                return answers.failure(wrong)
+                return failure(wrong)
         return answers.dataset_answer(env, folder)
     """
 MAKER_META = {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from crowdperf.call.text_inputs import TEXT_KEYS, text_of
+from crowdperf.call.text_inputs import TEXT_KEYS, text_settings
 from crowdperf.rules.backends import default_backend, misfit
 
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:
-    assert text_of({}, "scripted") == (
+    assert text_settings({}, "scripted") == (
         {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None},
         {},
     )
-    assert text_of({}, "onnxruntime") == (None, {})
+    assert text_settings({}, "onnxruntime") == (None, {})
 
 
 def test_what_is_given_becomes_the_keys_of_run_json() -> None:
@@ -25,7 +25,7 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
     endpoint = {"url": given["endpoint"], "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
     limits = {"max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
     text = {"endpoint": endpoint, **limits, "server": None}
-    assert text_of(given, "endpoint") == (text, {})
+    assert text_settings(given, "endpoint") == (text, {})
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
     ],
 )
 def test_a_wrong_input_is_named_with_what_is_allowed(given: dict, backend: str, name: str, words: str) -> None:
-    problems = text_of(given, backend)[1]
+    problems = text_settings(given, backend)[1]
     assert list(problems) == [name]
     assert words in problems[name]
 
 
 def test_a_key_is_never_shown() -> None:
     given = {"endpoint": "http://me:hunter2@host/v1", "endpoint_key_variable": "sk-hunter2"}
-    problems = text_of(given, "endpoint")[1]
+    problems = text_settings(given, "endpoint")[1]
     assert set(problems) == {"endpoint", "endpoint_key_variable"}
     assert "hunter2" not in str(problems)
 

@@ -108,7 +108,7 @@ def has_messages(model: str) -> bool:
     return record is None or record.generation is None or record.generation.has_messages
 
 
-def text_of(
+def text_settings(
     given: Mapping[str, str], backend: str, server: str = ""
 ) -> tuple[dict[str, object] | None, dict[str, str]]:
     """Return `text` of run.json, None for a backend that answers no prompts, and what is wrong by an input's name.

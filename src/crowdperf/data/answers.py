@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import Answer, failure
 from crowdperf.data import modelinfo, owncopies
 from crowdperf.data.digests import file_digest, short_identity
 from crowdperf.data.errors import DataError
@@ -18,13 +19,6 @@ DOWNLOADS_FILE = "downloads.json"
 """Written by download-file into the folder of the step: the SHA-256 of what was downloaded."""
 _MOST_FILES = 100
 """So many files of an entry are declared one by one, so that an edit is noticed; beyond that only dataset.json is."""
-
-Answer = dict[str, Any]
-
-
-def failure(error: Exception | str, hint: str = "") -> Answer:
-    """Return the answer of a hook that failed."""
-    return {"return": 1, "error": f"{error}\nhint: {hint}" if hint else str(error)}
 
 
 def work_answer(env: MutableMapping[str, Any], decide: Callable[[Path | None], Mapping[str, str]]) -> Answer:

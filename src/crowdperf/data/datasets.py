@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.data.answers import Answer, dataset_answer, failure
+from crowdperf.call.answers import Answer, failure
+from crowdperf.data.answers import dataset_answer
 from crowdperf.data.errors import DataError
 from crowdperf.data.given import path_in, refuse_beside
 from crowdperf.data.manual import Source, refusal
@@ -64,7 +65,7 @@ class CaseSet:
             env[folder_key] = str(Path.cwd() / self.name)
             return {"return": 0}
         if env.get(SIZE_KEY):
-            return failure("a real copy is taken whole", "leave _size out, or add _synthetic or _tiny")
+            return failure("a real copy is taken whole", "hint: leave _size out, or add _synthetic or _tiny")
         if path is None:
             return failure(refusal(self.source))
         env[folder_key] = str(path)
@@ -109,7 +110,8 @@ class ImageSet:
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
             return failure(
                 "_calibration downloads images beside those of _download",
-                "leave it out; a copy of your own needs them in the folder that README.md of calibrate-ml-model names",
+                "hint: leave it out; a copy of your own needs them in the folder that README.md of calibrate-ml-model "
+                "names",
             )
         if is_synthetic:
             env[work_key], env[folder_key] = "synthetic", str(Path.cwd() / self.name)
@@ -120,7 +122,7 @@ class ImageSet:
         if count != self.full_count:
             return failure(
                 f"_size.{count} cannot be downloaded: the data set has {self.full_count:,} images",
-                "leave _size out, add _synthetic or _tiny, or give a smaller copy of your own with --path",
+                "hint: leave _size out, add _synthetic or _tiny, or give a smaller copy of your own with --path",
             )
         folder = Path.cwd() / self.name if self.fetch_work == "fetch" else Path.cwd()
         env[work_key], env[folder_key], env[fetch_key] = self.fetch_work, str(folder), "yes"

@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import Answer, failure
 from crowdperf.data import manual, room
-from crowdperf.data.answers import Answer, failure, model_answer
+from crowdperf.data.answers import model_answer
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.data.given import one_file, path_in, refuse_beside
@@ -96,7 +97,7 @@ class FullSize:
         """Return the hook's answer: whether there is room."""
         refused = room.shortage_here(self.title, self.needed(i["env"]), i)
         hint = "take _tiny to try the pipeline, or a machine that has it"
-        return {"return": 0} if refused is None else failure(refused, hint)
+        return {"return": 0} if refused is None else failure(refused, f"hint: {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,7 @@ class Model:
             try:
                 write_model_info(folder, model)
             except OSError as error:
-                return failure(f"cannot describe {env[FILE_KEY]}: {error}", "look at the download above")
+                return failure(f"cannot describe {env[FILE_KEY]}: {error}", "hint: look at the download above")
         return model_answer(env, folder, beside=[name for name in self.beside if (folder / name).is_file()])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.data.answers import Answer, failure
+from crowdperf.call.answers import Answer, failure
 
 STORE = "preprocessed"
 INDEX_FILE = "preprocessed.json"
@@ -24,6 +24,6 @@ def store_answer(env: MutableMapping[str, Any], dataset: str) -> Answer:
     folder = Path.cwd() / STORE
     if not (folder / INDEX_FILE).is_file():
         hint = f"cm run script --tags=get,dataset,preprocessed,{dataset} --renew"
-        return failure(f"{folder} holds no {INDEX_FILE}", hint)
+        return failure(f"{folder} holds no {INDEX_FILE}", f"hint: {hint}")
     env["CM_DATASET_PREPROCESSED_PATH"] = str(folder)
     return {"return": 0, "files": sorted(str(path) for path in folder.glob("*.json"))}

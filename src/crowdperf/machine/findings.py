@@ -162,7 +162,7 @@ def carry_out(
     return tuple(done)
 
 
-def failure(done: Sequence[Done]) -> str:
+def failed_command(done: Sequence[Done]) -> str:
     """What to tell when the last command failed; empty when all went well."""
     if not done or done[-1].ran.code == 0:
         return ""

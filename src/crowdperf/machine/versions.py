@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from crowdperf.call.values import text_of
+
 VersionKey = tuple[int, ...]
 
 
@@ -47,5 +49,5 @@ def asked_text(exact: str, minimum: str, maximum: str) -> str:
 
 def misfit(version: str, env: Mapping[str, Any]) -> str:
     """Why ``version`` is not the one that CM's env asks for; empty when it is."""
-    asked = [str(env.get(key) or "").strip() for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")]
+    asked = [text_of(env, key) for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")]
     return "" if is_asked(version, *asked) else f"{version}, required: {asked_text(*asked)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdperf.endpoints.edition import read_edition
 from crowdperf.store import published
-from crowdperf.store.facts import UNOFFICIAL, memory_gib, text_of
+from crowdperf.store.facts import UNOFFICIAL, memory_gib, stripped_text
 from crowdperf.store.model import Accuracy, Configuration, CurvePoint, File, NewResult, System
 
 METRIC = "greatest system tokens per second"
@@ -59,17 +59,17 @@ def _accelerators(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
     for node in nodes:
         found = node.get("accelerator_info") or [node]  # the visualizer has the accelerator's fields in the node itself
         for one in found if isinstance(found, list) else []:
-            if isinstance(one, dict) and text_of(one.get("accelerator_model_name")):
-                names.append(text_of(one["accelerator_model_name"]))
+            if isinstance(one, dict) and stripped_text(one.get("accelerator_model_name")):
+                names.append(stripped_text(one["accelerator_model_name"]))
                 count += _whole(one.get("accelerators_per_node")) * max(_whole(node.get("number_of_nodes")), 1)
     return " + ".join(dict.fromkeys(names)), count
 
 
 def _facts(system: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for name in _SYSTEM_FACTS:
-        yield name, text_of(system.get(name))
+        yield name, stripped_text(system.get(name))
     for name in _NODE_FACTS:
-        yield name, " + ".join(dict.fromkeys(filter(None, (text_of(node.get(name)) for node in nodes))))
+        yield name, " + ".join(dict.fromkeys(filter(None, (stripped_text(node.get(name)) for node in nodes))))
 
 
 def system_of(system: Mapping[str, Any]) -> System:
@@ -77,12 +77,12 @@ def system_of(system: Mapping[str, Any]) -> System:
     nodes = _nodes(system)
     accelerator, count = _accelerators(nodes)
     first = nodes[0] if nodes else {}
-    memory = text_of(first.get("host_memory_capacity")) or text_of(first.get("host_memory_configuration"))
+    memory = stripped_text(first.get("host_memory_capacity")) or stripped_text(first.get("host_memory_configuration"))
     return System(
         accelerator=accelerator,
         accelerator_count=count,
         nodes=sum(max(_whole(node.get("number_of_nodes")), 1) for node in nodes),
-        cpu=text_of(first.get("host_processor_model_name")),
+        cpu=stripped_text(first.get("host_processor_model_name")),
         sockets=_whole(first.get("host_processors_per_node")),
         cores=_whole(first.get("host_processor_core_count")) or _whole(first.get("host_processor_vcpu_count")),
         memory_gib=memory_gib(memory),
@@ -150,5 +150,5 @@ def result_of_curve(curve: CurveFacts) -> NewResult:
         notes=curve.notes,
         raw={"system": dict(curve.system), "label": curve.label},
         submitter=curve.organization,
-        system_name=text_of(curve.system.get("system_name")),
+        system_name=stripped_text(curve.system.get("system_name")),
     )

@@ -97,7 +97,7 @@ class Place:
     system: str = ""
 
 
-def text_of(value: object) -> str:
+def stripped_text(value: object) -> str:
     """A text without the blanks around it; "" of what is none."""
     return value.strip() if isinstance(value, str) else ""
 
@@ -133,7 +133,7 @@ def data_kind(documents: Documents) -> str:
     said = documents.result.get("is_synthetic")
     if said is True or any(value is True for value in mapping(said).values()):
         return "synthetic"
-    source = text_of(documents.results.get("source"))
+    source = stripped_text(documents.results.get("source"))
     return source if source in DATA_KINDS else "real"
 
 
@@ -152,8 +152,8 @@ def model_digest(documents: Documents, place: Place) -> str:
 
 def precision(documents: Documents) -> str:
     """The numeric type of the weights."""
-    own = text_of(setting(documents.result, "precision"))
-    return own or published.precision_of(text_of(documents.measurements.get("weight_data_types")))[0]
+    own = stripped_text(setting(documents.result, "precision"))
+    return own or published.precision_of(stripped_text(documents.measurements.get("weight_data_types")))[0]
 
 
 def software(documents: Documents) -> tuple[str, str]:
@@ -161,8 +161,8 @@ def software(documents: Documents) -> tuple[str, str]:
 
     What every run has and no figure depends on, and remarks that stand among the versions, are left out.
     """
-    framework = text_of(documents.system.get("framework"))
-    backend = text_of(setting(documents.result, "backend"))
+    framework = stripped_text(documents.system.get("framework"))
+    backend = stripped_text(setting(documents.result, "backend"))
     said = {str(name): str(value) for name, value in mapping(documents.result.get("versions")).items()}
     versions = {name: value for name, value in said.items() if value[:1].isdigit() and name not in ("numpy", "python")}
     if not backend:
@@ -175,11 +175,11 @@ def _asked_server(documents: Documents) -> dict[str, str]:
     """What a run knows of the server that it asked: how, and the model that it has. Of the URL only the scheme: a
     bundle has no host: its results have the same key."""
     engine = mapping(mapping(documents.result.get("text")).get("engine"))
-    url = server_parts(text_of(mapping(engine.get("endpoint")).get("value")))
+    url = server_parts(stripped_text(mapping(engine.get("endpoint")).get("value")))
     found = {
         "endpoint": url.scheme if url else "",
-        "endpoint API": text_of(mapping(engine.get("api")).get("value")),
-        "served model": text_of(mapping(engine.get("model")).get("value")),
+        "endpoint API": stripped_text(mapping(engine.get("api")).get("value")),
+        "served model": stripped_text(mapping(engine.get("model")).get("value")),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -190,18 +190,20 @@ def _accelerators(documents: Documents) -> tuple[str, int]:
         return "", 0
     found = machine.get("gpus")
     gpus = [mapping(gpu) for gpu in (found if isinstance(found, list) else ())]
-    names = sorted({text_of(gpu.get("name")) for gpu in gpus} - {""})
+    names = sorted({stripped_text(gpu.get("name")) for gpu in gpus} - {""})
     used = setting(documents.result, "gpus")
     return " + ".join(names), len(used) if isinstance(used, list) and used else len(gpus)
 
 
 def _own_facts(documents: Documents) -> Iterator[tuple[str, str]]:
     host = documents.host
-    name = " ".join(filter(None, (text_of(host.get("CM_HOST_OS_FLAVOR")), text_of(host.get("CM_HOST_OS_VERSION")))))
-    kernel = _KERNEL.match(text_of(host.get("CM_HOST_OS_KERNEL_VERSION")))
+    name = " ".join(
+        filter(None, (stripped_text(host.get("CM_HOST_OS_FLAVOR")), stripped_text(host.get("CM_HOST_OS_VERSION"))))
+    )
+    kernel = _KERNEL.match(stripped_text(host.get("CM_HOST_OS_KERNEL_VERSION")))
     yield "operating_system", f"{name}, kernel {kernel.group()}" if name and kernel else name
     for fact, key in _HOST_FACTS:
-        yield fact, text_of(host.get(key))
+        yield fact, stripped_text(host.get(key))
 
 
 def _unseen_system(documents: Documents) -> System:
@@ -209,7 +211,7 @@ def _unseen_system(documents: Documents) -> System:
     machine = mapping(documents.result.get("machine"))
     memory_gib = round(_whole(machine.get("memory_bytes")) / _GIB)
     client = {
-        "processor": text_of(machine.get("processor")),
+        "processor": stripped_text(machine.get("processor")),
         "cores": str(_whole(machine.get("usable_core_count")) or ""),
         "memory": f"{memory_gib} GiB" if memory_gib else "",
         **dict(_own_facts(documents)),
@@ -230,7 +232,7 @@ def _own_system(documents: Documents) -> System:
         accelerator=accelerator,
         accelerator_count=count,
         nodes=1,
-        cpu=text_of(machine.get("processor")) or text_of(documents.host.get("CM_HOST_CPU_MODEL_NAME")),
+        cpu=stripped_text(machine.get("processor")) or stripped_text(documents.host.get("CM_HOST_CPU_MODEL_NAME")),
         sockets=_whole(documents.host.get("CM_HOST_CPU_SOCKETS")),
         cores=_whole(machine.get("usable_core_count")),
         memory_gib=round(_whole(machine.get("memory_bytes")) / _GIB),
@@ -250,17 +252,17 @@ def memory_gib(text: str) -> int:
 def _described_system(documents: Documents) -> System:
     described = documents.system
     nodes = max(_whole(described.get("number_of_nodes")), 1)
-    accelerator = text_of(described.get("accelerator_model_name"))
+    accelerator = stripped_text(described.get("accelerator_model_name"))
     accelerator = "" if published.is_nothing(accelerator) else accelerator
     return System(
         accelerator=accelerator,
         accelerator_count=nodes * _whole(described.get("accelerators_per_node")) if accelerator else 0,
         nodes=nodes,
-        cpu=text_of(described.get("host_processor_model_name")),
+        cpu=stripped_text(described.get("host_processor_model_name")),
         sockets=_whole(described.get("host_processors_per_node")),
         cores=_whole(described.get("host_processor_core_count")),
-        memory_gib=memory_gib(text_of(described.get("host_memory_capacity"))),
-        facts={name: value for name in _SYSTEM_FACTS if (value := text_of(described.get(name)))},
+        memory_gib=memory_gib(stripped_text(described.get("host_memory_capacity"))),
+        facts={name: value for name in _SYSTEM_FACTS if (value := stripped_text(described.get(name)))},
     )
 
 
@@ -295,14 +297,14 @@ def configuration_of(place: Place, documents: Documents, round_name: str = "") -
         benchmark=shown_benchmark(benchmark, documents),
         round=round_name,
         division=place.division,
-        category=text_of(documents.system.get("system_type")),
+        category=stripped_text(documents.system.get("system_type")),
         scenario=place.scenario,
         precision=precision(documents),
         tier=tier,
         stack=software(documents)[0],
         device=""
         if is_unseen
-        else text_of(setting(documents.result, "device")) or published.device_of(system.accelerator),
+        else stripped_text(setting(documents.result, "device")) or published.device_of(system.accelerator),
         data_kind=data_kind(documents),
         run_class=place.run_class,
         model_digest=model_digest(documents, place),
@@ -338,7 +340,7 @@ def labels_of(label: str, configuration: Configuration, documents: Documents) ->
 
 def made_utc(documents: Documents, started: str) -> str:
     """When a run began, `2026-11-23T10:20:30Z`; where only the log says, in the machine's own time, without the Z."""
-    text = text_of(documents.result.get("started_utc")) or text_of(documents.record.get("made_utc"))
+    text = stripped_text(documents.result.get("started_utc")) or stripped_text(documents.record.get("made_utc"))
     found = re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", text)
     if found is None:
         return started

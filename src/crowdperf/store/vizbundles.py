@@ -16,7 +16,7 @@ from typing import Any
 
 from crowdperf.kit.text_documents import given_text, json_object, mapping
 from crowdperf.store.curveresults import CurveFacts, result_of_curve
-from crowdperf.store.facts import text_of
+from crowdperf.store.facts import stripped_text
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import CurvePoint, NewResult
 from crowdperf.store.resultfolders import LeftOut
@@ -43,7 +43,7 @@ def _point(run: Mapping[str, Any]) -> tuple[CurvePoint, float] | None:
     tps, per_user, ttft = (figure for figure in figures if figure is not None)
     point = CurvePoint(
         concurrency=int(concurrency),
-        region=text_of(direct.get("config_region")),
+        region=stripped_text(direct.get("config_region")),
         system_tps=tps,
         tps_per_user=per_user,
         ttft_p90_ms=ttft,
@@ -56,7 +56,7 @@ def _system(combined: Mapping[str, Any]) -> dict[str, Any]:
     """What the parts of a combined submission say of the system, as system_desc.json has it."""
     details, metadata = mapping(combined.get("sut_details")), mapping(combined.get("sut_metadata"))
     nodes = details.get("node_types")
-    backend = text_of(details.get("serving_framework"))
+    backend = stripped_text(details.get("serving_framework"))
     rows = [{"inference_backend": backend, **node} for node in nodes or () if isinstance(node, dict)]
     return {**metadata, "system_size": details.get("system_size"), "node_types": rows}
 
@@ -64,7 +64,7 @@ def _system(combined: Mapping[str, Any]) -> dict[str, Any]:
 def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult | str:
     combined = mapping(entry.get("combined_submission"))
     model, info = mapping(combined.get("model_metadata")), mapping(combined.get("submission_info"))
-    name = text_of(model.get("model_name"))
+    name = stripped_text(model.get("model_name"))
     found = [_point(mapping(run.get("run"))) for run in runs]
     points = sorted((one for one in found if one is not None), key=lambda one: one[0].concurrency)
     if not name or not points:
@@ -74,10 +74,10 @@ def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult
         CurveFacts(
             name=name,
             identity=digest_of([entry.get("id"), runs]),
-            organization=text_of(info.get("submitter_org_names")),
-            submission=text_of(entry.get("id")),
-            division=text_of(model.get("division")),
-            precision=text_of(model.get("model_precision")),
+            organization=stripped_text(info.get("submitter_org_names")),
+            submission=stripped_text(entry.get("id")),
+            division=stripped_text(model.get("division")),
+            precision=stripped_text(model.get("model_precision")),
             system=_system(combined),
             label="",
             durations_s={point.concurrency: duration for point, duration in points},

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.call.values import is_yes
+from crowdperf.call.values import is_yes, text_of
 from crowdperf.rules.names import with_problems
 from crowdperf.rules.rounds import ROUNDS
 
@@ -96,7 +96,7 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
     problems: list[str] = []
 
     def text(key: str) -> str:
-        return str(env.get(key) or "").strip()
+        return text_of(env, key)
 
     style = text("CM_MLPERF_RUN_STYLE") or "valid"
     is_rehearsal = is_yes(env.get("CM_MLPERF_REHEARSAL"))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.answers import Answer, failure
+from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.rules.names import counted, duration_text, printable_lines
 from crowdperf.sweeps.collecting import Facts, Row, summary_text, sweep_json
@@ -17,13 +19,12 @@ from crowdperf.sweeps.slurm import states_without_queue
 from crowdperf.sweeps.sweep import exit_code
 
 DIR_KEY = "CM_MLPERF_SWEEP_DIR"
-Answer = dict[str, Any]
 HINT = "hint: cm run script --tags={},mlperf,sweep --sweep_dir=results/NAME"
 
 
-def failure(error: Exception | str, word: str = "show") -> Answer:
+def refused(error: Exception | str, word: str = "show") -> Answer:
     """CM's answer for a call that cannot be carried out."""
-    return {"return": 1, "error": f"{printable_lines(str(error))}\n{HINT.format(word)}"}
+    return failure(printable_lines(str(error)), HINT.format(word))
 
 
 def say(text: str) -> None:
@@ -33,7 +34,7 @@ def say(text: str) -> None:
 
 def _report(env: Mapping[str, Any]) -> Report:
     """The report of the folder that the call names. Raises NoSweep."""
-    given = str(env.get(DIR_KEY) or "").strip()
+    given = text_of(env, DIR_KEY)
     if not given:
         raise NoSweep("--sweep_dir is missing")
     here = users_folder(env)
@@ -63,7 +64,7 @@ def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
         report = _report(env)
         states = _states(report)
     except (NoSweep, OSError) as error:
-        return failure(error, "show")
+        return refused(error, "show")
     rows = report.rows(states)
     state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
     say(summary_text(report.facts, rows))
@@ -81,7 +82,7 @@ def cancel(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
         report = _report(env)
         cancelled = report.executor(say).cancel(report.folder)
     except (NoSweep, ExecutorError, OSError) as error:
-        return failure(error, "cancel")
+        return refused(error, "cancel")
     state["mlperf_sweep"] = {"cancelled": list(cancelled)}
     say(f"cancelled: {', '.join(cancelled)}" if cancelled else "nothing was queued or running")
     return {"return": 0}
@@ -93,7 +94,7 @@ def collect(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
         report = _report(env)
         rows = report.write(_states(report))
     except (NoSweep, OSError) as error:
-        return failure(error, "collect")
+        return refused(error, "collect")
     state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
     say(summary_text(report.facts, rows))
     say(f"Page: {report.folder.path / 'sweep.html'}")

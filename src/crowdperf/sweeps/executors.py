@@ -13,7 +13,7 @@ from crowdperf.rules.names import printable
 from crowdperf.sweeps import local, sbatch
 from crowdperf.sweeps.definition import Definition, Problem
 from crowdperf.sweeps.executor import Executor
-from crowdperf.sweeps.expand import text_of
+from crowdperf.sweeps.expand import input_text
 from crowdperf.sweeps.local import LocalExecutor, LocalOptions
 from crowdperf.sweeps.sbatch import SlurmOptions
 from crowdperf.sweeps.slurm import SlurmExecutor
@@ -50,7 +50,7 @@ def settings_of(definition: Definition, given: Mapping[str, str]) -> tuple[dict[
         if name not in known:
             problems.append(Problem(cell.line, f"executor: unknown setting {name}; known: {', '.join(sorted(known))}"))
     of_file = {
-        name: " ".join(map(text_of, cell.value)) if isinstance(cell.value, tuple) else text_of(cell.value)
+        name: " ".join(map(input_text, cell.value)) if isinstance(cell.value, tuple) else input_text(cell.value)
         for name, cell in definition.executor.items()
     }
     settings = {KIND: LOCAL, **of_file, **{name: text for name, text in given.items() if text}}

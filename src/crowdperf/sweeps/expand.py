@@ -70,10 +70,10 @@ class Expansion:
     points: tuple[Point, ...]
 
 
-def text_of(value: Value) -> str:
+def input_text(value: Value) -> str:
     """A value as the text that an input gets: yes and no for booleans, a list joined by commas."""
     if isinstance(value, tuple):
-        return ",".join(map(text_of, value))
+        return ",".join(map(input_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None else str(value)
@@ -111,7 +111,7 @@ class _Resolver:
             found = self._list(cell, (*above, key))
         else:
             found = self._of(cell.value, cell, (*above, key))
-        self._size += len(text_of(found))
+        self._size += len(input_text(found))
         if self._size > LONGEST_POINT:
             self._stop(cell, f"{key}: the values of a point have more than {LONGEST_POINT:,} characters")
         self._made[key] = found
@@ -126,7 +126,7 @@ class _Resolver:
         for part in cell.value if isinstance(cell.value, tuple) else ():
             made = self._of(part, cell, above)
             items += made if isinstance(made, tuple) else (made,)
-            size += len(text_of(made))
+            size += len(input_text(made))
             if len(items) > MOST_ITEMS:
                 self._stop(cell, f"{above[-1]}: a list of more than {MOST_ITEMS:,} items")
             if size > LONGEST_TEXT:
@@ -148,7 +148,7 @@ class _Resolver:
         return "".join((*parts, value[end:]))
 
     def _replaced(self, found: re.Match[str], cell: Cell, above: tuple[str, ...]) -> str:
-        return found[0][0] if found[1] is None else text_of(self._named(found[1].strip(), cell, above))
+        return found[0][0] if found[1] is None else input_text(self._named(found[1].strip(), cell, above))
 
     def _named(self, name: str, cell: Cell, above: tuple[str, ...]) -> Value:
         if name not in self._cells:
@@ -163,7 +163,7 @@ class _Resolver:
 
     def text(self, cell: Cell) -> str:
         """A text outside the values, the sweep's name."""
-        return text_of(self._of(cell.value if not isinstance(cell.value, tuple) else "", cell, ()))
+        return input_text(self._of(cell.value if not isinstance(cell.value, tuple) else "", cell, ()))
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ def _repeated(definition: Definition) -> Iterator[Problem]:
     for key, cells in definition.sweep.items():
         seen: dict[str, int] = {}
         for cell in cells:
-            value = text_of(cell.value)
+            value = input_text(cell.value)
             if value in seen:
                 yield Problem(cell.line, f"sweep.{key}: {value} is there twice (line {seen[value]}); see n_repeats")
             seen.setdefault(value, cell.line)
@@ -250,7 +250,7 @@ def _unknown_exclusions(definition: Definition) -> Iterator[Problem]:
 
 def _is_excluded(rule: Mapping[str, tuple[Cell, ...]], texts: Mapping[str, str]) -> bool:
     return all(
-        key in texts and texts[key] in map(text_of, (cell.value for cell in cells)) for key, cells in rule.items()
+        key in texts and texts[key] in map(input_text, (cell.value for cell in cells)) for key, cells in rule.items()
     )
 
 
@@ -328,7 +328,7 @@ def _combination(
     cells = merged(definition.base, own)
     resolver = _Resolver(cells, work.problems, work.used)
     values = {key: resolver.value(key) for key in cells}
-    texts = {key: text_of(value) for key, value in values.items() if value is not None}
+    texts = {key: input_text(value) for key, value in values.items() if value is not None}
     tags = (*definition.tags, *variant.tags)
     if any(_is_excluded(rule, texts) for rule in definition.exclude) or not fits(choice, texts, tags):
         return None

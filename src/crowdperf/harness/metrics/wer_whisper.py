@@ -31,7 +31,7 @@ def labels_of(text: str) -> npt.NDArray[np.int64]:
     return np.array([_NUMBERS[one] for one in text.lower().strip() if one in _NUMBERS], dtype=np.int64)
 
 
-def text_of(index: int, data: bytes) -> str:
+def transcript_of(index: int, data: bytes) -> str:
     """Return the transcript of a response; raises HarnessError for another size and for what is no label."""
     if len(data) % 8:
         raise HarnessError(
@@ -86,8 +86,8 @@ def error_count(found: Sequence[str], wanted: Sequence[str]) -> int:
 def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str]) -> Score:
     """Return "ACCURACY": 100 less the word error rate in percent. references: transcripts by sample index.
 
-    A sample that comes twice counts twice, as in the official script. Raises HarnessError as `text_of`, and where the
-    references have no word.
+    A sample that comes twice counts twice, as in the official script. Raises HarnessError as `transcript_of`, and where
+    the references have no word.
     """
     english: Any = import_library("whisper_normalizer.english", "whisper-normalizer")
     normalise = english.EnglishTextNormalizer()
@@ -95,7 +95,7 @@ def score(responses: Iterable[tuple[int, bytes]], references: Sequence[str]) -> 
     for index, data in responses:
         wanted = "".join(LABELS[number] for number in labels_of_reference(references[index]))
         expected = normalise(wanted).split()
-        errors += error_count(normalise(text_of(index, data)).split(), expected)
+        errors += error_count(normalise(transcript_of(index, data)).split(), expected)
         words += len(expected)
     if words == 0:
         raise HarnessError("the reference transcripts have no word", "look at the data set's transcripts")

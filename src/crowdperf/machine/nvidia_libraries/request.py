@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from crowdperf.call.values import text_of
 from crowdperf.machine import versions
 from crowdperf.machine.nvidia_libraries.kinds import Kind
 
@@ -49,7 +50,7 @@ def from_env(env: Mapping[str, Any], kind: Kind) -> Request:
     """
 
     def text(key: str) -> str:
-        return str(env.get(key, "") or "").strip()
+        return text_of(env, key)
 
     for key in VERSION_KEYS:
         if text(key) and not re.fullmatch(r"\d+(\.\d+){0,3}", text(key)):

@@ -14,7 +14,7 @@ from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.rules.record import Sampling
 
 
-def failure(asked: str, found: str, hint: str) -> HarnessError:
+def probe_error(asked: str, found: str, hint: str) -> HarnessError:
     """Return the error of a probe: what was asked, what came, what to try."""
     return HarnessError(f"the endpoint cannot be used: asked {asked}: {found}", hint)
 
@@ -24,17 +24,17 @@ def check_answer(
 ) -> list[str]:
     """Return notes on the first answer; raises HarnessError where model, tokens or counts are not those asked for."""
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
-        raise failure(
+        raise probe_error(
             f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
             f"check what the server serves; to measure that model: {model_word(answer.model)}",
         )  # fmt: skip
     if answer.skipped:
-        raise failure(
+        raise probe_error(
             "for a stream of events", f"{answer.skipped} pieces of the answer could not be read",
             "look at what the server sends: curl -N URL/completions",
         )  # fmt: skip
     if not answer.pieces and not answer.ids:
-        raise failure(
+        raise probe_error(
             f"for up to {form.max_tokens} tokens", "the answer has no text and no token",
             "check that the server has loaded the benchmark's model",
         )  # fmt: skip
@@ -62,7 +62,7 @@ def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Tok
         TOKENS: "it adds a start token, or drops part of the prompt",
         CHAT: "its chat template is not the benchmark's",
     }.get(form.prompt, "its tokenizer is not the benchmark's, or it adds a start token")
-    raise failure(
+    raise probe_error(
         f"with a prompt of {len(prompt.tokens)} tokens, sent as {form.prompt}",
         f"the server counts {counted} (usage.prompt_tokens): {why}",
         "serve the benchmark's own model folder, with its tokenizer and chat template",
@@ -74,17 +74,17 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
     said, text = answer.usage.completion_tokens, answer.text()
     count = len(answer.ids) or answer.pieces
     if said is not None and said > form.max_tokens:
-        raise failure(
+        raise probe_error(
             f"for at most {form.max_tokens} tokens", f"the server made {said}",
             "use a server that keeps to max_tokens",
         )  # fmt: skip
     if answer.ids and said is not None and len(answer.ids) != said:
-        raise failure(
+        raise probe_error(
             f"for {form.max_tokens} tokens", f"the server says that it made {said}, its stream has {count}",
             "look into the server's log; update it",
         )  # fmt: skip
     if not answer.ids and vocabulary is None:
-        raise failure(
+        raise probe_error(
             "for token ids (return_token_ids)", "the server gives only text, and the model has no tokenizer.json",
             "give the model's folder with its tokenizer, so that tokens can be counted",
         )  # fmt: skip
@@ -96,14 +96,14 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
         require_length(answer.ending(needs_done=False), counted(answer, tokens).tokens, form.max_tokens)
     except AnswerError as error:
         hint = "serve the benchmark's own model folder, with its tokenizer"
-        raise failure("for tokens and their text", str(error), hint) from None
+        raise probe_error("for tokens and their text", str(error), hint) from None
 
 
 def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:
     """Raise HarnessError for an answer that has text alone and lost its special tokens, which the benchmark's scorer
     reads."""
     if not answer.ids and vocabulary is not None and not has_special(answer.text(), vocabulary):
-        raise failure(
+        raise probe_error(
             "for text with its special tokens (skip_special_tokens false)",
             f"the server left them out of {answer.text()!r}, and gives no token ids (return_token_ids)",
             "the benchmark's score needs them: use a server that gives token ids, as vLLM's does",

@@ -43,8 +43,8 @@ from crowdperf.harness.backends.endpoint.checks import (
     answer_notes,
     check_answer,
     check_special,
-    failure,
     length_notes,
+    probe_error,
     repeat_notes,
 )
 from crowdperf.harness.backends.endpoint.client import Call, Client
@@ -129,7 +129,7 @@ async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | 
     except _FAULTS as error:
         if isinstance(error, Refused) and error.status in NO_LIST and endpoint.model is not None:
             return None
-        raise failure("for the models (GET /models)", words(error, client.address),
+        raise probe_error("for the models (GET /models)", words(error, client.address),
                       hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
     return listed_models(listed)
 
@@ -207,7 +207,7 @@ class Prober:
         hint = hint_for(error, address, endpoint.key_variable)
         if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
             hint = f"give the URL of a server with /completions; {WITH_MESSAGES}"
-        raise failure(asked, words(error, address), hint) from None
+        raise probe_error(asked, words(error, address), hint) from None
 
     async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:
         """Return the form and the answer as a stream, else whole, where that is enough: where no first tokens are
@@ -219,7 +219,7 @@ class Prober:
                 raise
         form, answer = await self._accepted(replace(form, is_streamed=False))
         if answer.usage.completion_tokens is None:
-            raise failure(
+            raise probe_error(
                 "for an answer without streaming", "it has no usage.completion_tokens, so its tokens cannot be checked",
                 "switch streaming on in the server, or use one that counts tokens",
             )  # fmt: skip
@@ -257,7 +257,7 @@ class Prober:
         return (other, found) if found.usage.prompt_tokens == len(tokens) else (form, answer)
 
     def _needed(self, named: Sequence[Field], error: Refused) -> HarnessError:
-        return failure(
+        return probe_error(
             f"with the benchmark's {', '.join(one.name for one in named)}",
             words(error, self._client.address),
             "the benchmark needs this setting: use a server that takes it",
@@ -301,7 +301,7 @@ class Prober:
         except _FAULTS as error:
             address = self._client.address
             found = words(error, address)
-            raise failure("the same prompt again", found, hint_for(error, address, None)) from None
+            raise probe_error("the same prompt again", found, hint_for(error, address, None)) from None
 
     @staticmethod
     def _card(entries: Sequence[dict[str, Any]] | None, model: str) -> set[str]:

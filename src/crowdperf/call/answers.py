@@ -1,0 +1,13 @@
+"""What a hook answers CM where a call cannot be carried out. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Answer = dict[str, Any]
+
+
+def failure(error: object, hint: str = "", code: int = 1) -> Answer:
+    """Return CM's answer with the text of an error and below it a line that helps, "hint: ..."; code: of the process,
+    above 0."""
+    return {"return": code, "error": f"{error}\n{hint}" if hint else str(error)}
