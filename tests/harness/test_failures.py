@@ -322,7 +322,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(digits: Digits, tmp_path:
 LOADGEN_ERROR = """
 import json, sys
 from crowdperf.logs.layout import RunPaths
-from harness import loadgen
+from crowdperf.harness.runner import loadgen
 real = loadgen.run_test
 def run_test(test, calls, samples, paths):
     real(test, calls, samples, paths)

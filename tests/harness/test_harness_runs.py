@@ -191,7 +191,7 @@ def with_backend(folder: Path, name: str, text: str, like: str) -> Path:
     """Return a copy of the harness with one more backend, whose record is that of the backend `like`."""
     source = folder / "source"
     copy_harness(source)
-    backends = source / "harness" / "backends"
+    backends = source / "crowdperf" / "harness" / "backends"
     (backends / name).mkdir()
     (backends / name / "backend.py").write_text(text)
     shutil.copy(backends / like / "record.py", backends / name)

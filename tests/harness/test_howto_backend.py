@@ -32,9 +32,9 @@ def source(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("source")
     copy_harness(folder)
     name, files = code()
-    (folder / "harness" / "backends" / name).mkdir()
+    (folder / "crowdperf" / "harness" / "backends" / name).mkdir()
     for file, text in files.items():
-        (folder / "harness" / "backends" / name / file).write_text(text)
+        (folder / "crowdperf" / "harness" / "backends" / name / file).write_text(text)
     return folder
 
 

@@ -142,12 +142,12 @@ def add_parrot(root: Path) -> Path:
     """Copy the harness into `root`, add the benchmark, write its data set; returns the folder for PYTHONPATH."""
     source = root / "source"
     copy_harness(source)
-    folder = source / "harness" / "benchmarks" / "parrot"
+    folder = source / "crowdperf" / "benchmarks" / "parrot"
     folder.mkdir()
     for name, text in (("record", RECORD), ("dataset", DATASET), ("text", TEXT)):
         (folder / f"{name}.py").write_text(text)
     for name, kind in (("hushed", "Hushed"), ("failing", "Failing")):
-        folder = source / "harness" / "backends" / name
+        folder = source / "crowdperf" / "harness" / "backends" / name
         folder.mkdir()
         (folder / "record.py").write_text(RUDE_RECORD)
         (folder / "engine.py").write_text(RUDE_ENGINE.replace("KIND(", f"{kind}("))
