@@ -21,6 +21,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import yaml
+
 APP, PIPELINE, TUTORIAL, MAKE = (
     "app-mlperf-inference",
     "run-mlperf-inference",
@@ -108,6 +110,8 @@ class Engine:
         from recipe_engine.disk.repos import RepoInfo
 
         repo = RepoInfo(checkout, "crowdperf", "0123456789abcdef", "literal", True)
+        if folder := yaml.safe_load((checkout / "cmr.yaml").read_text(encoding="utf-8")).get("python"):
+            repo = repo._replace(python=folder)  # engines of checkouts without one do not know the name
         place = scratch / "home"
         place.mkdir(parents=True)
         self.home = Home([repo], place, place / "repos" / "local")
