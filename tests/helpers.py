@@ -135,7 +135,7 @@ def copy_engine(folder: Path) -> Path:
     """
     shutil.copytree(CHECKOUT / "automation", folder / "automation")
     shutil.copy(CHECKOUT / "cmr.yaml", folder)
-    (folder / "src").symlink_to(CHECKOUT / "src")
+    (folder / "src").mkdir()
     return folder
 
 

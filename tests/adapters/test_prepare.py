@@ -265,6 +265,7 @@ def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -
     checkout = copy_engine(tmp_path / "checkout")
     for name in ("detect-os", "get-python3"):
         shutil.copytree(ROOT / "script" / name, checkout / "script" / name)
+    shutil.copytree(ROOT / "src", checkout / "src", dirs_exist_ok=True)
     home = tmp_path / "home"
     home.mkdir()
     register(home, checkout)

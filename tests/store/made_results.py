@@ -80,7 +80,24 @@ TABLES = ("log", "source", "signer", "system", "configuration", "result", "figur
           "action", "listing", "label", "search")  # fmt: skip
 
 
+OF_RESULTS = ("result", "listing", "label")
+
+
 def all_rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of a database, by table."""
+    """All rows of a database, by table; a result is named by its id, since an import adds hidden ones last."""
     with contextlib.closing(sqlite3.connect(path)) as database:
-        return {table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
+        ids = dict(database.execute("SELECT seq, id FROM result"))
+
+        def rows_of(table: str) -> list[tuple[object, ...]]:
+            found = database.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in found.description]
+            pairs = (zip(names, row, strict=True) for row in found)
+            return sorted(
+                (
+                    tuple(ids[one] if name == "seq" and table in OF_RESULTS else one for name, one in row)
+                    for row in pairs
+                ),
+                key=repr,
+            )
+
+        return {table: rows_of(table) for table in TABLES}
