@@ -24,10 +24,9 @@ def snapshot(*words: object) -> subprocess.CompletedProcess[str]:
 def copy_of_checkout(folder: Path) -> Path:
     """Another checkout with the engine and few recipes."""
     names = ("get-cuda-devices", "get-crowdperf-lib", "detect-os", "get-python3")
-    for place in ("automation", *(f"script/{name}" for name in names)):
+    for place in ("automation", "src", *(f"script/{name}" for name in names)):
         shutil.copytree(CHECKOUT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(CHECKOUT / "cmr.yaml", folder)
-    (folder / "src").symlink_to(CHECKOUT / "src")
     return folder
 
 
