@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
-from rooms import FLOORS, HARNESS, PACKAGE, ROOMS, ROOT, crossings, imported, modules, outside_packages, room_of
+from rooms import FLOORS, HARNESS, ROOMS, ROOT, crossings, imported, modules, outside_packages, room_of
 from without_room import ROOMS as OPTIONAL
 
 OTHER_PROGRAMS = ("benchmarks", "script", "tools", "tests/compat", "tests/fuzz")
@@ -46,22 +47,18 @@ def test_a_room_that_needs_the_standard_library_only(room: str) -> None:
             assert "yaml" not in first, name
 
 
-def has_name(module: str, name: str) -> bool:
-    """Whether `from crowdperf.<module> import <name>` finds something, read from the files alone."""
-    place = PACKAGE.joinpath(*module.split("."))
-    if (place / f"{name}.py").is_file() or (place / name).is_dir():
-        return True
-    file = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
-    tree = ast.parse(file.read_text(encoding="utf-8")) if file.is_file() else ast.Module([], [])
-    names = set[str]()
-    for node in tree.body:
+@cache
+def names_in(module: str) -> frozenset[str]:
+    """What can be imported from a module by name, read from its file alone."""
+    names = {name.rpartition(".")[2] for name in modules() if name.rpartition(".")[0] == module}
+    for node in modules()[module].body if module in modules() else ():
         if isinstance(node, ast.ImportFrom):
             names |= {one.asname or one.name for one in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             names.add(node.name)
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         names |= {one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)}
-    return name in names
+    return frozenset(names)
 
 
 def test_what_other_programs_import_is_there() -> None:
@@ -69,6 +66,6 @@ def test_what_other_programs_import_is_there() -> None:
     for path in (path for folder in OTHER_PROGRAMS for path in sorted((ROOT / folder).rglob("*.py"))):
         for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
             module, _, last = name.rpartition(".")
-            if module and not has_name(module, last):
+            if module and last not in names_in(module):
                 missing.append(f"{path.relative_to(ROOT)}: {name}")
     assert missing == []
