@@ -42,14 +42,19 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Every module of the package that a file imports, inside functions too, by its dotted name below crowdperf."""
+def all_imported(tree: ast.AST) -> Iterator[str]:
+    """Every module that a file imports, inside functions too; relative ones begin with dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (one.name.removeprefix("crowdperf.") for one in node.names if one.name.startswith("crowdperf."))
-        elif isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "crowdperf":
-            below = str(node.module).removeprefix("crowdperf").strip(".")
-            yield from (f"{below}.{one.name}".strip(".") for one in node.names)
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield from (f"{base}.{one.name}" if base.strip(".") else f"{base}{one.name}" for one in node.names)
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Those of them that are the package's, by their dotted names below crowdperf."""
+    return (name.removeprefix("crowdperf.") for name in all_imported(tree) if name.startswith("crowdperf."))
 
 
 def crossings(inside: str = "") -> Iterator[tuple[str, str]]:

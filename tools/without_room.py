@@ -34,6 +34,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
+from rooms import all_imported
 from without_room_tests import Gone, facts_of, pruned_tests
 
 ROOMS = ("standins", "sweeps", "curves", "store", "web", "fronts")
@@ -58,16 +59,6 @@ RUN = (
     "tests/submission/test_gate_command.py",
 )
 """The fast part of the suite that --run runs in a copy, those of it that are left."""
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Every module that a file imports, inside functions too; relative ones begin with dots."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            yield from (f"{base}.{one.name}" if base.strip(".") else f"{base}{one.name}" for one in node.names)
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ class Checkout:
         self.files = tuple(sorted({name for name in names if name and (root / name).is_file()}))
         self.texts = {name: self._text(name) for name in self.files if name.endswith((".py", ".sh", ".md", "_cm.yaml"))}
         self.facts = cache(lambda name: facts_of(ast.parse(self.texts[name])))
-        self.imports = cache(lambda name: frozenset(imported(ast.parse(self.texts[name]))))
+        self.imports = cache(lambda name: frozenset(all_imported(ast.parse(self.texts[name]))))
 
     def code(self, *folders: str) -> list[str]:
         """The Python files below folders."""
@@ -336,7 +327,7 @@ def problems_of(removal: Removal) -> list[str]:
     for name in (name for name in left if name.endswith(".py")):
         if any(room in texts[name] for room in removal.rooms):
             tree = ast.parse(texts[name])
-            found += [f"{name} imports {one}" for one in sorted(set(imported(tree))) if removal.pattern.match(one)]
+            found += [f"{name} imports {one}" for one in sorted(set(all_imported(tree))) if removal.pattern.match(one)]
             if name.startswith(("src/", "script/")):
                 found += [f"{name} runs {one}" for one in programs_in(tree, removal.pattern)]
         if name.startswith("script/"):

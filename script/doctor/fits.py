@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from crowdperf.machine import compatibility, neuron
-from crowdperf.machine.findings import Finding, counted
+from crowdperf.machine.findings import Finding
 from crowdperf.machine.system import System
 from crowdperf.machine.toolkits import Toolkit, release_of
+from crowdperf.rules.names import counted
 
 from . import advice
 

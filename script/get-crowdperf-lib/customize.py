@@ -5,18 +5,15 @@ A recipe that keeps a model's answers names the benchmark in CM_MLPERF_HARNESS_A
 dynamically, so that the key is known before the cache is looked at.
 """
 
-import sys
 from pathlib import Path
 
 from crowdperf.rules.benchmarks import record_of
 
 
 def preprocess(i):
-    """CM hook: puts the folder of the package on sys.path and PYTHONPATH."""
+    """CM hook: puts the folder of the package on PYTHONPATH; the engine has put it on sys.path for this hook."""
     env = i["env"]
     folder = str(Path(__file__).resolve().parents[2] / "src")
-    if folder not in sys.path:
-        sys.path.append(folder)
     env["CM_CROWDPERF_LIB_PATH"] = folder
     env["+PYTHONPATH"] = [folder]
     if benchmark := env.get("CM_MLPERF_HARNESS_ANSWERS_OF"):

@@ -15,7 +15,7 @@ from typing import Any
 from crowdperf.call.values import is_yes, text_of
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import choose
-from crowdperf.machine.findings import counted
+from crowdperf.rules.names import counted
 
 from . import answers, description, looking, questions
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.machine.findings import counted
 from crowdperf.machine.probe import Machine
+from crowdperf.rules.names import counted
 
 from .description import Fact
 

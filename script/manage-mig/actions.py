@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from crowdperf.machine.findings import Command, as_root, counted
+from crowdperf.machine.findings import Command, as_root
+from crowdperf.rules.names import counted
 
 from .slices import Gpu, Slice
 

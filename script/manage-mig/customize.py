@@ -16,6 +16,7 @@ from typing import Any
 from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import choose, findings, nvidia, packages
 from crowdperf.machine.probe import Machine
+from crowdperf.rules.names import counted
 
 from . import actions, beside, slices
 
@@ -68,7 +69,7 @@ def _gpu(machine: Machine, driver: nvidia.Driver, number: str) -> slices.Gpu:
 def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
     """Prints the state of the GPU, and puts it into env and state."""
     pending = f", after the next reset {gpu.pending}" if gpu.pending != gpu.mode else ""
-    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {findings.counted(len(gpu.slices), 'slice')}")
+    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {counted(len(gpu.slices), 'slice')}")
     for one in gpu.slices:
         users = f"in use by process {', '.join(map(str, one.processes))}" if one.processes else "free"
         print(f"  slice {one.number}  {one.profile:<12} {one.uuid}  {users if gpu.tells_processes else ''}".rstrip())
@@ -130,7 +131,7 @@ def _measure(env: dict[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
         )
     if outcome.code:
         raise actions.MigError(f"code {outcome.code}: {shlex.join(main.words)}\n  hint: what it said stands above")
-    print(f"the other work on {findings.counted(len(background), 'slice')} outlasted the measurement", flush=True)
+    print(f"the other work on {counted(len(background), 'slice')} outlasted the measurement", flush=True)
 
 
 def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> slices.Gpu:
@@ -164,7 +165,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
         raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
     now = slices.look(machine, nvidia.look(machine), gpu.index)
     print(
-        f"done: MIG {now.mode}, {findings.counted(len(now.slices), 'slice')}"
+        f"done: MIG {now.mode}, {counted(len(now.slices), 'slice')}"
         + ("" if now.mode == now.pending else ", reset pending")
     )
     return now

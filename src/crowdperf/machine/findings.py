@@ -25,11 +25,6 @@ COMMAND_TIMEOUT_S = 120.0
 RECORD_FORMAT = "crowdperf-undo-1"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 fact", "2,000 facts"; `plural` where that is not the noun with an s."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 class Command(NamedTuple):
     """One command to show, and perhaps to run.
 

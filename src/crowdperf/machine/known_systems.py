@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from crowdperf.machine.findings import counted
 from crowdperf.machine.system import System
+from crowdperf.rules.names import counted
 
 Quality = Literal["exact", "same-gpu", "unknown"]
 TABLE = Path(__file__).resolve().parent / "systems.csv"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from crowdperf.machine.findings import counted
 from crowdperf.machine.system import System
+from crowdperf.rules.names import counted
 
 GIB = 1024**3
 
