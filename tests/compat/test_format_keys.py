@@ -627,6 +627,56 @@ CACHE_TAGS_FROM_ENV: dict[str, Case] = {
 }
 
 INPUT: dict[str, Case] = {
+    "type": Case(
+        {"type": "whole"},
+        True,
+        told("--size: found 'huge'; allowed: a whole number from 0"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "huge"},
+    ),
+    "unit": Case(
+        {"type": "number", "unit": "ms"},
+        True,
+        told("allowed: a number (ms)"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "huge"},
+    ),
+    "minimum": Case(
+        {"type": "whole", "minimum": 2},
+        True,
+        told("allowed: a whole number from 2"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "1"},
+    ),
+    "maximum": Case(
+        {"type": "whole", "maximum": 2},
+        True,
+        told("allowed: a whole number from 0 to 2"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "3"},
+    ),
+    "above": Case(
+        {"type": "number", "above": 0},
+        True,
+        told("allowed: a number above 0"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "0"},
+    ),
+    "only_with": Case(
+        {"type": "whole", "only_with": "size=3"},
+        True,
+        told("it counts only with --size=3"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "1"},
+    ),
+    "together_with": Case(
+        {"type": "whole", "together_with": ["weight"]},
+        True,
+        told("--size: give --weight too, or neither"),
+        around={"input_description": {"weight": "how heavy"}, "input_mapping": {"size": "CM_X"}},
+        inputs={"size": "1"},
+    ),
+    "env": Case({"env": "CM_X"}, {"CM_X": "a"}, env, inputs={"size": "a"}),
     "choices": Case(
         {"choices": ["small", "big"]},
         True,
@@ -716,7 +766,7 @@ def in_cache_tags(block: Mapping[str, Any], case: Case) -> dict[str, Any]:
 
 def in_input(block: Mapping[str, Any], case: Case) -> dict[str, Any]:
     """The block as the description of the input ``size``."""
-    return {**case.around, "input_description": {"size": dict(block)}}
+    return {**case.around, "input_description": {**case.around.get("input_description", {}), "size": dict(block)}}
 
 
 def in_tests(block: Mapping[str, Any], case: Case) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from recipe_engine.auditing.recipes import places_of
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import NotFound, RequestError
 
+WHOLE = {"type": "whole", "env": "CM_N", "desc": "how many"}
 GROUP_OF_TWO = {"a": {"group": "g", "default": True}, "b": {"group": "g"}}
 ADDRESS = "https://example.org/data.bin"
 
@@ -45,6 +46,7 @@ CASES: list[Case] = [
     ("input-undescribed", {"input_mapping": {"size": "CM_X"}}, {}),
     ("input-undescribed", {"input_mapping": {"size": "CM_X"}, "input_description": {"size": {"default": 1}}}, {}),
     ("input-unread", {"input_description": {"size": {"desc": "of what"}}}, {}),
+    ("input-default", {"input_description": {"n": {**WHOLE, "default": "all"}}}, {}),
     ("cache-without-keys", {"cache": True}, {}),
     ("keys-wide", {"new_env_keys": ["CM_*"]}, {}),
     ("promise-empty", {"new_env_keys": ["CM_NEVER_SET"]}, {}),

@@ -178,6 +178,7 @@ WITH_CHOICES = recipe(
         ("mode", "perf", "performance"),
         ("mode", 3, ""),
         ("rerun", "yess", "yes"),
+        ("scenario", "Offline,Srver", "Offline,Server"),
     ],
 )
 def test_a_value_that_is_not_a_choice_names_the_nearest(name: str, value: object, meant: str) -> None:
@@ -193,7 +194,7 @@ def test_a_value_that_is_not_a_choice_names_the_nearest(name: str, value: object
         *[("scenario", text) for text in ("offline", "single-stream", "Single_Stream", "Offline, Server", "")],
         *[("rerun", value) for value in (True, False, "true", "off", 1, "No")],
         *[("category", text) for text in ("edge", "datacenter,edge", "datacenter-edge")],
-        ("scenario", ["Offlne"]),
+        ("scenario", ["Offline", "Server"]),
     ],
 )
 def test_values_that_mean_a_choice_are_allowed(name: str, value: object) -> None:

@@ -209,7 +209,7 @@ def test_versions_and_bounds_may_be_written_as_numbers() -> None:
 def test_an_input_is_described_in_full_or_by_one_text() -> None:
     made = recipe(input_description={"a": {"desc": "d", "choices": [1, "two"], "default": 1}, "b": "words", "c": None})
     assert made.inputs == {
-        "a": InputDescription(description="d", choices=("1", "two"), default="1"),
+        "a": InputDescription(description="d", kind="list of choice", choices=("1", "two"), default="1"),
         "b": InputDescription(description="words"),
         "c": InputDescription(),
     }

@@ -11,6 +11,7 @@ from ..rules.conditions import Condition
 from ..rules.configure import declared_name, groups_of, resolve_variations
 from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError, VariationError
+from ..rules.input_types import allowed_text, converted
 from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 from ..rules.model import Dependency, Recipe, Variation
 from ..rules.query import (
@@ -119,7 +120,7 @@ def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
         yield audited.finding("readme-missing", "the folder has no README.md", hint=hint)
 
 
-@finds("input-undescribed", "input-unread")
+@finds("input-undescribed", "input-unread", "input-default")
 def inputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
     """Help for each input, and an input for each help."""
     described = audited.recipe.inputs
@@ -129,9 +130,13 @@ def inputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
             hint = f"input_description: {{{name}: {{desc: ...}}}}"
             key = f"{where}input_mapping.{name}"
             yield audited.finding("input-undescribed", f"the input '{name}' has no help", key, hint)
-    for name in described:
-        if name not in mapped and name not in among.inputs:
-            yield audited.finding("input-unread", f"nothing maps the input '{name}'", f"input_description.{name}")
+    for name, one in described.items():
+        where = f"input_description.{name}"
+        if not one.env_key and name not in mapped and name not in among.inputs:
+            yield audited.finding("input-unread", f"nothing maps the input '{name}'", where)
+        if one.kind and one.default and converted(one, one.default) is None:
+            text = f"the default {one.default!r} of the input '{name}' is not allowed; allowed: {allowed_text(one)}"
+            yield audited.finding("input-default", text, f"{where}.default", "say it in desc where it is no value")
 
 
 @finds("cache-without-keys", "keys-wide", "promise-empty")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..rules.input_types import allowed_text
 from ..rules.model import PHASES, Phase, Recipe, Variation
 
 PHASE_TITLES: Mapping[Phase, str] = {
@@ -36,6 +37,10 @@ class HelpInput(NamedTuple):
     choices: tuple[str, ...] = ()
     env_key: str = ""
     variation: str = ""
+    type: str = ""
+    allowed: str = ""
+    only_with: tuple[str, ...] = ()
+    together_with: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -44,6 +49,9 @@ class HelpInput(NamedTuple):
             (self.description, self.description),
             (self.default, f"default: {self.default}"),
             (self.choices, f"one of: {', '.join(self.choices)}"),
+            (self.allowed, self.allowed),
+            (self.only_with, f"only with --{' or --'.join(self.only_with)}"),
+            (self.together_with, f"together with --{' and --'.join(self.together_with)}"),
             (self.env_key, f"sets {self.env_key}"),
             (self.variation, f"only with _{self.variation}"),
         )
@@ -54,8 +62,18 @@ def inputs_of(recipe: Recipe) -> list[HelpInput]:
     mapped = dict(recipe.layer.input_mapping)
     found = {}
     for name, described in recipe.inputs.items():
-        text = " ".join(described.description.split())
-        found[name] = HelpInput(name, text, described.default, described.choices, str(mapped.get(name, "")))
+        allowed = "" if described.choices or described.kind in ("", "text", "path") else allowed_text(described)
+        found[name] = HelpInput(
+            name=name,
+            description=" ".join(described.description.split()),
+            default=described.default,
+            choices=described.choices,
+            env_key=str(mapped.get(name, "")),
+            type=described.kind,
+            allowed=allowed,
+            only_with=described.only_with,
+            together_with=described.together_with,
+        )
     for name, key in mapped.items():
         found.setdefault(name, HelpInput(name, env_key=str(key)))
     for variation in recipe.variations.values():

@@ -3,5 +3,5 @@
 In order, each module imports only earlier ones and earlier packages:
 
 frozen, secrets, errors, env, query, conditions, amounts, advice, model, retention, keys, schema, rerun, spelling,
-inputs, deps, cachekey, configure.
+input_types, inputs, deps, cachekey, configure.
 """

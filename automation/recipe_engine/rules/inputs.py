@@ -6,11 +6,9 @@ Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` mus
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .conditions import FALSE_WORDS, TRUE_WORDS
 from .env import INPUT_TO_ENV, Env, texts_of
 from .errors import RequestError
 from .frozen import Frozen
@@ -18,6 +16,9 @@ from .model import Recipe, Request, RunOptions
 from .query import BOUND_KEYS, VersionRange, nearest, parse_query, split_words
 from .schema import both_overrides, is_yes
 from .spelling import meant
+
+if TYPE_CHECKING:
+    from .input_types import WrongValue
 
 _TABLE = """
 cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
@@ -138,62 +139,18 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
     return [UnknownInput(name, "" if name.startswith(NO_CONTAINER) else meant(name, known)) for name in names]
 
 
-class WrongValue(Frozen):
-    """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near.
-
-    ``reason``: what the recipe says of just this value; empty for one that it does not know.
-    """
-
-    name: str
-    found: str
-    meant: str
-    choices: tuple[str, ...]
-    reason: str = ""
-
-    @property
-    def text(self) -> str:
-        """One line for people: the reason, or the nearest first, then all."""
-        if self.reason:
-            return f"--{self.name}={self.found}: {self.reason}"
-        meant = f"; did you mean {self.meant}?" if self.meant else ""
-        return f"--{self.name}={self.found} is not one of its values{meant} (allowed: {', '.join(self.choices)})"
-
-
 def wrong_values(recipe: Recipe, inputs: Mapping[str, Any]) -> list[WrongValue]:
-    """The inputs whose value, or a part of whose comma list, is not one of the ``choices`` that the recipe describes.
+    """The inputs whose value is not of the type, or not one of the ``choices``, that the recipe describes."""
+    if not any(described.kind and name in inputs for name, described in recipe.inputs.items()):
+        return []
+    from .input_types import Values  # here, because few calls of a recipe give it a typed input
 
-    Case, dashes, underscores and blanks do not count; where yes or no is a choice, all words for it are.
-    """
-    found = []
-    for name, described in recipe.inputs.items():
-        given = inputs.get(name)
-        if described.choices and isinstance(given, str | bool | int | float) and str(given).strip():
-            wrong = _misfit(str(given), described.choices)
-            if wrong is not None:
-                reasons = {_plain(value): reason for value, reason in described.refused.items()}
-                reason = reasons.get(_plain(str(given)), "")
-                found.append(WrongValue(name, str(given), "" if reason else wrong, described.choices, reason))
-    return found
-
-
-def _misfit(text: str, choices: tuple[str, ...]) -> str | None:
-    """None where the text is allowed; else the text that was probably meant, empty when none is near."""
-    allowed = {_plain(choice): choice for choice in choices}
-    if not allowed.keys().isdisjoint(("yes", "no", "on", "off")):
-        allowed.update({word: word for word in (*TRUE_WORDS, *FALSE_WORDS)})
-    words = [word.strip() for word in text.split(",")]
-    if _plain(text) in allowed or all(_plain(word) in allowed for word in words):
-        return None
-    near = {word: meant(_plain(word), allowed) for word in words if _plain(word) not in allowed}
-    return ",".join(allowed[near[word]] if word in near else word for word in words) if all(near.values()) else ""
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[-_ ,]", "", text).lower()
+    values = Values(recipe.inputs, {}, inputs)
+    return [wrong for name in recipe.inputs if (wrong := values.wrong(name))]
 
 
 def refuse_values(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
-    """Raises RequestError for values of a strict recipe's inputs that are not among their ``choices``."""
+    """Raises RequestError for values of a strict recipe's inputs that are not of their type or no ``choices``."""
     wrong = wrong_values(recipe, inputs) if recipe.has_strict_inputs else []
     if not wrong:
         return

@@ -155,6 +155,21 @@ CHILD_KEYS: Keys = {
 }
 """Inputs that every recipe understands, so that a dependency entry may hold them."""
 
+INPUT_TYPES: Mapping[str, str] = {
+    "text": "any text",
+    "whole": "a whole number, from 0 unless minimum or above says otherwise",
+    "number": "a finite number",
+    "yes_no": "yes, true, on, 1, no, false, off, 0",
+    "choice": "one of choices, whatever its case, dashes, underscores and blanks",
+    "path": "a file or folder; a relative one counts from the folder of the command",
+    "port": "a TCP port, from 1 or minimum to 65535",
+    "size": "bytes: 1000, 512MiB, 20GB",
+    "duration": "seconds: 90, 1.5, 90s, 15min, 1h30min",
+    "url": "an address that begins with http:// or https://",
+}
+"""The types of inputs, each also as a comma list: ``list of whole``. input_types.py reads them."""
+LIST_OF = "list of "
+
 LIVE_KEYS: Mapping[str, Collection[str]] = {
     "recipe": RECIPE_KEYS,
     "variation": VARIATION_KEYS,
@@ -164,7 +179,10 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
     "override": ["tags", "env", *_BOUNDS, *KINDS, "extra_cache_tags"],
     "docker": ["run", "real_run"],
     "extra_cache_tags_from_env": ["env", "prefix"],
-    "input_description": ["choices", "boolean", "refused", "is_path", "desc", "default"],
+    "input_description": [
+        *("type", "env", "desc", "default", "unit", "minimum", "maximum", "above", "choices", "refused"),
+        *("only_with", "together_with", "boolean", "is_path"),
+    ],
     "tests": ["run_inputs"],
     "tests.run_inputs": ["id", "env", "docker", "test-all-variations", "variations_list"],
 }

@@ -274,17 +274,30 @@ class Variation(Frozen):
 
 
 class InputDescription(Frozen):
-    """What a recipe says about one of its inputs; ``choices`` empty means any value.
+    """What a recipe says about one of its inputs; ``kind`` is its type (input_types.py), empty for any text.
 
-    ``refused``: values that people may expect among the choices, with what to do instead. A relative ``is_path``
-    counts from the folder where the command was given.
+    ``refused``: values that people may expect among the choices, with what to do instead. ``env_key`` gets the value.
+    ``minimum``, ``maximum`` and ``above`` bound a number and are empty for none. ``only_with``: inputs, ``NAME`` or
+    ``NAME=VALUE``, of which one must hold; ``together_with``: inputs that are given with it or not at all.
     """
 
     description: str = ""
+    kind: str = ""
     choices: tuple[str, ...] = ()
     refused: Mapping[str, str] = {}
     default: str = ""
-    is_path: bool = False
+    env_key: str = ""
+    unit: str = ""
+    minimum: str = ""
+    maximum: str = ""
+    above: str = ""
+    only_with: tuple[str, ...] = ()
+    together_with: tuple[str, ...] = ()
+
+    @property
+    def is_path(self) -> bool:
+        """Whether a relative value counts from the folder where the command was given."""
+        return self.kind in ("path", "list of path")
 
 
 class Recipe(Frozen):

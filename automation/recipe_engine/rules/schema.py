@@ -7,6 +7,7 @@ appended to, and ``ad``/``adr`` change a dependency by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition, decide
 from .env import EnvValue, append_unique, expand_value, merge_state
 from .errors import ConditionError, MetaError
-from .keys import DEPENDENCY_KEYS, RECIPE_KEYS, VARIATION_KEYS, Keys
+from .keys import DEPENDENCY_KEYS, INPUT_TYPES, LIST_OF, RECIPE_KEYS, VARIATION_KEYS, Keys
 from .model import (
     PHASES,
     SUCCESSOR_FILE,
@@ -218,14 +219,32 @@ def _inputs(reader: Reader, key: str) -> dict[str, InputDescription]:
         name: {"desc": block} if isinstance(block, str) else block for name, block in reader.mapping(key).items()
     }
     blocks = Reader({key: described}, reader.path).blocks(key)
-    return {name: _input(block) for name, block in blocks.items()}
+    made = {name: _input(block) for name, block in blocks.items()}
+    for name, one in made.items():
+        named = {*one.together_with, *(wanted.partition("=")[0] for wanted in one.only_with)}
+        if unknown := sorted(named - made.keys()):
+            raise MetaError(f"{blocks[name].path}: only_with or together_with names the unknown input '{unknown[0]}'")
+    return made
 
 
 def _input(block: Reader) -> InputDescription:
-    """One described input; of a ``boolean`` the choices are yes and no, for which other words count too."""
+    """One described input. Raises MetaError for a type that there is not, a choice without choices, and bounds that are
+    no numbers."""
     fields = block.fields(_INPUT)
-    if is_yes(block.source.get("boolean")):
-        fields["choices"] = fields.get("choices") or ("yes", "no")
+    if not fields.get("kind"):
+        older = {"boolean": "yes_no", "choices": f"{LIST_OF}choice", "is_path": "path"}
+        fields["kind"] = next((kind for key, kind in older.items() if is_yes(bool(block.source.get(key)))), "")
+    kind = fields["kind"].removeprefix(LIST_OF)
+    if kind and kind not in INPUT_TYPES:
+        allowed = f"{', '.join(INPUT_TYPES)}, or {LIST_OF}one of them"
+        raise MetaError(f"{block.at('type')}: found {fields['kind']!r}; allowed: {allowed}")
+    if kind == "yes_no":
+        fields["choices"] = ("yes", "no")
+    if kind == "choice" and not fields.get("choices"):
+        raise MetaError(f"{block.at('choices')}: missing for the type choice")
+    for bound in ("minimum", "maximum", "above"):
+        if fields.get(bound) and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", fields[bound]):
+            raise MetaError(f"{block.at(bound)}: expected a number, found {fields[bound]!r}")
     return InputDescription(**fields)
 
 
@@ -293,8 +312,23 @@ _INPUT: Plan = {
     "choices": ("choices", "texts"),
     "refused": ("refused", "env_names"),
     "default": ("default", "text"),
-    "is_path": ("is_path", "flag"),
+    "type": ("kind", "text"),
+    "env": ("env_key", "text"),
+    "unit": ("unit", "text"),
+    "minimum": ("minimum", "text"),
+    "maximum": ("maximum", "text"),
+    "above": ("above", "text"),
+    "only_with": ("only_with", "texts"),
+    "together_with": ("together_with", "texts"),
 }
+
+
+def with_mapped_inputs(meta: dict[str, Any]) -> dict[str, Any]:
+    """Metadata whose ``input_mapping`` has the inputs, too, that say their ``env`` key where they are described."""
+    described = meta.get("input_description")
+    rows = described.items() if isinstance(described, Mapping) else ()
+    keys = {name: block["env"] for name, block in rows if isinstance(block, Mapping) and block.get("env")}
+    return {**meta, "input_mapping": {**keys, **(meta.get("input_mapping") or {})}} if keys else meta
 
 
 def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_name: str = "_cm.yaml") -> Recipe:
@@ -307,15 +341,20 @@ def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_na
     if not recipe_id.uid or not isinstance(meta["uid"], str):
         problem = f"expected a text in quotes, found {meta['uid']!r}" if recipe_id.uid else "missing"
         raise MetaError(f"{reader.at('uid')}: {problem}", hint="give the recipe 16 quoted hex digits as uid")
+    fields, layer = reader.fields(_RECIPE), parse_layer(meta, reader.path)
+    fields["inputs"] = {
+        name: one._replace(env_key=layer.input_mapping.get(name, one.env_key))
+        for name, one in fields.get("inputs", {}).items()
+    }
     return Recipe(
         id=recipe_id,
         path=folder,
         repo_path=repo_path,
-        layer=parse_layer(meta, reader.path),
+        layer=layer,
         version=VersionRange(*map(reader.text, BOUND_KEYS)),
         meta=meta,
         file_name=file_name,
-        **reader.fields(_RECIPE),
+        **fields,
     )
 
 

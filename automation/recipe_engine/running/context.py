@@ -35,7 +35,7 @@ from ..rules.env import (
     with_lists,
 )
 from ..rules.errors import RequestError
-from ..rules.inputs import wrong_values
+from ..rules.keys import LIST_OF
 from ..rules.model import (
     PHASES,
     CacheEntry,
@@ -136,7 +136,7 @@ def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Reques
     """
     given = {name: request.inputs.get(name) for name, described in recipe.inputs.items() if described.is_path}
     paths = {name: path for name, path in given.items() if isinstance(path, str) and path and "<<<" not in path}
-    absolute = {name: os.path.abspath(os.path.join(top_folder, os.path.expanduser(paths[name]))) for name in paths}
+    absolute = {name: _absolute(path, recipe.inputs[name].kind, top_folder) for name, path in paths.items()}
     for name, path in absolute.items():
         if kind := special_kind(path):
             raise RequestError(
@@ -148,6 +148,26 @@ def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Reques
     return (
         request._replace(env=fill_env(request.env, {USER_FOLDER_KEY: top_folder})) if recipe.is_successor else request
     )
+
+
+def problems_of_values(configured: Configured) -> list[str]:
+    """A line for each input whose value, from the call or the env, is not allowed by itself or beside the others."""
+    if not any(described.kind for described in configured.recipe.inputs.values()):
+        return []
+    from ..rules.input_types import Values  # here, because a step that the cache serves checks nothing
+
+    return Values(configured.recipe.inputs, configured.env, configured.request.inputs).problems()
+
+
+def _absolute(path: str, kind: str, top_folder: str) -> str:
+    """A path, or the comma list of paths that an input of this kind has."""
+    parts = path.split(",") if kind.startswith(LIST_OF) else [path]
+    return ",".join(str(placed(part, top_folder)) for part in parts)
+
+
+def placed(path: str, folder: str) -> Path:
+    """A path of the user's, absolute; a relative one counts from ``folder``."""
+    return Path(os.path.abspath(os.path.join(folder, os.path.expanduser(path))))
 
 
 def cm_version() -> str:
@@ -165,9 +185,9 @@ def free_disk_mb(folder: Path) -> int:
 def remarks(configured: Configured) -> list[str]:
     """What the user should know of this machine and of the inputs before a step runs, a line each.
 
-    A value that is not one of the choices which the recipe describes may still be taken.
+    A recipe that is not strict may still take a value that its input does not allow.
 
-    Raises RequestError when the recipe needs a newer CM.
+    Raises RequestError when the recipe needs a newer CM, and for such values of a strict one, all at once.
     """
     wanted, present = configured.recipe.min_cm_version, cm_version()
     if wanted and present and compare(present, wanted) < 0:
@@ -175,7 +195,12 @@ def remarks(configured: Configured) -> list[str]:
             f"{configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
             hint="python3 -m pip install --upgrade cmind",
         )
-    lines = [each.text for each in wrong_values(configured.recipe, configured.request.inputs)]
+    lines = problems_of_values(configured)
+    if lines and configured.recipe.has_strict_inputs:
+        raise RequestError(
+            "\n".join(f"{configured.recipe.id.alias}: {line}" for line in lines),
+            hint=f"cm help script {configured.recipe.id.alias} lists its inputs and their values",
+        )
     needed_mb = configured.layer.required_disk_space_mb
     if needed_mb:
         lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")

@@ -25,16 +25,19 @@ from typing import Any
 from ..disk.files import store_error
 from ..rules.env import Env, plain_copy, with_lists
 from ..rules.errors import ErrorText, HookFailed, RecipeError
+from ..rules.input_types import Values
 from ..rules.model import HookResult, Recipe
 from ..rules.query import split_words
 from ..rules.secrets import learn
 from .compat import Automation
 from .console import MaskedOutput
-from .context import StepContext, os_info
+from .context import StepContext, os_info, placed
 from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, package_names, rival_package, run_script
 
 logger = logging.getLogger(__name__)
 FILE_NAME = "customize.py"
+FOLDER_KEY = "CM_TMP_CURRENT_PATH"
+"""Where the command was given; relative paths count from there."""
 _loaded: dict[str, tuple[int, ModuleType]] = {}
 _libraries: list[str] = []
 """The folders of packages that hooks put on ``sys.path``; that of the hook which runs is the first."""
@@ -160,7 +163,18 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     """
     with _own_packages(recipe):
         function = getattr(load_customize(recipe), name, None)
-        return None if function is None else _answer_of(recipe, name, function, i)
+        if function is None:
+            return None
+        if recipe.inputs:
+            i["values"] = typed_values(recipe, i)
+        return _answer_of(recipe, name, function, i)
+
+
+def typed_values(recipe: Recipe, i: Mapping[str, Any]) -> Values:
+    """The values of a recipe's inputs as its hook gets them."""
+    return Values(
+        recipe.inputs, i["env"], i.get("input") or {}, lambda path: placed(path, i["env"].get(FOLDER_KEY) or "")
+    )
 
 
 def _answer_of(recipe: Recipe, name: str, function: Any, i: dict[str, Any]) -> HookResult:
