@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crowdperf.compliance.verification import DamagedLog
+from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import LogError, read_detail_log
 from crowdperf.rules import end_tokens as endtokens

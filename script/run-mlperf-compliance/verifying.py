@@ -21,7 +21,6 @@ from typing import Any
 
 from crowdperf.compliance.answer_checks import verify_answers, verify_lengths, verify_score
 from crowdperf.compliance.verification import (
-    DamagedLog,
     Verdict,
     baseline_lines,
     verify_performance,
@@ -29,6 +28,7 @@ from crowdperf.compliance.verification import (
     verify_scores,
 )
 from crowdperf.kit.whole_file import copy_whole, write_whole
+from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import LogError, read_run_logs
 from crowdperf.logs.run_requests import portable_request, read_request

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from crowdperf.logs.user_conf import conf_rows
+
 SETTING_OF_KEY = {
     "min_duration": "min_duration_ms",
     "min_query_count": "min_query_count",
@@ -25,14 +27,10 @@ def conf_lines(text: str, result: Mapping[str, Any], target_origin: str) -> tupl
     """
     settings = result.get("run") or {}
     lines = []
-    for line in text.splitlines():
-        name, separator, _ = line.partition(" = ")
-        if not separator or line.startswith("#"):
-            continue
-        key = name.rpartition(".")[2]
-        setting = settings.get(SETTING_OF_KEY.get(key, "")) or {}
+    for row in conf_rows(text):
+        setting = settings.get(SETTING_OF_KEY.get(row.key, "")) or {}
         origin = str(setting.get("origin", GIVEN))
-        if origin == GIVEN and key in TARGET_KEYS and target_origin:
+        if origin == GIVEN and row.key in TARGET_KEYS and target_origin:
             origin = target_origin
-        lines.append(f"{line.strip()}  # {origin}")
+        lines.append(f"{row.text}  # {origin}")
     return tuple(lines)

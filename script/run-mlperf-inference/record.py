@@ -15,6 +15,7 @@ from typing import Any
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
 from crowdperf.logs.figures import why_not_judged
 from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.user_conf import conf_rows
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -122,8 +123,7 @@ def mapping(value: object) -> dict[str, Any]:
 
 def conf_values(text: str) -> dict[str, str]:
     """The settings of a user.conf by their keys."""
-    rows = [line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#")]
-    return {key.strip(): value.strip() for key, _, value in rows}
+    return {f"{row.model}.{row.scenario}.{row.key}": row.value for row in conf_rows(text) if row.key}
 
 
 def outcome(run: FinishedRun) -> dict[str, Any]:

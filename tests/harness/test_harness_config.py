@@ -9,7 +9,7 @@ from harness_support import request
 
 from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import KnownNames, parse_run_config
-from crowdperf.harness.runner.user_conf import ConfLine, effective, parse, render, require_rules
+from crowdperf.harness.runner.user_conf import effective, parse, render, require_rules
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 
@@ -121,7 +121,7 @@ def test_a_user_conf_is_read_with_loadgens_precedence() -> None:
         "digits.Offline.target_qps = 7\nother.Offline.target_qps = 8\n*.Server.target_qps = 9\n",
         "my.conf",
     )
-    assert lines[0] == ConfLine(model="*", scenario="*", key="min_duration", value=1000.0, number=2)
+    assert (lines[0].row.key, lines[0].value, lines[0].row.number) == ("min_duration", 1000.0, 2)
     assert effective(lines, "digits", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 7.0}
     assert effective(lines, "unknown", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 5.0}
     assert effective(lines, "digits", Scenario.SERVER) == {"min_duration": 1000.0, "target_qps": 9.0}

@@ -19,7 +19,7 @@ limits = load_module("run-mlperf-compliance", "limits")
 verifying = load_module("run-mlperf-compliance", "verifying")
 
 from crowdperf.compliance.verdict_lines import missing_lines  # noqa: E402
-from crowdperf.compliance.verification import DamagedLog  # noqa: E402
+from crowdperf.logs.accuracy_log import DamagedLog  # noqa: E402
 
 LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures" / "valid-offline"
 TEXT = {

@@ -16,13 +16,12 @@ from compliance_cases import (
 
 from crowdperf.compliance.answer_checks import verify_answers
 from crowdperf.compliance.verification import (
-    DamagedLog,
     baseline_lines,
-    entries,
     verify_performance,
     verify_responses,
     verify_scores,
 )
+from crowdperf.logs.accuracy_log import DamagedLog, entries
 from crowdperf.logs.run_log import LogError, parse_detail_log
 from crowdperf.rules.names import Scenario, parse_scenario
 
@@ -134,10 +133,22 @@ def test_the_baseline_holds_each_sampled_sample_once_with_the_accuracy_runs_resp
     assert list(entries(text.splitlines(), "the baseline"))
 
 
-@pytest.mark.parametrize("text", ["", "[\n", "[\n{}\n...", "[\n7\n]\n"])
+@pytest.mark.parametrize("text", ["", "[\n", "[\n{}\n...", "[\n7\n]\n", "[" * 100_000])
 def test_a_damaged_log_is_refused(text):
     with pytest.raises(DamagedLog):
         list(entries(text.splitlines(), "a log"))
+
+
+@pytest.mark.parametrize(
+    "damage", ['{"qsl_idx": [1], "data": "00"}', '{"qsl_idx": "x", "data": "00"}', '{"data": "00"}']
+)
+def test_an_entry_without_a_sample_is_damage_in_either_log(damage):
+    good, damaged = log_text([entry(1, b"x")]).splitlines(), ["[", damage, "]"]
+    for logs in ((good, damaged), (damaged, good)):
+        verdict = verify_responses(*logs)
+        assert not verdict.is_passed and "an entry of" in verdict.text
+        with pytest.raises(DamagedLog):
+            list(baseline_lines(*logs))
 
 
 def test_an_accuracy_run_is_no_performance_run():

@@ -17,7 +17,8 @@ import struct
 from collections.abc import Collection, Iterable
 
 from crowdperf.compliance.verdict_lines import PASS
-from crowdperf.compliance.verification import ELEMENT_FORMATS, FAIL, DamagedLog, Verdict, entries, response_of
+from crowdperf.compliance.verification import ELEMENT_FORMATS, FAIL, Verdict, elements_of
+from crowdperf.logs.accuracy_log import DamagedLog, entries, sample_of
 from crowdperf.rules.names import Scenario
 
 _RULE, _THIN_RULE = "=" * 80, "-" * 40
@@ -99,8 +100,8 @@ def answer_lengths(tested: Iterable[str]) -> tuple[list[int], dict[int, int]]:
     lengths: list[int] = []
     counts: dict[int, int] = {}
     for entry in entries(tested, _LOG_NAME):
-        index, data = response_of(entry, "int32", _LOG_NAME)
-        lengths.append(len(data) // _TOKEN_BYTES)
+        index = sample_of(entry, f"an entry of {_LOG_NAME}")
+        lengths.append(len(elements_of(entry, "int32", _LOG_NAME)) // _TOKEN_BYTES)
         counts[index] = counts.get(index, 0) + 1
     return lengths, counts
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crowdperf.compliance.verdict_lines import PASS
-from crowdperf.compliance.verification import FAIL, DamagedLog, Verdict, entries
+from crowdperf.compliance.verification import FAIL, Verdict
+from crowdperf.logs.accuracy_log import DamagedLog, entries
 
 _LEAST, _MOST = array("f", (1e-7, 1 - 1e-7))
 """What predictions, labels and their mean are cut to; the script's NumPy rounds both to float32."""

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from crowdperf.compliance.verdict_lines import PASS
+from crowdperf.logs.accuracy_log import DamagedLog, entries, response_of, sample_of
 from crowdperf.logs.round_tables import load_round
 from crowdperf.logs.run_log import LoadGenLog
 from crowdperf.rules.benchmarks import BENCHMARKS
@@ -35,6 +36,7 @@ FAIL = "TEST FAIL"
 _SHORT = {Scenario.SINGLE_STREAM: 200_000, Scenario.MULTI_STREAM: 1_600_000}
 _TOLERANCES = {"TEST01": 0.10, "TEST04": 0.10, "TEST05": 0.05}
 _SHORT_TOLERANCE = 0.20
+_WHOLE, _TESTED = "the accuracy run's log", "the test's accuracy log"
 
 ELEMENT_FORMATS = {"byte": "<b", "float32": "<f", "int32": "<i", "int64": "<q", "int16": "<h"}
 """The element types that the official scripts know; numbers in a log are little-endian."""
@@ -135,33 +137,6 @@ def tested_scores(test: str, reference: RunScore, tested: RunScore) -> Mapping[s
     return {"reference": _score(test, reference), "test": _score(test, tested)}
 
 
-class DamagedLog(Exception):
-    """An accuracy log that cannot be read: cut off, truncated for a submission, or of another kind."""
-
-
-def entries(lines: Iterable[str], name: str) -> Iterator[Mapping[str, object]]:
-    """Yield the entries of an accuracy log line by line; raises DamagedLog. `name` is for the message."""
-    is_closed = False
-    for number, raw in enumerate(lines, start=1):
-        line = raw.strip().rstrip(",")
-        if line in ("[", ""):
-            continue
-        if line == "]":
-            is_closed = True
-            continue
-        try:
-            entry = json.loads(line)
-        except ValueError as error:
-            raise DamagedLog(f"line {number} of {name} is damaged or was truncated") from error
-        found = entry if isinstance(entry, list) else [entry]
-        if not all(isinstance(item, dict) for item in found):
-            raise DamagedLog(f"line {number} of {name} holds no response")
-        yield from found
-        is_closed = isinstance(entry, list)
-    if not is_closed:
-        raise DamagedLog(f"{name} is incomplete: it was truncated, or the run ended early")
-
-
 @dataclass(frozen=True, slots=True)
 class _Print:
     """What is kept of a response: enough to compare it, however large it is."""
@@ -171,21 +146,18 @@ class _Print:
     first: float | None
 
 
-def response_of(entry: Mapping[str, object], element: str, name: str) -> tuple[int, bytes]:
-    """Return sample index and response, whole elements; raises DamagedLog for an entry without them."""
-    try:
-        index, data = int(str(entry["qsl_idx"])), bytes.fromhex(str(entry["data"]))
-    except (KeyError, ValueError) as error:
-        raise DamagedLog(f"an entry of {name} is damaged or was truncated ({error!r})") from error
+def elements_of(entry: Mapping[str, object], element: str, name: str) -> bytes:
+    """Return the response of an entry, whole elements; raises DamagedLog for one without them."""
+    data = response_of(entry, f"an entry of {name}")
     if len(data) % struct.calcsize(ELEMENT_FORMATS[element]):
         raise DamagedLog(f"a response in {name} has {len(data)} bytes, which is not a whole number of {element} values")
-    return index, data
+    return data
 
 
-def _print_of(entry: Mapping[str, object], element: str, name: str) -> tuple[int, _Print]:
-    index, data = response_of(entry, element, name)
+def _print_of(entry: Mapping[str, object], element: str, name: str) -> _Print:
+    data = elements_of(entry, element, name)
     first = struct.unpack_from(ELEMENT_FORMATS[element], data)[0] if data else None
-    return index, _Print(hashlib.sha256(data).digest(), len(data), first)
+    return _Print(hashlib.sha256(data).digest(), len(data), first)
 
 
 def _agree(one: _Print, other: _Print) -> bool:
@@ -215,16 +187,16 @@ def verify_responses(reference: Iterable[str], tested: Iterable[str], element: s
 
 def _verify_responses(reference: Iterable[str], tested: Iterable[str], element: str) -> ResponsesVerdict:
     sampled: dict[int, list[_Print]] = {}
-    for entry in entries(tested, "the test's accuracy log"):
-        index, found = _print_of(entry, element, "the test's accuracy log")
-        sampled.setdefault(index, []).append(found)
+    for entry in entries(tested, _TESTED):
+        sampled.setdefault(sample_of(entry, f"an entry of {_TESTED}"), []).append(_print_of(entry, element, _TESTED))
     total = sum(map(len, sampled.values()))
-    whole, seen, entry_count, repeated, unequal_repeats = set(sampled), dict[int, _Print](), 0, 0, 0
-    for entry in entries(reference, "the accuracy run's log"):
+    seen, entry_count, repeated, unequal_repeats = dict[int, _Print](), 0, 0, 0
+    for entry in entries(reference, _WHOLE):
         entry_count += 1
-        if entry.get("qsl_idx") not in whole:
+        index = sample_of(entry, f"an entry of {_WHOLE}")
+        if index not in sampled:
             continue
-        index, found = _print_of(entry, element, "the accuracy run's log")
+        found = _print_of(entry, element, _WHOLE)
         if index in seen:
             repeated += 1
             unequal_repeats += found != seen[index]
@@ -276,11 +248,11 @@ def verify_scores(benchmark: str, baseline: Mapping[str, float], compliance: Map
 def baseline_lines(reference: Iterable[str], tested: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a log with the accuracy run's responses of the samples that the test logged; raises
     DamagedLog. Each sample comes once."""
-    wanted = {int(str(entry["qsl_idx"])) for entry in entries(tested, "the test's accuracy log")}
+    wanted = {sample_of(entry, f"an entry of {_TESTED}") for entry in entries(tested, _TESTED)}
     yield "[\n"
     separator = ""
-    for entry in entries(reference, "the accuracy run's log"):
-        index = int(str(entry["qsl_idx"]))
+    for entry in entries(reference, _WHOLE):
+        index = sample_of(entry, f"an entry of {_WHOLE}")
         if index in wanted:
             wanted.discard(index)
             yield separator + json.dumps(entry)

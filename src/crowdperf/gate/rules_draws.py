@@ -6,7 +6,6 @@ loaded some of all, the responses of 246 tests, and their number in 171 but one,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from crowdperf.gate.derivation import (
@@ -28,6 +27,7 @@ from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
 from crowdperf.gate.views import ScenarioView, TestView
+from crowdperf.logs.accuracy_log import numbers_in
 from crowdperf.logs.seeds import SEEDS
 
 _SCHEDULE_SEEDS = frozenset(one.schedule for one in SEEDS.values())
@@ -40,7 +40,6 @@ _FEW, _NEVER = 6, 1e-12
 """So few samples may be in order by chance; what has this probability is none."""
 
 _MOST_COUNTED = 200_000
-_NUMBERED = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),')
 
 
 @performance_rule("FIG-017", "Server queries were scheduled at the times that the seed draws.")
@@ -94,7 +93,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     seed = log.values.get("effective_accuracy_log_rng_seed")
     if share is None or not isinstance(seed, int) or share >= 1.0:
         return
-    foreign = [number for number, _ in _numbered(test.responses)
+    foreign = [number for number, _ in numbers_in(test.responses.text)
                if number < MOST_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
     if foreign:
         allowed = f"one that accuracy_log_rng_seed chooses in {log.path}"
@@ -113,11 +112,6 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     if not least <= logged <= most:
         allowed = f"{least}, by {log.path}" if least == most else f"{least} to {most}, by {log.path}"
         yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
-
-
-def _numbered(source: TextFile) -> list[tuple[int, int]]:
-    """The number and the sample of each response that a log shows."""
-    return [(int(number), int(index)) for number, index in _NUMBERED.findall(source.text)]
 
 
 @rule("TEST-024", Scope.TEST, "Each response that a test logged is of the sample that was issued under its number.",
@@ -142,7 +136,7 @@ def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator
     is_shuffled = hides_padding(log) or any(log.values.get(f"effective_{key}") is True for key in switches)
     is_in_order = log.scenario == "Offline" and not is_shuffled
     known = {one for one in loaded if isinstance(one, int)}
-    for number, index in _numbered(source):
+    for number, index in numbers_in(source.text):
         if is_accuracy and number >= len(loaded):
             continue
         wanted = _issued(loaded, number) if is_in_order else None

@@ -23,6 +23,7 @@ from crowdperf.gate.rules_compliance import passed
 from crowdperf.gate.runmarks import task_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import RunView, TestView
+from crowdperf.logs.accuracy_log import ANSWERED, numbers_in
 from crowdperf.logs.score_lines import parse_hashes
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.compliance import audit_values, has_second_seeds
@@ -42,8 +43,6 @@ _CUT_BY_TOOL = ("TEST01", "TEST07", "TEST09")
 """The tests whose logs truncate_accuracy_log.py (mlcommons/inference b66003e1) cuts, with the hash beside them."""
 
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
-_NUMBERS = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),')
-_ENTRY = re.compile(r'"seq_id"\s*:\s*([0-9]{1,18}),\s*"qsl_idx"\s*:\s*([0-9]{1,18}),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
 _SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*([0-9]{1,9})')
 _WIDTHS = MappingProxyType({4: "int32", 8: "int64", 2: "int16"})
 _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_data_mismatch")
@@ -182,7 +181,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
     source, log = test.responses, test.run.detail
     if test.test not in _LOGS_RESPONSES or not source.is_usable:
         return
-    found = [(int(number), int(index)) for number, index in _NUMBERS.findall(source.text)]
+    found = numbers_in(source.text)
     if not found:
         yield Found(path=source.path, found="no response", allowed="the responses that LoadGen logged in the test")
         return
@@ -274,8 +273,8 @@ def responses_agree(test: TestView) -> Iterator[Found]:
 def _shown_responses_agree(test: TestView) -> Iterator[Found]:
     """Compare the responses that both cut logs still have."""
     element = _element(test)
-    answers = {index: data for _, index, data in _ENTRY.findall(test.scenario.accuracy_log.text)}
-    for _, index, data in _ENTRY.findall(test.responses.text):
+    answers = {index: data for _, index, data in ANSWERED.findall(test.scenario.accuracy_log.text)}
+    for _, index, data in ANSWERED.findall(test.responses.text):
         if index in answers and first_element(answers[index], element) != first_element(data, element):
             found = f"sample {index}: {data[:40]}"
             yield Found(path=test.responses.path, found=found, allowed=f"{answers[index][:40]}, as in the accuracy run")
@@ -285,7 +284,7 @@ def _shown_responses_agree(test: TestView) -> Iterator[Found]:
 @rule("TEST-013", Scope.TEST, "TEST06's verdict follows from the answers that it logged.", source=BOTH)
 def answers_are_whole(test: TestView) -> Iterator[Found]:
     source = test.responses
-    if test.test != "TEST06" or not _NUMBERS.search(source.text):
+    if test.test != "TEST06" or not numbers_in(source.text):
         return
     if CUT in source.text:
         yield Found(path=source.path, found="a log that was cut", allowed="the whole log: TEST06's is never cut")

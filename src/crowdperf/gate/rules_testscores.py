@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping
 from crowdperf.compliance.answer_checks import answer_lengths
 from crowdperf.compliance.entropy_checks import verify_entropies
 from crowdperf.compliance.verdict_lines import PASS, printed_counts
-from crowdperf.compliance.verification import DamagedLog
 from crowdperf.gate.derivation import sample_count
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.rulebook import Found, Scope, Severity, rule
 from crowdperf.gate.rules_accuracy import CUT, lines_of, whole_lines
 from crowdperf.gate.views import TestView
+from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.rules.names import counted
 
 SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"

@@ -1,8 +1,4 @@
-"""What a user.conf asks LoadGen for, with the keys under which the detail log repeats it.
-
-A line is `model.scenario.key = value`; `*` stands for any model or scenario, and what names more counts more
-(TestSettings::FromConfig of LoadGen). Times are in milliseconds.
-"""
+"""What a user.conf asks LoadGen for, with the keys under which the detail log repeats it."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crowdperf.gate.views import ModelView
+from crowdperf.logs.user_conf import conf_rows
 from crowdperf.rules.benchmarks import BENCHMARKS
 
 _KEYS = {
@@ -86,22 +83,17 @@ def _names(model: ModelView) -> set[str]:
 
 def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[Asked]:
     """Yield what the file asks of this model in this scenario, each setting once."""
-    names, found = _names(model), dict[str, tuple[int, Asked]]()
+    names, found = _names(model), dict[str, Asked]()
     plain = {**_KEYS, **_FORBIDDEN, **_DRAWN}
     keys = {name: (key, 1.0) for name, key in plain.items()} | _OF_SCENARIO.get(scenario, {})
-    for number, line in enumerate(text.splitlines(), start=1):
-        left, separator, right = line.partition("#")[0].partition("=")
-        parts = left.strip().rsplit(".", 2)
-        if not separator or len(parts) != 3 or parts[2] not in keys:
-            continue
-        if parts[0] not in (*names, "*") or parts[1] not in (scenario, "*"):
+    for row in sorted(conf_rows(text), key=lambda row: row.closeness):
+        if row.key not in keys or not row.is_about(names, scenario):
             continue
         try:
-            value = int(right) if right.strip().isdigit() and len(right) < 40 else float(right)
+            value = int(row.value) if row.value.isdigit() and len(row.value) < 40 else float(row.value)
         except ValueError:
             continue
-        weight = 2 * (parts[1] != "*") + (parts[0] != "*")
-        key, unit = keys[parts[2]]
-        if math.isfinite(value) and weight >= found.get(key, (0,))[0]:
-            found[key] = (weight, Asked(key, value if unit == 1.0 else value * unit, line.strip()[:120], number))
-    yield from (asked for _, asked in found.values())
+        key, unit = keys[row.key]
+        if math.isfinite(value):
+            found[key] = Asked(key, value if unit == 1.0 else value * unit, row.text[:120], row.number)
+    yield from found.values()

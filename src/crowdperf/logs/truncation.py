@@ -9,19 +9,18 @@ b66003e1 (August 2026); unlike it, a backup that exists is kept and the new one 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.kit.whole_file import copy_whole, write_bytes_whole
+from crowdperf.logs.score_lines import parse_hashes
 
 LOG_NAME, SCORE_NAME = "mlperf_log_accuracy.json", "accuracy.txt"
 LARGEST_TRUNCATED_BYTES = 10 * 1024
 """The checkers accept no longer log; one below this that has its hash is taken for truncated."""
 PART_BYTES = 4096
 GAP = b"\n\n...\n\n"
-_HASH = re.compile(rb"^hash=([\w\d]+)$", re.MULTILINE)
 _DIVISIONS = ("closed", "open", "network")
 _TESTS_WITH_LOGS = ("TEST01", "TEST07", "TEST09")
 _PLACES = ("results/*/*/*/accuracy", "results/*/*/*/TEST*/accuracy", "compliance/*/*/*/TEST*/accuracy")
@@ -51,8 +50,8 @@ def truncated_bytes(content: bytes) -> bytes:
 
 def hash_in(score: bytes) -> str:
     """Return the digest that an accuracy.txt holds, empty without."""
-    found = _HASH.search(score.replace(b"\r\n", b"\n"))
-    return found.group(1).decode() if found else ""
+    found = parse_hashes(score.decode(errors="replace").replace("\r\n", "\n"))
+    return found[0].value if found else ""
 
 
 def accuracy_folders(root: Path, submitter: str = "") -> Iterator[Path]:

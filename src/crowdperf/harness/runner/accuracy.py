@@ -1,16 +1,12 @@
 """Reads the responses of an accuracy run one by one, and judges a score.
 
-LoadGen's untruncated mlperf_log_accuracy.json is a list with one entry on each line:
-`{ "seq_id" : 0, "qsl_idx" : 216, "data" : "0000803F..." },`, upper-case hexadecimal of the response bytes. A log can be
-larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may be in it more than once (LoadGen pads
-some runs); the first response counts. Every validation sample must be there, but in the log of a compliance test, which
+The first response of a sample counts. Every validation sample must be there, but in the log of a compliance test, which
 holds those that LoadGen picked.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +14,7 @@ from types import MappingProxyType
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.score import Score
+from crowdperf.logs.accuracy_log import DamagedLog, entries, response_of, sample_of
 from crowdperf.rules.benchmarks import BENCHMARKS, AccuracyTarget
 
 _HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
@@ -53,41 +50,30 @@ class ResponseLog:
         self.duplicate_count = 0
         self.response_count = 0
 
-    def _entries(self) -> Iterator[Mapping[str, object]]:
-        """Yield the entries; raises HarnessError for a log that is cut off or damaged."""
-        is_closed = False
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines, and take their digest; raises HarnessError for a log that is not there."""
         try:
             with self._path.open("rb") as file:
-                for number, raw in enumerate(file, start=1):
+                for raw in file:
                     self._digest.update(raw)
-                    line = raw.strip().rstrip(b",")
-                    if line in (b"[", b""):
-                        continue
-                    if line == b"]":
-                        is_closed = True
-                        continue
-                    try:
-                        entry = json.loads(line)
-                    except ValueError as error:
-                        message = f"line {number} of {self._path} is damaged or was truncated: {error}"
-                        raise HarnessError(message, _HINT) from error
-                    yield from entry if isinstance(entry, list) else (entry,)
-                    is_closed = isinstance(entry, list)
+                    yield raw.decode(errors="replace")
         except OSError as error:
             message = f"cannot read {self._path}: {error.strerror}"
             raise HarnessError(message, "run the accuracy run first") from error
-        if not is_closed:
-            raise HarnessError(f"{self._path} is incomplete: it was truncated or the run ended early", _HINT)
+
+    def _responses(self) -> Iterator[tuple[int, bytes]]:
+        """Yield sample and response of each entry; raises HarnessError for a log that is cut off or damaged."""
+        try:
+            for position, entry in enumerate(entries(self._lines(), str(self._path))):
+                where = f"entry {position} of {self._path}"
+                yield sample_of(entry, where), response_of(entry, where)
+        except DamagedLog as error:
+            raise HarnessError(str(error), _HINT) from error
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield sample index and response bytes; raises HarnessError, at the end also for samples that are missing."""
         unknown: list[int] = []
-        for position, entry in enumerate(self._entries()):
-            try:
-                index, data = int(str(entry["qsl_idx"])), bytes.fromhex(str(entry["data"]))
-            except (KeyError, TypeError, ValueError) as error:
-                message = f"entry {position} of {self._path} is damaged or was truncated: {error!r}"
-                raise HarnessError(message, _HINT) from error
+        for index, data in self._responses():
             if not 0 <= index < len(self._seen):
                 unknown.append(index)
             elif self._seen[index]:

@@ -1,7 +1,7 @@
-"""LoadGen's `user.conf` format, read and written: `model.scenario.key = number`, `#` comments, `*` for any.
+"""What a user may set in LoadGen's `user.conf`, and the one that LoadGen gets.
 
-LoadGen silently ignores a line without spaces around `=` (seen with 6.0.17) and a key it does not know; so a file
-from a user is read here, every problem in it is reported, and what LoadGen gets is written by `render`.
+LoadGen silently ignores a line without spaces around `=` and a key it does not know; so of a file from a user every
+problem is reported, and what LoadGen gets is written by `render`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.logs.user_conf import ConfRow, conf_rows
 from crowdperf.rules.names import Scenario
 
 KEYS = ("max_duration", "max_query_count", "min_duration", "min_query_count", "performance_sample_count_override",
@@ -60,43 +61,34 @@ _SCENARIOS = ("*", *(scenario.value for scenario in Scenario if scenario.issued_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfLine:
-    """One setting, for one model or `*`, in one scenario or `*`; `number` counts the lines of the file from 1."""
+    """One setting, with its number."""
 
-    model: str
-    scenario: str
-    key: str
+    row: ConfRow
     value: float
-    number: int
 
 
 def parse(text: str, source: str) -> tuple[ConfLine, ...]:
     """Return the settings in order; raises ConfigError with every problem. `source` is for the message."""
     lines: list[ConfLine] = []
     problems: list[Problem] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        content = raw.partition("#")[0].strip()
-        if not content:
+    for row in conf_rows(text):
+        where, scenario, key = f"line {row.number}", row.scenario, row.key
+        if not row.is_read:
+            problems.append(Problem(where, repr(row.text), "model.scenario.key = number, with spaces around ="))
             continue
-        where = f"line {number}"
-        name, separator, value_text = content.partition(" = ")
-        parts = name.strip().split(".")
-        if not separator or len(parts) != 3:
-            problems.append(Problem(where, repr(content), "model.scenario.key = number, with spaces around ="))
-            continue
-        model, scenario, key = parts
         if scenario not in _SCENARIOS:
             problems.append(Problem(f"{where}, scenario", repr(scenario), ", ".join(_SCENARIOS)))
         is_known = key in KEYS or key in MEASURED_KEYS
         if not is_known:
             reason = f" ({_FIXED_KEYS[key]})" if key in _FIXED_KEYS else ""
             problems.append(Problem(f"{where}, key", repr(key) + reason, ", ".join((*KEYS, *MEASURED_KEYS))))
-        value = _number(value_text)
+        value = _number(row.value)
         if value is None:
-            problems.append(Problem(f"{where}, value", repr(value_text.strip()), "a number from 0"))
+            problems.append(Problem(f"{where}, value", repr(row.value), "a number from 0"))
         elif key == "target_latency_percentile" and not 1 < value <= 100:
             problems.append(Problem(f"{where}, value", f"{value:g}", "a percentage above 1, up to 100: 99 for p99"))
         elif scenario in _SCENARIOS and is_known:
-            lines.append(ConfLine(model=model, scenario=scenario, key=key, value=value, number=number))
+            lines.append(ConfLine(row=row, value=value))
     if problems:
         raise ConfigError(source, problems)
     return tuple(lines)
@@ -114,12 +106,12 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
     """Raise ConfigError, with every problem, for lines that a run which counts for MLPerf may not have."""
     problems = [
         Problem(
-            f"line {line.number}, key",
-            f"{line.key!r} ({MEASURED_KEYS[line.key]})",
+            f"line {line.row.number}, key",
+            f"{line.row.key!r} ({MEASURED_KEYS[line.row.key]})",
             f"{', '.join(KEYS)} in a run with execution_mode valid",
         )
         for line in lines
-        if line.key in MEASURED_KEYS
+        if line.row.key in MEASURED_KEYS
     ]
     if problems:
         hint = "remove the lines, or use execution_mode test or fast, whose figures are not MLPerf results"
@@ -129,15 +121,13 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
 def effective(lines: Sequence[ConfLine], model: str, scenario: Scenario) -> dict[str, float]:
     """Return the value of each key for one model and scenario, without keys that LoadGen does not read in it.
 
-    scenario: as LoadGen knows it; lines of Interactive are those of Server of another model name. The closest line
-    wins, as in LoadGen: model.scenario, *.scenario, model.*, *.*; among equals the last one.
+    scenario: as LoadGen knows it; lines of Interactive are those of Server of another model name.
     """
-    chosen: dict[str, float] = {}
-    for wanted in (("*", "*"), (model, "*"), ("*", scenario.value), (model, scenario.value)):
-        for line in lines:
-            if (line.model, line.scenario) == wanted and scenario in _OF_SCENARIOS.get(line.key, tuple(Scenario)):
-                chosen[line.key] = line.value
-    return chosen
+    return {
+        line.row.key: line.value
+        for line in sorted(lines, key=lambda line: line.row.closeness)
+        if line.row.is_about((model,), scenario.value) and scenario in _OF_SCENARIOS.get(line.row.key, tuple(Scenario))
+    }
 
 
 def render(model: str, scenario: Scenario, values: Mapping[str, float]) -> str:
