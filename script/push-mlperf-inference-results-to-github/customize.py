@@ -80,7 +80,7 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
     settings = login or asked.access_environment(env, where)
     environment = gitwork.process_environment(os.environ, {**settings, **asked.rehearsal_identity(env)})
     public = (*asked.words_of(env, "CM_MLPERF_PUBLIC_NAMES"), found.submitter, *found.systems)
-    known = known_here(gitwork.email(environment), public)
+    known = known_here(gitwork.emails(environment), public)
     secrets = (*known.secrets, *asked.secret_values(env), *(where.secrets if where else ()))
     known = replace(known, secrets=secrets)
     message = str(env["CM_MLPERF_RESULTS_REPO_COMMIT_MESSAGE"]).strip() or "Added new results"

@@ -232,13 +232,13 @@ def process_environment(environ: Mapping[str, str], more: Mapping[str, str]) -> 
     return {**kept, **fixed, **more}
 
 
-def email(environment: Mapping[str, str]) -> str:
-    """Return the address that git was told for the user's commits; empty when there is none."""
+def emails(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the addresses that git was told for the user's commits, here and in any other folder."""
     try:
-        told = _run(("config", "--get", "user.email"), environment, "cannot read git's settings").stdout
+        told = _run(("config", "--get-all", "user.email"), environment, "cannot read git's settings").stdout
     except GitError:
         told = b""
-    return environment.get("GIT_AUTHOR_EMAIL") or told.decode("utf-8", "replace").strip()
+    return (environment.get("GIT_AUTHOR_EMAIL", ""), *told.decode("utf-8", "replace").split())
 
 
 def folder_of_clone(path: Path, environment: Mapping[str, str]) -> Path:

@@ -314,6 +314,19 @@ def test_what_is_private_is_listed_and_nothing_is_pushed(
     assert answer["calls"] == []
 
 
+def test_an_address_of_another_folder_is_found_beside_that_of_this_one(
+    push: Push, remote: Remote, submission: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits are made in the kept history, so by the address of the home folder, wherever the call is made."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "init", "--quiet", str(clone))
+    git(clone, "config", "user.email", "work@example.org")
+    monkeypatch.chdir(clone)
+    for address in ("work@example.org", "anna@example.org"):
+        write(submission, {f"{SYSTEM}/Offline/README.md": f"ask {address}\n"})
+        assert "e-mail address" in push("push")["error"]
+
+
 def test_the_commit_message_is_looked_at_too(push: Push) -> None:
     answer = push("push", commit_message="from /home/someuser1")
     assert answer["return"] == 1 and "commit message: path of a home folder" in answer["error"]

@@ -288,7 +288,9 @@ def test_an_excerpt_masks_its_neighbours_too() -> None:
 
 
 def test_general_short_and_public_names_are_not_looked_for() -> None:
-    anna = Person(user="annab", host="annas-box.lan", home="/home/annab/", email="a@b.org", public=("AnnaB",))
+    anna = Person(
+        user="annab", host="annas-box.lan", home="/home/annab/", emails=("a@b.org", "", "a@b.org"), public=("AnnaB",)
+    )
     assert known_of(anna, {"HF_TOKEN": "q9w8e7", "HF_HOME": "abcdefgh", "X_TOKEN": "1"}) == Known(
         users=(),
         hosts=("annas-box.lan", "annas-box"),
@@ -313,7 +315,7 @@ def test_this_machine_can_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("USER", "annab")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GITHUB_TOKEN", "q9w8e7r6")
-    known = privacy.known_here("anna@x.org")
+    known = privacy.known_here(("anna@x.org",))
     assert known.users == ("annab",) and known.homes == (str(tmp_path),) and "q9w8e7r6" in known.secrets
 
 

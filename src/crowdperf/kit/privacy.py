@@ -133,13 +133,13 @@ class FileLeak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who works where; `email` may be empty. `public` are names that are published on purpose: the submitter, the
+    """Who works where. `public` are names that are published on purpose: the submitter, the
     system's name."""
 
     user: str
     host: str
     home: str
-    email: str = ""
+    emails: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
 
 
@@ -156,17 +156,17 @@ def known_of(person: Person, environ: Mapping[str, str]) -> Known:
         users=_worth_finding((person.user,), public),
         hosts=_worth_finding(hosts, public),
         homes=(home,) if len(home) > 1 else (),
-        emails=(person.email,) if "@" in person.email else (),
+        emails=tuple(one for one in dict.fromkeys(person.emails) if "@" in one),
         public=person.public,
         secrets=tuple(sorted({value for value in values if len(value) >= SHORTEST_SECRET})),
     )
 
 
-def known_here(email: str = "", public: tuple[str, ...] = ()) -> Known:
+def known_here(emails: tuple[str, ...] = (), public: tuple[str, ...] = ()) -> Known:
     """Return what this machine and the environment of this process say. Reads only; runs nothing."""
     home = Path.home()
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or home.name
-    person = Person(user=user, host=socket.gethostname(), home=str(home), email=email, public=public)
+    person = Person(user=user, host=socket.gethostname(), home=str(home), emails=emails, public=public)
     return known_of(person, os.environ)
 
 
