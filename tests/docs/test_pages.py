@@ -14,7 +14,8 @@ from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.running.engine import Engine, check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+OTHERS = ["README.md", "AGENTS.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "automation/README.md"]
+PAGES = [*(ROOT / name for name in OTHERS), *sorted(ROOT.glob("docs/**/*.md"))]
 README_OF_RECIPES = sorted(ROOT.glob("script/*/README.md"))
 WITH_RECIPES_OF_THEIR_OWN = {"add-recipe.md", "when-a-run-fails.md", "audit.md"}
 """Pages whose commands run recipes that the page shows; tests of their own run these."""
