@@ -20,7 +20,7 @@ from crowdperf.store.importing import import_loaded, load
 from crowdperf.store.keys import configuration_key, key_id_of, normal_name, system_key
 from crowdperf.store.listing import FACETS, SORTS, BadQuery, Filter, Sort
 from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
-from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
+from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, What, Withdrawn
 
 NOON = "2026-11-23T12:00:00Z"
 
@@ -382,17 +382,18 @@ def test_one_log_makes_one_result(tmp_path: Path, changes: dict[str, Any], signe
                 store.add(again, SOURCE, OTHER)
 
 
-@pytest.mark.parametrize("hidden_by", ["moderator", "collector", ""])
-def test_a_log_is_free_for_another_key_once_a_moderator_hid_the_result_that_has_it(
-    tmp_path: Path, hidden_by: str
+@pytest.mark.parametrize("done", [("free",), ("hide",), ("free", "hide"), ()])
+def test_a_log_is_free_for_another_key_once_a_moderator_freed_the_result_that_has_it(
+    tmp_path: Path, done: tuple[What, ...]
 ) -> None:
-    """Who was copied can send the run then; a result that only waits for a moderator keeps its log."""
+    """Who was copied can send the run then; a result that was only hidden keeps its log, or anybody could send it."""
     thief = Signer(key_id=key_id_of(bytes(32)), public_key=bytes(32), alias="")
     with Store.open(tmp_path / "results.db") as store:
         copy = store.add(logged("copy"), SOURCE, thief)
-        if hidden_by:
-            store.act("hide", actor=hidden_by, reason="a copy", result_id=copy.id)
-        if hidden_by != "moderator":
+        for what in done:
+            store.act(what, actor="moderator", reason="a copy", result_id=copy.id)
+            assert store.result(copy.id).state == "hidden"
+        if done != ("free",):
             with pytest.raises(SameLog, match=copy.id):
                 store.add(logged("run-1"), SOURCE, SIGNER)
             return

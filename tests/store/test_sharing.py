@@ -131,7 +131,7 @@ def test_it_is_sent_with_the_token_and_the_link_is_printed(
         ((422, {"problems": [{"rule": "V4", "file": "x", "found": "1", "expected": "2"}]}, {}), "V4 x: 1; expected: 2"),
         ((401, {"error": "no token"}, {}), "--token=FILE"),
         ((409, {}, {}), "another result with this run id"),
-        ((409, {"error": "x", "reason": "same log"}, {}), "ask the collector's moderator to hide that result"),
+        ((409, {"error": "x", "reason": "same log"}, {}), "ask the collector's moderator to free it"),
         ((302, {}, {"Location": "http://127.0.0.1:9/elsewhere"}), "refused it (302)"),
         ((500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
     ],

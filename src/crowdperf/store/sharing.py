@@ -71,7 +71,7 @@ SAME_LOG = "same log"
 
 _LOG_HINT = (
     "make a new run, it has a log of its own. If somebody else sent your log first, ask the collector's moderator to "
-    "hide that result (on its page /moderation: action hide, the id, a reason); then the same line again"
+    "free it (on its page /moderation: action free, that result's id, a reason); then the same line again"
 )
 _WITHDRAWAL_HINTS = {
     401: _HINTS[401],

@@ -23,7 +23,7 @@ from crowdperf.store.reading import configuration_of, read_result, system_of
 from crowdperf.store.schema import BUSY_TIMEOUT_S, connect
 from crowdperf.store.writing import add_result, drop_body, log_taken_by, set_states
 
-What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
+What = Literal["hide", "free", "unhide", "note", "block", "unblock", "know", "withdraw"]
 OF_A_KEY = ("block", "unblock", "know")
 _SHORT_WAIT_MS = 200
 _SIGNER = "SELECT alias, trust FROM signer WHERE key_id = ?"
@@ -220,10 +220,11 @@ class Store:
         return tuple(Action(**dict(zip(names, columns, strict=True))) for columns in found)
 
     def act(self, what: What, *, actor: str, reason: str, result_id: str = "", signer: str = "") -> None:
-        """Hide, unhide or note a result; block, unblock or know a key; recorded with its reason.
+        """Hide, free, unhide or note a result; block, unblock or know a key; recorded with its reason.
 
-        A blocked key's results are hidden as long as it is blocked. The log of a result that a moderator hid may be
-        sent with another key. Raises NoSuchResult, Withdrawn, LookupError; SameLog for showing a result whose log was.
+        A blocked key's results are hidden as long as it is blocked. A hidden result keeps its log; that of a freed one,
+        which is hidden too, may be sent with another key. Raises NoSuchResult, Withdrawn, LookupError; SameLog for
+        showing a result whose log was.
         """
         with self.transaction():
             if what in OF_A_KEY:
@@ -238,8 +239,8 @@ class Store:
                     raise self._withdrawn(result_id)
                 if what == "unhide" and (other := log_taken_by(self._db, read_result(self._db, result_id))):
                     raise SameLog(other, "as another result")
-                if what in ("hide", "unhide"):
-                    state = "hidden" if what == "hide" else "shown"
+                if what in ("hide", "free", "unhide"):
+                    state = "shown" if what == "unhide" else "hidden"
                     self._db.execute("UPDATE result SET state = ? WHERE id = ?", (state, result_id))
                     set_states(self._db, "id", result_id)
                 elif what == "withdraw":

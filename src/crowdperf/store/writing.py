@@ -159,13 +159,13 @@ def _same_log(db: sqlite3.Connection, new: NewResult) -> Kept | None:
 
 
 _FREED = """
-DELETE FROM log WHERE result_id = ? AND (SELECT actor FROM action WHERE action.result_id = log.result_id
-AND what IN ('hide', 'unhide') ORDER BY seq DESC LIMIT 1) = 'moderator'
+DELETE FROM log WHERE result_id = ? AND (SELECT what FROM action WHERE action.result_id = log.result_id
+AND what IN ('hide', 'unhide', 'free') ORDER BY seq DESC LIMIT 1) = 'free'
 """
 
 
 def _free_hidden(db: sqlite3.Connection, new: NewResult, key_id: str) -> None:
-    """Free the log of a new result from one of another key that a moderator hid: the copy of a thief, say."""
+    """Free the log of a new result from one of another key that a moderator freed: the copy of a thief."""
     marks = _marks_of(new) if new.kind != "published" else ()
     held = db.execute(
         "SELECT DISTINCT result.id FROM log JOIN result ON result.id = result_id WHERE state = 'hidden' "

@@ -102,7 +102,7 @@ async def result(request: Request) -> Response:
         except Withdrawn as gone:
             return gone_page(collector.link, result_id, WITHDRAWN, gone.reason), 410
         if one.state != "shown":
-            hidden = [action.reason for action in store.actions(result_id=result_id) if action.what == "hide"]
+            hidden = [action.reason for action in store.actions(result_id=result_id) if action.what in ("hide", "free")]
             return gone_page(collector.link, result_id, HIDDEN, *hidden[:1]), 410
         return result_page(store, collector.link, one), 200
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from crowdperf.web.app import Collector
 
 CHOICES: Final[dict[What, str]] = {
-    "hide": "Hide a result",
+    "hide": "Hide a result; its log stays its key's",
+    "free": "Hide a copy of another's run, and let the owner send it with another key",
     "unhide": "Show a result again",
     "note": "Note on a result",
     "know": "Know a key: its results are no longer from a new contributor",
