@@ -1029,11 +1029,11 @@ SPELLINGS = {
 
 @pytest.mark.parametrize(("spelling", "model"), list(SPELLINGS.items()))
 def test_a_spelling_that_the_check_of_choices_takes_is_the_same_benchmark_behind_it(spelling, model):
-    from recipe_engine.rules.input_types import folded
+    from recipe_engine.rules import input_types
 
     from crowdperf.call.inputs import folded
 
     choices = META["input_description"]["model"]["choices"]
-    assert folded(spelling) in {folded(choice) for choice in choices}
-    assert folded(spelling) == folded(spelling)
+    assert input_types.folded(spelling) in {input_types.folded(choice) for choice in choices}
+    assert folded(spelling) == input_types.folded(spelling)
     assert config(CM_MLPERF_MODEL=spelling).model == model
