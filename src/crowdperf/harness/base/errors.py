@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from crowdperf.kit.records import Problem
 
 
 class HarnessError(Exception):
@@ -32,18 +33,6 @@ def hint_of(error: BaseException | None) -> str:
 
 class OutOfDeviceMemory(HarnessError):
     """A batch that needs more memory than the device has: the search for a batch goes on with a smaller one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing wrong in a configuration file: where, what is there, what could be there."""
-
-    key: str
-    found: str
-    allowed: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: found {self.found}; allowed: {self.allowed}"
 
 
 def program(name: str) -> Callable[[Callable[[Sequence[str] | None], None]], Callable[..., int]]:

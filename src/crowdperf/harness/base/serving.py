@@ -13,12 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from crowdperf.kit.records import COUNT, Kind, list_of, one_of, whole
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 BATCHING = ("client", "server")
 TRANSPORTS = ("grpc", "http", "shm")
+
+
+def _batch_sizes(value: object) -> tuple[int, ...] | None:
+    """Return batch sizes, smallest first."""
+    return tuple(sorted(set(list_of(COUNT, "").convert(value) or ()))) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +32,12 @@ class ServingRequest:
     """`serving` of run.json; None where the harness decides. server: the server.json of get-triton-server."""
 
     server: Path
-    batching: str | None
-    transport: str | None
-    instance_count: int | None
-    max_queue_delay_us: int | None
-    preferred_batch_size: tuple[int, ...] | None
-    max_batch_size: int | None
+    batching: Annotated[str, one_of(BATCHING)] | None
+    transport: Annotated[str, one_of(TRANSPORTS)] | None
+    instance_count: Annotated[int, COUNT] | None
+    max_queue_delay_us: Annotated[int, whole(0, 2**63 - 1)] | None
+    preferred_batch_size: Annotated[tuple[int, ...], Kind("a list of whole numbers from 1", _batch_sizes)] | None
+    max_batch_size: Annotated[int, COUNT] | None
 
     @property
     def is_batched_by_server(self) -> bool:

@@ -19,12 +19,13 @@ from pathlib import Path
 
 from crowdperf.harness.base.cores import available_cores
 from crowdperf.harness.base.dataset import Dataset
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.identity import DatasetIdentity, identity_of, stamp_of
 from crowdperf.harness.base.model import Model
 from crowdperf.harness.base.model_facts import read_model_facts
 from crowdperf.harness.base.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk
 from crowdperf.harness.runner import registry
+from crowdperf.kit.records import Problem
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.benchmarks import benchmarks_of, model_of
 

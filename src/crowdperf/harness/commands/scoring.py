@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import cast
 
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.base.model import Model, PictureModel
 from crowdperf.harness.base.model_facts import read_model_facts
 from crowdperf.harness.datasets.parts import sample_folder
@@ -17,6 +17,7 @@ from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.metadata_json import metadata
 from crowdperf.harness.runner.result import write_json
 from crowdperf.harness.text.model import TextModel
+from crowdperf.kit.records import Problem
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.round_tables import files_beside_score

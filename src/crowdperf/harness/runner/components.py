@@ -11,7 +11,7 @@ from typing import Any
 from crowdperf.harness.base.backend import Backend, BackendModule, BackendRequest, ServedBackend, SharedBackend
 from crowdperf.harness.base.cores import at_cores, available_cores, physical_cores, share_out
 from crowdperf.harness.base.dataset import Dataset
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.model import Model, ModelModule
 from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_model_facts
@@ -26,6 +26,7 @@ from crowdperf.harness.runner.tuning import Layout, Search, cpu_layouts, gpu_lay
 from crowdperf.harness.watch.nvml import near_gpus
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.harness.watch.silence import FIRST_CALLS_S
+from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.backends import BACKENDS, misfit
 from crowdperf.rules.benchmarks import model_of, record_of

@@ -18,18 +18,29 @@ Relative paths start at the current folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from crowdperf.call.text_inputs import APIS
-from crowdperf.harness.base import json_values
-from crowdperf.harness.base.errors import ConfigError, Problem
-from crowdperf.harness.base.json_values import Reader
-from crowdperf.harness.base.serving import BATCHING, TRANSPORTS, ServingRequest, check_serving
-from crowdperf.harness.text.request import Endpoint, TextRequest
+from crowdperf.harness.base.errors import ConfigError
+from crowdperf.harness.base.serving import ServingRequest, check_serving
+from crowdperf.harness.text.request import TextRequest
+from crowdperf.kit.records import (
+    COUNT,
+    MAY_BE_MISSING,
+    NOT_NULL,
+    POSITIVE,
+    Kind,
+    Problem,
+    Record,
+    filled_text,
+    found_text,
+    list_of,
+    one_of,
+    spelled,
+    whole,
+)
+from crowdperf.kit.text_documents import json_object
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_execution_mode, parse_mode, parse_scenario
 
@@ -48,6 +59,15 @@ class KnownNames:
     backends: tuple[str, ...]
 
 
+_GPUS = list_of(whole(0), "")
+
+
+def _gpus(value: object) -> tuple[int, ...] | None:
+    """Return the numbers of GPUs, none twice; none for null."""
+    found = () if value is None else _GPUS.convert(value)
+    return found if value is None or (found and len(set(found)) == len(found)) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """One LoadGen run as asked for; None where the harness decides.
@@ -64,87 +84,35 @@ class RunConfig:
 
     model: str
     backend: str
-    device: str
-    scenario: Scenario
-    mode: Mode
-    execution_mode: ExecutionMode
-    compliance_test: str | None
+    device: Annotated[str, filled_text("the name of a device")]
+    scenario: Annotated[Scenario, spelled(parse_scenario, tuple(one.value for one in Scenario))]
+    mode: Annotated[Mode, spelled(parse_mode, tuple(one.value for one in Mode))]
+    execution_mode: Annotated[ExecutionMode, spelled(parse_execution_mode, tuple(one.value for one in ExecutionMode))]
+    compliance_test: Annotated[str, one_of(COMPLIANCE_TESTS)] | None
     find: bool
     model_path: Path | None
     model_info_path: Path | None
     dataset_path: Path
     preprocessed_path: Path | None
     output_dir: Path
-    precision: str
-    gpus: tuple[int, ...]
-    batch_size: int | None
-    instances: int | None
-    threads: int | None
-    batch_timeout_us: int | None
-    target_qps: float | None
-    target_latency_ms: float | None
-    min_duration_ms: int | None
-    min_query_count: int | None
-    performance_sample_count: int | None
+    precision: Annotated[str, one_of(PRECISIONS)]
+    gpus: Annotated[tuple[int, ...], Kind("a list of GPU numbers, none twice, or null", _gpus)]
+    batch_size: Annotated[int, COUNT] | None
+    instances: Annotated[int, COUNT] | None
+    threads: Annotated[int, COUNT] | None
+    batch_timeout_us: Annotated[int, COUNT] | None
+    target_qps: Annotated[float, POSITIVE] | None
+    target_latency_ms: Annotated[float, POSITIVE] | None
+    min_duration_ms: Annotated[int, COUNT] | None
+    min_query_count: Annotated[int, COUNT] | None
+    performance_sample_count: Annotated[int, COUNT] | None
     user_conf: Path | None
-    serving: ServingRequest | None = None
-    text: TextRequest | None = None
-    silence_s: float | None = None
+    serving: Annotated[ServingRequest | None, MAY_BE_MISSING] = None
+    text: Annotated[TextRequest | None, MAY_BE_MISSING, NOT_NULL] = None
+    silence_s: Annotated[float | None, POSITIVE, MAY_BE_MISSING] = None
 
 
-def _endpoint(reader: Reader, value: object) -> Endpoint | None:
-    """Return `text.endpoint`, with the problems in it noted."""
-    if not isinstance(value, Mapping):
-        return None
-    inner = Reader(value)
-    endpoint = Endpoint(
-        url=inner.take("url", "a URL that begins with http:// or https://", json_values.url) or "",
-        model=inner.optional("model", "the name of a model", json_values.text),
-        api=inner.optional("api", ", ".join(APIS), json_values.one_of(APIS)),
-        key_variable=inner.optional("key_variable", "the name of an environment variable", json_values.text),
-    )
-    reader.take_over("endpoint", inner)
-    return endpoint
-
-
-def _text_request(reader: Reader, value: object) -> TextRequest | None:
-    """Return `text`, with the problems in it noted."""
-    if not isinstance(value, Mapping):
-        return None
-    inner = Reader(value)
-    request = TextRequest(
-        endpoint=inner.optional("endpoint", "an object", partial(_endpoint, inner)),
-        max_in_flight=inner.optional("max_in_flight", "a whole number from 1", json_values.whole),
-        kv_cache_bytes=inner.optional("kv_cache_bytes", "a whole number from 1", json_values.whole),
-        timeout_s=inner.optional("timeout_s", "a number above 0", json_values.positive),
-        server=inner.optional("server", "a path", json_values.path),
-    )
-    reader.take_over("text", inner)
-    return request
-
-
-def _serving(reader: Reader, value: object) -> ServingRequest | None:
-    """Return `serving`, with the problems in it noted."""
-    if not isinstance(value, Mapping):
-        return None
-    inner = Reader(value)
-    server = inner.take("server", "a path", json_values.path)
-    request = ServingRequest(
-        server=server or Path(),
-        batching=inner.optional("batching", ", ".join(BATCHING), json_values.one_of(BATCHING)),
-        transport=inner.optional("transport", ", ".join(TRANSPORTS), json_values.one_of(TRANSPORTS)),
-        instance_count=inner.optional("instance_count", "a whole number from 1", json_values.whole),
-        max_queue_delay_us=inner.optional("max_queue_delay_us", "a whole number from 0", json_values.whole_from_zero),
-        preferred_batch_size=inner.optional(
-            "preferred_batch_size", "a list of whole numbers from 1", json_values.batch_sizes
-        ),
-        max_batch_size=inner.optional("max_batch_size", "a whole number from 1", json_values.whole),
-    )
-    reader.take_over("serving", inner)
-    return request
-
-
-def _check_purpose(reader: Reader, config: RunConfig) -> None:
+def _check_purpose(reader: Record, config: RunConfig) -> None:
     if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
         reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
     if config.find and config.mode is not Mode.PERFORMANCE:
@@ -155,7 +123,7 @@ def _check_purpose(reader: Reader, config: RunConfig) -> None:
         reader.note("find", "true", "false: a compliance test has the targets of the run that it is for")
 
 
-def _check_targets(reader: Reader, config: RunConfig) -> None:
+def _check_targets(reader: Record, config: RunConfig) -> None:
     if config.silence_s is not None and config.text is not None:
         reader.note("silence_s", str(config.silence_s), "null: text.timeout_s is that of engines that answer prompts")
     if config.gpus and config.device != "cuda":
@@ -170,82 +138,25 @@ def _check_targets(reader: Reader, config: RunConfig) -> None:
         reader.note("target_latency_ms", str(config.target_latency_ms), "null: Offline has no latency target")
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a key of the file may be, in words, and its converter. is_optional: null leaves it to the harness."""
-
-    allowed: str
-    convert: Callable[[object], Any]
-    is_optional: bool = True
-
-
-def _keys(known: KnownNames) -> dict[str, _Key]:
-    """Return the keys that are always there, in the file's order; each is a field of RunConfig."""
-
-    def required(allowed: str, convert: Callable[[object], Any]) -> _Key:
-        return _Key(allowed, convert, is_optional=False)
-
-    def listed(names: Iterable[str], convert: Callable[[object], Any] | None = None) -> _Key:
-        names = tuple(names)
-        return required(", ".join(names), convert or json_values.one_of(names))
-
-    path, whole = _Key("a path", json_values.path), _Key("a whole number from 1", json_values.whole)
-    positive = _Key("a number above 0", json_values.positive)
-    return {
-        "model": listed(known.models),
-        "backend": listed(known.backends),
-        "device": required("the name of a device", json_values.text),
-        "scenario": listed((one.value for one in Scenario), json_values.named(parse_scenario)),
-        "mode": listed((one.value for one in Mode), json_values.named(parse_mode)),
-        "execution_mode": listed((one.value for one in ExecutionMode), json_values.named(parse_execution_mode)),
-        "compliance_test": _Key(", ".join(COMPLIANCE_TESTS), json_values.one_of(COMPLIANCE_TESTS)),
-        "find": required("true, false", json_values.truth),
-        "model_path": path,
-        "model_info_path": path,
-        "dataset_path": required("a path", json_values.path),
-        "preprocessed_path": path,
-        "output_dir": required("a path", json_values.path),
-        "precision": listed(PRECISIONS),
-        "gpus": _Key("a list of GPU numbers, none twice", json_values.gpu_numbers),
-        "batch_size": whole,
-        "instances": whole,
-        "threads": whole,
-        "batch_timeout_us": whole,
-        "target_qps": positive,
-        "target_latency_ms": positive,
-        "min_duration_ms": whole,
-        "min_query_count": whole,
-        "performance_sample_count": whole,
-        "user_conf": path,
-    }
-
-
 def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     """Return the request in the JSON `text`; raises ConfigError with every problem in it. `source` is for the
     message."""
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(source, [Problem("the file", f"no JSON ({error})", "one JSON object")]) from error
-    if not isinstance(values, dict):
-        raise ConfigError(source, [Problem("the file", type(values).__name__, "one JSON object")])
-    reader = Reader(values)
-    reader.take("format", str(FORMAT), lambda value: value if value == FORMAT and value is not True else None)
-    keys = _keys(known)
-    taken: dict[str, Any] = {name: (reader.optional if key.is_optional else reader.take)(name, key.allowed, key.convert)
-             for name, key in keys.items()}  # fmt: skip
-    serving = None if "serving" not in values else reader.optional("serving", "an object", partial(_serving, reader))
-    text_request = None if "text" not in values else reader.take("text", "an object", partial(_text_request, reader))
-    silence_s = (
-        reader.optional("silence_s", "a number above 0", json_values.positive) if "silence_s" in values else None
-    )
-    reader.refuse_others()
-    if any(taken[name] is None for name, key in keys.items() if not key.is_optional):
+        values = dict(json_object(text))
+    except ValueError as error:
+        raise ConfigError(source, [Problem("the file", str(error), "one JSON object")]) from error
+    reader = Record(values)
+    version = values.pop("format", None)
+    if version != FORMAT or version is True:
+        reader.note("format", "nothing" if version is None else found_text(version), str(FORMAT))
+    kinds = {"model": one_of(known.models), "backend": one_of(known.backends)}
+    config = reader.filled(RunConfig, kinds, every_key=True)
+    if config is None:
         raise ConfigError(source, reader.problems)
-    taken["gpus"] = taken["gpus"] or ((0,) if taken["device"] == "cuda" else ())
-    config = RunConfig(**taken, serving=serving, text=text_request, silence_s=silence_s)
-    if serving is not None:
-        check_serving(serving, config.scenario, reader.note)
+    if not config.gpus and config.device == "cuda":
+        config = replace(config, gpus=(0,))
+    if config.serving is not None:
+        check_serving(config.serving, config.scenario, reader.note)
     _check_purpose(reader, config)
     _check_targets(reader, config)
     if reader.problems:

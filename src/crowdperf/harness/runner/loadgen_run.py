@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from crowdperf.harness.base.dataset import Dataset, DatasetFacts
 from crowdperf.harness.base.environment_errors import read_whole_logs
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem, hint_of
+from crowdperf.harness.base.errors import ConfigError, HarnessError, hint_of
 from crowdperf.harness.base.failures import Failures
 from crowdperf.harness.base.model_facts import ModelFacts, file_md5
 from crowdperf.harness.runner import user_conf as userconf
@@ -29,6 +29,7 @@ from crowdperf.harness.watch.localserver import place_of
 from crowdperf.harness.watch.machine import free_memory_bytes, machine_facts
 from crowdperf.harness.watch.monitor import Monitor
 from crowdperf.harness.watch.progress import Counts, Expectation, progress
+from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import given_text
 from crowdperf.logs.interference import disturbances
 from crowdperf.logs.layout import RunPaths

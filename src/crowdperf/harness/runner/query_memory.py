@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.settings import Settings
+from crowdperf.kit.records import Problem
 from crowdperf.rules.names import Mode, Scenario
 
 _MEMORY_PER_QUERY_BYTES = 450

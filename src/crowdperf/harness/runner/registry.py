@@ -12,10 +12,11 @@ from types import ModuleType
 
 from crowdperf.harness.base.backend import BackendModule
 from crowdperf.harness.base.dataset import DatasetModule
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.base.model import ModelModule
 from crowdperf.harness.text.engine import EngineModule
 from crowdperf.harness.text.model import TextModule
+from crowdperf.kit.records import Problem
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import RECORDS, dataset_module, model_of, record_of
 

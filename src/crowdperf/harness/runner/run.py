@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdperf.harness.base.cores import available_cores
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.components import (
     OpenedWork,
@@ -55,6 +55,7 @@ from crowdperf.harness.runner.sut import (
 from crowdperf.harness.runner.tuning import Found, Layout, Search, find_shape
 from crowdperf.harness.runner.warmup import without_loadgen
 from crowdperf.harness.watch.silence import silence_ends, silence_limit_s
+from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import given_text
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.user_conf import MEASURED_KEYS
+from crowdperf.kit.records import Problem
 from crowdperf.logs.figures import CHOSEN_ORIGIN
 from crowdperf.rules.compliance import SERVER_RATE_PARTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from crowdperf.harness.base.cores import available_cores, physical_cores
 from crowdperf.harness.base.dataset import Dataset, require_answers
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.datasets.parts import sample_folder
 from crowdperf.harness.runner import registry
@@ -42,6 +42,7 @@ from crowdperf.harness.text.model import TextModel
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tokenizer import end_tokens
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
+from crowdperf.kit.records import Problem
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, Latencies, LoadGenLog
 from crowdperf.logs.text_figures import with_problems

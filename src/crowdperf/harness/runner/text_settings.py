@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve
+from crowdperf.kit.records import Problem
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Scenario
 from crowdperf.rules.record import Generation, TokenLimits
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from crowdperf.harness.base.errors import ConfigError, Problem
+from crowdperf.harness.base.errors import ConfigError
+from crowdperf.kit.records import Problem
 from crowdperf.logs.user_conf import ConfRow, conf_rows
 from crowdperf.rules.names import Scenario
 

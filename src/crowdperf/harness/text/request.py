@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from crowdperf.call.text_inputs import APIS
+from crowdperf.kit.records import COUNT, POSITIVE, URL, filled_text, one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,10 +16,10 @@ class Endpoint:
     does) or "chat"; None: the probe finds out. model: the name that the server knows; None: its only one. key_variable:
     the environment variable that holds the API key; the key itself is nowhere else."""
 
-    url: str
-    model: str | None = None
-    api: str | None = None
-    key_variable: str | None = None
+    url: Annotated[str, URL]
+    model: Annotated[str | None, filled_text("the name of a model")] = None
+    api: Annotated[str | None, one_of(APIS)] = None
+    key_variable: Annotated[str | None, filled_text("the name of an environment variable")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,7 @@ class TextRequest:
     """
 
     endpoint: Endpoint | None = None
-    max_in_flight: int | None = None
-    kv_cache_bytes: int | None = None
-    timeout_s: float | None = None
+    max_in_flight: Annotated[int | None, COUNT] = None
+    kv_cache_bytes: Annotated[int | None, COUNT] = None
+    timeout_s: Annotated[float | None, POSITIVE] = None
     server: Path | None = None

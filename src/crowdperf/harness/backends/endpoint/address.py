@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from crowdperf.call.model_server import key_on_proxy_words, proxy_of, without_key
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.request import Endpoint
+from crowdperf.kit.records import Problem
 from crowdperf.rules.names import printable
 
 _EXAMPLE = "a URL up to and with /v1, such as http://127.0.0.1:8000/v1"

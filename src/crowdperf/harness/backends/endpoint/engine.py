@@ -24,9 +24,10 @@ from crowdperf.harness.backends.endpoint.client import Client
 from crowdperf.harness.backends.endpoint.conversation import Conversations
 from crowdperf.harness.backends.endpoint.probe import Probed, Prober, Question, default_prompt
 from crowdperf.harness.backends.endpoint.settings import ClientSettings, resolve_client
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.engine import EngineRequest, Listener, Request
 from crowdperf.harness.text.tokenizer import FILE, Tokenizer, open_tokenizer
+from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
 
 _CLOSE_S = 8.0

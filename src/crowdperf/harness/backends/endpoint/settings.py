@@ -5,8 +5,9 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from crowdperf.harness.base.errors import ConfigError, HarnessError, Problem
+from crowdperf.harness.base.errors import ConfigError, HarnessError
 from crowdperf.harness.text.request import TextRequest
+from crowdperf.kit.records import Problem
 from crowdperf.logs.run_log import Json
 
 MAX_IN_FLIGHT = 1024

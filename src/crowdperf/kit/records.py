@@ -1,0 +1,316 @@
+"""Takes what a JSON or YAML document says into typed values, and tells all that is wrong with it at once. Pure.
+
+A document of ours is a frozen dataclass whose annotations say what each key may hold:
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Server:
+        url: Annotated[str, URL]
+        port: Annotated[int, whole(1, 65_535)] | None       # the key may hold null
+        names: tuple[str, ...] = ()                         # the key may be missing
+        client: Client | None = None                        # an object of its own
+
+    record = Record({"url": "host:1", "port": None, "nmae": ["a"]})
+    server = record.filled(Server)      # None: a value that it cannot be without is wrong
+    record.checked("server.json")       # RecordError: server.json: url: found "host:1"; allowed: a URL ...; nmae: ...
+
+A document of others, whose shape is not that of what is made of it, is read key by key (`text`, `within` ...).
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar, cast
+
+GREATEST = 2**127
+"""Numbers beyond this are no measurement, and would overflow what is computed with them."""
+
+_SHOWN = 80
+"""Of a value that is wrong: the characters that are shown."""
+
+_Value = TypeVar("_Value")
+_Class = TypeVar("_Class")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a document: where, what is there, what could be there."""
+
+    key: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: found {self.found}; allowed: {self.allowed}"
+
+
+class RecordError(ValueError):
+    """A document that is not what it should be; the text names it and all that is wrong."""
+
+    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
+        super().__init__(f"{source}: {'; '.join(map(str, problems))}")
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[_Value]):
+    """What a value may be. allowed: in words. convert: what is made of a value, None where it may not be.
+
+    Null comes to `convert` only where neither the annotation nor the reader takes it.
+    """
+
+    allowed: str
+    convert: Callable[[Any], _Value | None]
+
+
+MAY_BE_MISSING = "may be missing"
+"""Marks the key of a field that may be missing where all others are always there."""
+NOT_NULL = "not null"
+"""Marks a field that is None where its key is missing, which may not hold null."""
+
+
+def whole(least: int | None = None, most: int = GREATEST) -> Kind[int]:
+    """Return the kind of whole numbers between two."""
+    allowed = "a whole number" + ("" if least is None else f" from {least}") + (f" to {most:,}" if most < 2**60 else "")
+    lowest = -GREATEST if least is None else least
+    return Kind(allowed, lambda value: value if type(value) is int and lowest <= value <= most else None)
+
+
+def filled_text(allowed: str) -> Kind[str]:
+    """Return the kind of texts that are not empty."""
+    return Kind(allowed, lambda value: value if isinstance(value, str) and value else None)
+
+
+def one_of(names: tuple[str, ...]) -> Kind[str]:
+    """Return the kind that has these names."""
+    return Kind(", ".join(names), lambda value: value if isinstance(value, str) and value in names else None)
+
+
+def spelled(parse: Callable[[str], _Value], names: tuple[str, ...]) -> Kind[_Value]:
+    """Return the kind of texts that `parse` knows; it raises ValueError for others. names: those that are named."""
+
+    def convert(value: object) -> _Value | None:
+        try:
+            return parse(value) if isinstance(value, str) else None
+        except ValueError:
+            return None
+
+    return Kind(", ".join(names), convert)
+
+
+def list_of(kind: Kind[_Value], allowed: str) -> Kind[tuple[_Value, ...]]:
+    """Return the kind of lists that hold only values of another kind."""
+
+    def convert(value: object) -> tuple[_Value, ...] | None:
+        found = [kind.convert(one) for one in value] if isinstance(value, list) else [None]
+        return None if None in found else tuple(one for one in found if one is not None)
+
+    return Kind(allowed, convert)
+
+
+def _number(value: object, most: float) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and isinstance(value, int | float) and abs(value) <= most else None
+
+
+NUMBER: Kind[float] = Kind("a finite number", lambda value: _number(value, GREATEST))
+POSITIVE: Kind[float] = Kind(
+    "a number above 0",
+    lambda value: float(found) if (found := _number(value, sys.float_info.max)) is not None and found > 0 else None,
+)
+COUNT = whole(1, 2**63 - 1)
+"""Of settings that LoadGen keeps in 64 bits."""
+TEXT: Kind[str] = Kind("a text", lambda value: value if isinstance(value, str) else None)
+TEXTS = list_of(TEXT, "a list of texts")
+FLAG: Kind[bool] = Kind("true or false", lambda value: value if isinstance(value, bool) else None)
+PATH: Kind[Path] = Kind("a path", lambda value: Path(value) if isinstance(value, str) and value else None)
+URL: Kind[str] = Kind(
+    "a URL that begins with http:// or https://",
+    lambda value: value if isinstance(value, str) and value.startswith(("http://", "https://")) else None,
+)
+_OBJECT: Kind[Mapping[str, Any]] = Kind("an object", lambda value: value if isinstance(value, Mapping) else None)
+_OBJECTS = list_of(_OBJECT, "a list of objects")
+_OF_TYPES: Mapping[Any, Kind[Any]] = {
+    str: TEXT, bool: FLAG, int: whole(), float: NUMBER, Path: PATH, Mapping: _OBJECT, Any: Kind("", lambda value: value)
+}  # fmt: skip
+
+
+def found_text(value: object) -> str:
+    """Return a value as a problem shows it: as JSON, cut, and without the user and password of URLs in it."""
+    text = re.sub(r"//[^/\s\"]*@", "//********@", json.dumps(value, default=str))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of a document. kind: a Kind, or the dataclass of an object. may_miss: also where all keys must be there."""
+
+    name: str
+    kind: Any
+    takes_null: bool
+    has_default: bool
+    may_miss: bool
+
+    @property
+    def allowed(self) -> str:
+        words = str(self.kind.allowed) if isinstance(self.kind, Kind) else _OBJECT.allowed
+        return f"{words}, or null" if self.takes_null else words
+
+
+@functools.cache
+def _keys(record: type) -> tuple[_Key, ...]:
+    """Return the keys of the document that a dataclass is."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    return tuple(
+        _key(one.name, hints[one.name], one.default is not MISSING or one.default_factory is not MISSING)
+        for one in fields(record)
+        if one.init
+    )
+
+
+def _key(name: str, hint: Any, has_default: bool) -> _Key:
+    kind, marks, takes_null = None, set(), False
+    while True:
+        origin, parts = typing.get_origin(hint), typing.get_args(hint)
+        if origin is Annotated:
+            kind = next((one for one in parts[1:] if isinstance(one, Kind)), kind)
+            marks |= {one for one in parts[1:] if isinstance(one, str)}
+            hint = parts[0]
+        elif origin in (typing.Union, types.UnionType) and type(None) in parts:
+            takes_null = True
+            (hint,) = (one for one in parts if one is not type(None))
+        else:
+            break
+    takes_null = takes_null and NOT_NULL not in marks
+    return _Key(name, kind or _kind_of(hint, origin, parts), takes_null, has_default, MAY_BE_MISSING in marks)
+
+
+def _kind_of(hint: Any, origin: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what a type takes: its Kind, or itself where it is a dataclass."""
+    if origin is tuple:
+        inner = _OF_TYPES[parts[0]]
+        return list_of(inner, "a list of " + re.sub("^an? ", "", inner.allowed) + "s")
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return spelled(hint, tuple(str(one.value) for one in hint))
+    return hint if is_dataclass(hint) else _OF_TYPES[origin or hint]
+
+
+class Record:
+    """The values of a document, or of an object in it. problems: what is wrong with it, each thing once, in order.
+
+    Methods that take one value return it; where it is missing, null or wrong, None or what stands for it.
+    """
+
+    def __init__(self, values: Mapping[str, Any], problems: list[Problem] | None = None, place: str = "") -> None:
+        """place: the keys above, each with a dot behind it."""
+        self.values, self.place = values, place
+        self.problems: list[Problem] = [] if problems is None else problems
+
+    def note(self, key: str, found: str, allowed: str) -> None:
+        """Note a problem: where, what is there, what could be there."""
+        if (problem := Problem(f"{self.place}{key}", found, allowed)) not in self.problems:
+            self.problems.append(problem)
+
+    def refuse(self, key: str, allowed: str) -> None:
+        """Note that a key holds what it may not."""
+        self.note(key, found_text(self.values.get(key)), allowed)
+
+    def checked(self, source: str) -> None:
+        """Raise RecordError with all problems, if there are any. source: the document."""
+        if self.problems:
+            raise RecordError(source, tuple(self.problems))
+
+    # --- a dataclass of its own ---
+
+    def filled(
+        self, record: type[_Class], kinds: Mapping[str, Kind[Any]] | None = None, *, every_key: bool = False
+    ) -> _Class | None:
+        """Return what the dataclass of this document is; None where a value is wrong or missing that it needs.
+
+        A wrong value that may be null or missing is as one that is. Keys without a field are problems.
+        kinds: of fields whose values are known only now. every_key: the keys of fields with a default must be there,
+        too. Kinds and marks stand in the annotations.
+        """
+        known = _keys(cast(Any, record))
+        taken: dict[str, Any] = {}
+        for key in known:
+            may_miss = key.may_miss or (key.has_default and not every_key)
+            kind = (kinds or {}).get(key.name, key.kind)
+            value = self._field(_Key(key.name, kind, key.takes_null, key.has_default, may_miss), every_key)
+            if value is not None or (key.takes_null and not key.has_default):
+                taken[key.name] = value
+        for name in sorted(set(self.values) - {key.name for key in known}, key=str):
+            self.refuse(name, f"no such key; known: {', '.join(key.name for key in known)}")
+        is_whole = all(key.name in taken or key.has_default for key in known)
+        return record(**taken) if is_whole else None
+
+    def _field(self, key: _Key, every_key: bool) -> Any:
+        if key.name not in self.values:
+            if not key.may_miss:
+                self.note(key.name, "nothing", f"{key.allowed} (every key is always there)")
+            return None
+        value = self.values[key.name]
+        if value is None and key.takes_null:
+            return None
+        if isinstance(key.kind, Kind):
+            found = key.kind.convert(value)
+            if found is None:
+                self.refuse(key.name, key.allowed)
+            return found
+        if not isinstance(value, Mapping):
+            return self.refuse(key.name, key.allowed)
+        return Record(value, self.problems, f"{self.place}{key.name}.").filled(key.kind, every_key=every_key)
+
+    # --- key by key ---
+
+    def take(self, key: str, kind: Kind[_Value]) -> _Value | None:
+        """Return a value of a kind."""
+        value = self.values.get(key)
+        found = None if value is None else kind.convert(value)
+        if value is not None and found is None:
+            self.refuse(key, kind.allowed)
+        return found
+
+    def needed(self, key: str, kind: Kind[_Value]) -> _Value | None:
+        """Return a value that must be there."""
+        if self.values.get(key) is None:
+            self.note(key, "nothing", kind.allowed)
+        return self.take(key, kind)
+
+    def text(self, key: str, otherwise: str = "") -> str:
+        """Return a text."""
+        found = self.take(key, TEXT)
+        return otherwise if found is None else found
+
+    def number(self, key: str) -> float | None:
+        """Return a finite number."""
+        return self.take(key, NUMBER)
+
+    def whole(self, key: str) -> int | None:
+        """Return a whole number."""
+        return self.take(key, whole())
+
+    def flag(self, key: str) -> bool | None:
+        """Return true or false."""
+        return self.take(key, FLAG)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return the texts of a list."""
+        return self.take(key, TEXTS) or ()
+
+    def within(self, key: str) -> Record:
+        """Return an object in this one, empty where there is none."""
+        return Record(self.take(key, _OBJECT) or {}, self.problems, f"{self.place}{key}.")
+
+    def each(self, key: str) -> list[Record]:
+        """Return the objects of a list."""
+        found = self.take(key, _OBJECTS) or ()
+        return [Record(one, self.problems, f"{self.place}{key}[{index}].") for index, one in enumerate(found)]
