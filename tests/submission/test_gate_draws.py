@@ -10,7 +10,7 @@ from test_gate_derivation import server_run
 
 from crowdperf.gate import rules_draws
 from crowdperf.gate.derivation import version_of
-from crowdperf.gate.draws import arrival, engine, log_value
+from crowdperf.gate.draws import arrival, engine, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.logs.seeds import SEEDS
 
@@ -39,6 +39,13 @@ def test_published_server_runs_have_the_times_that_the_seed_draws(queries, durat
 def test_published_tests_logged_the_responses_that_their_seed_chooses(target: int, expected: int, chosen: list[int]):
     values = {number: log_value(number, LOG_SEED) for number in range(chosen[0] - 40, chosen[-1] + 40)}
     assert set(chosen) <= {number for number, value in values.items() if value <= target / expected} < set(values)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 500])
+def test_samples_are_counted_as_their_numbers_say(count: int):
+    values = [log_value(number, LOG_SEED) for number in range(count)]
+    for share in (0.0, 0.25, *values[:3], 1.0):
+        assert logged_count(count, LOG_SEED, share) == sum(value <= share for value in values)
 
 
 def log_of(version: str, total: int, loaded: list[int]) -> LogView:

@@ -16,7 +16,7 @@ import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from crowdperf.gate.draws import arrival, log_value
+from crowdperf.gate.draws import arrival, logged_count
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.tree import ScenarioPlace, SubmissionTree, TreeLayout
 from crowdperf.rules.names import Mode
@@ -124,8 +124,7 @@ class _Writer:
                 content = _rescheduled(content, SEEDS[self.tree.round_name].schedule)
         if name.endswith("Server/TEST01/verify_accuracy.txt") and self.tree.round_name != LOG_ROUND:
             target, rate = _sampling(SEEDS[self.tree.round_name].schedule)
-            share = target / int(rate * 600)
-            count = sum(log_value(number, _LOG_SEED) <= share for number in range(_QUERIES))
+            count = logged_count(_QUERIES, _LOG_SEED, target / int(rate * 600))
             content = content.replace(b"= 4205\n", b"= %d\n" % count)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -11,6 +11,7 @@ loadgen.cc, SequenceGen in issue_query_controller.h, LoadGen 4.1 to 6.0.17.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import random
@@ -49,6 +50,12 @@ class _Row:
             self._made.append(self._following(self._made[-1]))
         return self._made[number]
 
+    def first(self, count: int) -> array[float]:
+        """The numbers before number `count`."""
+        if count > 0:
+            self[count - 1]
+        return self._made[: max(count, 0)]
+
 
 @functools.lru_cache(maxsize=4)
 def _arrivals(seed: int) -> _Row:
@@ -82,3 +89,15 @@ def log_value(seq_id: int, seed: int) -> float:
     """
     value = _log_draws()[seq_id] + _log_offset(seed)
     return value if value < 1.0 else value - 1.0
+
+
+@functools.lru_cache(maxsize=8)  # tests of one system have the same few counts
+def _ordered_log_values(count: int, seed: int) -> array[float]:
+    offset = _log_offset(seed)
+    values = [one + offset for one in _log_draws().first(count)]
+    return array("d", sorted(value if value < 1.0 else value - 1.0 for value in values))
+
+
+def logged_count(count: int, seed: int, share: float) -> int:
+    """Return how many of the samples before number `count` have a number (see `log_value`) of at most `share`."""
+    return bisect.bisect_right(_ordered_log_values(count, seed), share)

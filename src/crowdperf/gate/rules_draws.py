@@ -22,7 +22,7 @@ from crowdperf.gate.derivation import (
     version_of,
 )
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.draws import MOST_DRAWS, arrival, log_value
+from crowdperf.gate.draws import MOST_DRAWS, arrival, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
@@ -106,9 +106,8 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     counts += [issued[0] * padded(log, issued[1])] if hides_padding(log) else []
     if max(counts) > _MOST_COUNTED:
         return
-    values = [log_value(number, seed) for number in range(int(max(counts)))]
-    least = sum(value <= share * (1 - CLOSE) for value in values[: int(counts[0])])
-    most = sum(value <= share * (1 + CLOSE) for value in values)
+    least = logged_count(int(counts[0]), seed, share * (1 - CLOSE))
+    most = logged_count(int(max(counts)), seed, share * (1 + CLOSE))
     if not least <= logged <= most:
         allowed = f"{least}, by {log.path}" if least == most else f"{least} to {most}, by {log.path}"
         yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
