@@ -3,7 +3,7 @@
 set -euo pipefail
 
 if [ "${CM_DATASET_BRATS19_WAY}" = synthetic ]; then
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_scans.py" \
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.brats19 \
     --output_dir "${CM_DATASET_BRATS19_FOLDER}" --size "${CM_DATASET_BRATS19_KIND}" \
     --count "${CM_DATASET_SIZE}" --calibration_count 8 --seed "${CM_DATASET_BRATS19_SEED}"
 else

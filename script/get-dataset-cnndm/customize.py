@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crowdperf.data import answers, given
+from crowdperf.data import answers, datasets, given
 
 ARTICLES_FILE = "cnn_eval.json"
 OFFICIAL_COUNT = 13_368
@@ -14,6 +14,8 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     `source` is the chosen variation: synthetic or download; `path` a folder (or the file itself) that the user gave.
     """
     if path is None:
+        if source == "synthetic":
+            datasets.require_made("cnndm")
         expected = str(OFFICIAL_COUNT) if source == "download" else "0"
         return {"CM_CNNDM_FOLDER": str(entry), "CM_CNNDM_WORK": source, "CM_CNNDM_EXPECTED_COUNT": expected}
     if source == "synthetic":

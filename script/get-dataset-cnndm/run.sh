@@ -7,7 +7,7 @@ python="${CM_PYTHON_BIN_WITH_PATH}"
 
 case "${CM_CNNDM_WORK}" in
 synthetic)
-    "${python}" -B "${here}/synthetic.py" --output_dir "${PWD}" --count "${CM_DATASET_SYNTHETIC_SIZE}" \
+    "${python}" -B -m crowdperf.standins.datasets.cnndm --output_dir "${PWD}" --count "${CM_DATASET_SYNTHETIC_SIZE}" \
         --lengths "${CM_CNNDM_LENGTHS}" --seed "${CM_DATASET_SYNTHETIC_SEED}" \
         --training_count "${CM_CNNDM_TRAINING_COUNT}"
     ;;

@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_DATASET_COCO_WORK}" in
 synthetic)
-    "${python}" -B -m crowdperf.standins.scene_dataset --layout coco --classes "${here}/classes.txt" \
+    "${python}" -B -m crowdperf.standins.datasets.scenes --layout coco --classes "${here}/classes.txt" \
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_COCO_PICTURES}" \
         --seed "${CM_DATASET_COCO_SEED}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"

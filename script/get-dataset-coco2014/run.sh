@@ -2,9 +2,8 @@
 # Makes synthetic captions in the cache entry, or opens the given copy.
 set -euo pipefail
 
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 if [ "${CM_DATASET_COCO2014_WAY}" = synthetic ]; then
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${here}/make_captions.py" --output_dir "${CM_DATASET_COCO2014_FOLDER}" \
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.coco2014 --output_dir "${CM_DATASET_COCO2014_FOLDER}" \
     --count "${CM_DATASET_SIZE}" --kind "${CM_DATASET_COCO2014_KIND}" --seed "${CM_DATASET_COCO2014_SEED}"
 fi
 "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.check_dataset --dataset coco2014 --folder "${CM_DATASET_COCO2014_FOLDER}"

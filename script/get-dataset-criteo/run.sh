@@ -7,7 +7,7 @@ recipe="${CM_TMP_CURRENT_SCRIPT_PATH}"
 folder="${CM_DATASET_CRITEO_FOLDER}"
 
 if [ "${CM_DATASET_CRITEO_WAY}" = synthetic ]; then
-  "${python}" -B "${recipe}/make_clicks.py" --output_dir "${folder}" --form "${CM_DATASET_CRITEO_FORM}" \
+  "${python}" -B -m crowdperf.standins.datasets.criteo --output_dir "${folder}" --form "${CM_DATASET_CRITEO_FORM}" \
     --size "${CM_DATASET_CRITEO_KIND}" --count "${CM_DATASET_SIZE}" --seed "${CM_DATASET_CRITEO_SEED}"
   if [ "${CM_DATASET_CRITEO_FORM}" = one-hot ]; then
     "${python}" -B "${recipe}/convert_day.py" --input_dir "${folder}" --output_dir "${folder}"

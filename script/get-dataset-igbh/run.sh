@@ -3,7 +3,7 @@
 set -euo pipefail
 
 if [ "${CM_DATASET_IGBH_WAY}" = synthetic ]; then
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_graph.py" \
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.igbh \
     --output_dir "${CM_DATASET_IGBH_FOLDER}" --kind "${CM_DATASET_IGBH_KIND}" \
     --count "${CM_DATASET_SIZE}" --seed "${CM_DATASET_IGBH_SEED}"
 else

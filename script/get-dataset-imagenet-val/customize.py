@@ -10,6 +10,7 @@ from pathlib import Path
 from crowdperf.call.answers import failure
 from crowdperf.data import answers, datasets, expected, given, manual
 from crowdperf.data.errors import DataError
+from crowdperf.kit.rooms import MissingRoom
 
 FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
 LABEL_FILES = ("val_map.txt", "val.txt")
@@ -75,7 +76,9 @@ def preprocess(i):
     try:
         count = datasets.asked_count(str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT), FULL_COUNT, ", or _full")
         given.refuse_beside(None if is_given else path, f"a data set that is {WAYS.get(env[WAY_KEY])}")
-    except DataError as error:
+        if env[WAY_KEY] == "synthetic":
+            datasets.require_made("imagenet")
+    except (DataError, MissingRoom) as error:
         return failure(error)
     env["CM_DATASET_SIZE"] = str(count)
     if not is_given:

@@ -8,7 +8,7 @@ folder="${CM_DATASET_IMAGENET_VAL_FOLDER}"
 
 case "${CM_DATASET_IMAGENET_VAL_WAY}" in
 synthetic)
-  "${python}" -B "${here}/make_dataset.py" --output_dir "${folder}" --count "${CM_DATASET_SIZE}" \
+  "${python}" -B -m crowdperf.standins.datasets.imagenet --output_dir "${folder}" --count "${CM_DATASET_SIZE}" \
     --seed "${CM_DATASET_IMAGENET_VAL_SEED}" --sizes "${CM_DATASET_IMAGENET_VAL_SIZES}"
   ;;
 community)

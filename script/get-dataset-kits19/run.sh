@@ -3,7 +3,7 @@
 set -euo pipefail
 
 if [ "${CM_DATASET_KITS19_WAY}" = synthetic ]; then
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_volumes.py" \
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.kits19 \
     --output_dir "${CM_DATASET_KITS19_FOLDER}" --size "${CM_DATASET_KITS19_KIND}" \
     --count "${CM_DATASET_SIZE}" --calibration_count 8 --seed "${CM_DATASET_KITS19_SEED}"
 else

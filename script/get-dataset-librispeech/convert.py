@@ -16,7 +16,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-SAMPLE_RATE_HZ = 16_000
+from crowdperf.harness.datasets.librispeech import described, write_wav
+from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
+
 PART = "dev-clean-wav"
 _SHOWN = 5
 _PROGRESS_STEP = 250
@@ -88,32 +90,6 @@ def convert(recording: Recording, output_dir: Path) -> int:
     return len(samples)
 
 
-def write_wav(path: Path, sound: bytes) -> None:
-    """Writes 16-bit samples as a mono wav file of 16 kHz, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.part")
-    with wave.open(str(unfinished), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(SAMPLE_RATE_HZ)
-        file.writeframes(sound)
-    os.replace(unfinished, path)
-
-
-def describe(name: str, transcript: str, sample_count: int) -> dict:
-    """The entry of the list, with the keys of the official one (sox's facts)."""
-    duration_s = sample_count / SAMPLE_RATE_HZ
-    facts = {"channels": 1, "sample_rate": float(SAMPLE_RATE_HZ), "bitrate": 16, "duration": duration_s}
-    facts |= {"num_samples": sample_count, "encoding": "Signed Integer PCM", "silent": False}
-    facts |= {"fname": name, "speed": 1}
-    return {
-        "files": [facts],
-        "original_duration": duration_s,
-        "original_num_samples": sample_count,
-        "transcript": transcript,
-    }
-
-
 def convert_all(recordings: list[Recording], output_dir: Path, workers: int) -> list[int]:
     """Converts in parallel and tells how far it is; gives the samples of each."""
     counts = []
@@ -143,7 +119,7 @@ def main() -> int:
     except (ConversionError, OSError) as error:
         print(f"convert.py: {error}", file=sys.stderr)
         return 1
-    entries = [describe(one.name, one.transcript, count) for one, count in zip(recordings, counts, strict=True)]
+    entries = [described(one.name, one.transcript, count) for one, count in zip(recordings, counts, strict=True)]
     path = given.output_dir / f"{PART}.json"
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from crowdperf.data import answers, given
+from crowdperf.data import answers, datasets, given
 
 MANIFEST_FILE = "dev-clean-wav.json"
 OFFICIAL_RECORDINGS = 2703
@@ -28,6 +28,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     none_expected = {"CM_LIBRISPEECH_EXPECTED_RECORDINGS": "0", "CM_LIBRISPEECH_EXPECTED_COUNT": "0"}
     if source == "synthetic":
         given.refuse_beside(path, "a synthetic data set")
+        datasets.require_made("librispeech")
         return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "synthetic"}
     if path is None:
         return {

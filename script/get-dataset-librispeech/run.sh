@@ -7,7 +7,7 @@ python="${CM_PYTHON_BIN_WITH_PATH}"
 
 case "${CM_LIBRISPEECH_WORK}" in
 synthetic)
-    "${python}" -B "${here}/synthetic.py" --output_dir "${PWD}" --count "${CM_DATASET_SYNTHETIC_SIZE}" \
+    "${python}" -B -m crowdperf.standins.datasets.librispeech --output_dir "${PWD}" --count "${CM_DATASET_SYNTHETIC_SIZE}" \
         --longest_s "${CM_LIBRISPEECH_LONGEST_S}" --seed "${CM_DATASET_SYNTHETIC_SEED}" \
         --training_count "${CM_LIBRISPEECH_TRAINING_COUNT}"
     ;;

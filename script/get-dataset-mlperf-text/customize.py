@@ -37,6 +37,7 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
     work = {"CM_DATASET_TEXT_FOLDER": str(entry / SAMPLES), "CM_DATASET_TEXT_METADATA": f"{STORAGE}{data.metadata}.uri"}
     if source == "synthetic":
         given.refuse_beside(path, "a synthetic data set")
+        datasets.require_made(benchmark)
         datasets.asked_count(count, 99_999)
         return {**work, "CM_DATASET_TEXT_WORK": "make", "CM_DATASET_TEXT_FILES": str(entry / "files")}
     if count:

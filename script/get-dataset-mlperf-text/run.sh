@@ -9,7 +9,7 @@ checks=()
 
 case "${CM_DATASET_TEXT_WORK}" in
 make)
-    "${python}" -B "${here}/made.py" --benchmark "${CM_DATASET_TEXT_BENCHMARK}" --output_dir "${files}" \
+    "${python}" -B -m crowdperf.standins.datasets.mlperf_text --benchmark "${CM_DATASET_TEXT_BENCHMARK}" --output_dir "${files}" \
         --count "${CM_DATASET_TEXT_SIZE}" --lengths "${CM_DATASET_TEXT_LENGTHS}" --seed "${CM_DATASET_TEXT_SEED}"
     ;;
 fetch)

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import answers, given
+from crowdperf.data import answers, datasets, given
 from crowdperf.data.errors import DataError
 from crowdperf.data.expected import ExpectedFile, check_folder
+from crowdperf.kit.rooms import MissingRoom
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
 DOWNLOADED_FACTS = {
@@ -50,14 +51,15 @@ def preprocess(i):
     env = i["env"]
     path, source = given.path_in(env), env["CM_SQUAD_SOURCE"]
     env["CM_SQUAD_FOLDER"] = str(path or Path.cwd())
-    if path is None:
-        env["CM_SQUAD_WORK"] = source
-        return {"return": 0}
-    env["CM_SQUAD_WORK"] = "given"
+    env["CM_SQUAD_WORK"] = source if path is None else "given"
     try:
+        if path is None:
+            if source != "download":
+                datasets.require_made("squad")
+            return {"return": 0}
         given.refuse_beside(None if source == "download" else path, "made questions")
         check_given(path, env)
-    except DataError as error:
+    except (DataError, MissingRoom) as error:
         return failure(error)
     return {"return": 0}
 

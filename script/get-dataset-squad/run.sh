@@ -4,8 +4,8 @@ set -euo pipefail
 
 case "${CM_SQUAD_WORK}" in
 synthetic | tiny)
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_dataset.py" --kind "${CM_SQUAD_WORK}" \
-    --size "${CM_DATASET_SYNTHETIC_SIZE}" --seed "${CM_DATASET_SYNTHETIC_SEED}" --output_dir "${PWD}"
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.squad --kind "${CM_SQUAD_WORK}" \
+    --count "${CM_DATASET_SYNTHETIC_SIZE}" --seed "${CM_DATASET_SYNTHETIC_SEED}" --output_dir "${PWD}"
   ;;
 given | download) ;;
 *)

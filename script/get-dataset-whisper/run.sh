@@ -2,9 +2,8 @@
 # Makes synthetic clips in the cache entry, or opens the given copy.
 set -euo pipefail
 
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 if [ "${CM_DATASET_WHISPER_WAY}" = synthetic ]; then
-  "${CM_PYTHON_BIN_WITH_PATH}" -B "${here}/make_clips.py" --output_dir "${CM_DATASET_WHISPER_FOLDER}" \
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.whisper --output_dir "${CM_DATASET_WHISPER_FOLDER}" \
     --count "${CM_DATASET_SIZE}" --longest_s "${CM_DATASET_WHISPER_LONGEST_S}" --seed "${CM_DATASET_WHISPER_SEED}"
 fi
 "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.check_dataset --dataset whisper --folder "${CM_DATASET_WHISPER_FOLDER}"

@@ -11,7 +11,7 @@ synthetic)
     --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" --facts '{"licence": "Apache-2.0"}'
   ;;
 tiny)
-  "${python}" -B "${here}/fit_model.py" --dataset_dir "${CM_DATASET_SQUAD_PATH}" \
+  "${python}" -B -m crowdperf.standins.fits.bert --dataset_dir "${CM_DATASET_SQUAD_PATH}" \
     --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}"
   ;;
 convert)

@@ -10,7 +10,7 @@ if [ "${CM_ML_MODEL_TEXT_CONTENT:-model}" = tokenizer ]; then content=(--without
 
 case "${CM_ML_MODEL_TEXT_WORK}" in
 tiny | synthetic)
-    "${python}" -B "${here}/make.py" --name "${CM_ML_MODEL_TEXT_NAME}" --size "${CM_ML_MODEL_TEXT_WORK}" \
+    "${python}" -B -m crowdperf.standins.tiny_llama --name "${CM_ML_MODEL_TEXT_NAME}" --size "${CM_ML_MODEL_TEXT_WORK}" \
         --seed "${CM_ML_MODEL_SEED}" "${content[@]}"
     ;;
 fetch)

@@ -3,7 +3,6 @@
 set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH:-python3}"
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_RESNET50_WORK}" in
 random)
@@ -12,7 +11,7 @@ random)
     --facts '{"licence": "Apache-2.0 (made by this project)"}'
   ;;
 fit)
-  "${python}" -B "${here}/fit_model.py" --config "${CM_RESNET50_CONFIG}" --framework "${CM_ML_MODEL_FRAMEWORK}" \
+  "${python}" -B -m crowdperf.standins.fits.resnet50 --config "${CM_RESNET50_CONFIG}" --framework "${CM_ML_MODEL_FRAMEWORK}" \
     --seed "${CM_ML_MODEL_SEED}" --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"
   ;;
 convert)

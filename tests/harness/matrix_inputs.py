@@ -52,16 +52,16 @@ class Inputs:
 
 
 def _architecture(name: str) -> tuple[str, ...]:
-    return ("-m", "crowdperf.models.make_model", "--architecture", name, "--config", "tiny")
+    return ("crowdperf.models.make_model", "--architecture", name, "--config", "tiny")
 
 
 def _detection(layout: str, architecture: str) -> Maker:
     classes = str(SCRIPTS / f"get-dataset-{layout}" / "classes.txt")
-    scenes = ("-m", "crowdperf.standins.scene_dataset", "--layout", layout, "--classes", classes)
+    scenes = ("crowdperf.standins.datasets.scenes", "--layout", layout, "--classes", classes)
     return Maker(
         dataset_name=layout,
         dataset=(*scenes, "--count", "12", "--pictures", "small"),
-        model=("-m", "crowdperf.standins.fit_detection", "--architecture", architecture),
+        model=("crowdperf.standins.fits.detection", "--architecture", architecture),
         query_count=10,
     )
 
@@ -69,8 +69,8 @@ def _detection(layout: str, architecture: str) -> Maker:
 MAKERS: Mapping[str, Maker] = {
     "bert": Maker(
         dataset_name="squad",
-        dataset=("get-dataset-squad/make_dataset.py", "--kind", "tiny", "--size", "24"),
-        model=("get-ml-model-bert-large-squad/fit_model.py",),
+        dataset=("crowdperf.standins.datasets.squad", "--kind", "tiny", "--count", "24"),
+        model=("crowdperf.standins.fits.bert",),
     ),
     "digits": Maker(
         dataset_name="digits",
@@ -80,70 +80,70 @@ MAKERS: Mapping[str, Maker] = {
     ),
     "dlrm": Maker(
         dataset_name="criteo",
-        dataset=("get-dataset-criteo/make_clicks.py", "--form", "one-hot", "--size", "tiny", "--count", "24"),
+        dataset=("crowdperf.standins.datasets.criteo", "--form", "one-hot", "--size", "tiny", "--count", "24"),
         conversion=("get-dataset-criteo/convert_day.py",),
-        model=("get-ml-model-dlrm/fit_model.py", "--architecture", "dlrm"),
+        model=("crowdperf.standins.fits.dlrm", "--architecture", "dlrm"),
         has_store=False,
     ),
     "dlrm_v2": Maker(
         dataset_name="criteo_multihot",
-        dataset=("get-dataset-criteo/make_clicks.py", "--form", "multi-hot", "--size", "tiny", "--count", "24"),
-        model=("get-ml-model-dlrm/fit_model.py", "--architecture", "dlrm_v2"),
+        dataset=("crowdperf.standins.datasets.criteo", "--form", "multi-hot", "--size", "tiny", "--count", "24"),
+        model=("crowdperf.standins.fits.dlrm", "--architecture", "dlrm_v2"),
         has_store=False,
     ),
     "gptj": Maker(
         dataset_name="cnndm",
-        dataset=("get-dataset-cnndm/synthetic.py", "--count", "32", "--lengths", "small", "--training_count", "320"),
-        model=("get-ml-model-gptj/fit_gptj.py",),
+        dataset=("crowdperf.standins.datasets.cnndm", "--count", "32", "--lengths", "small", "--training_count", "320"),
+        model=("crowdperf.standins.fits.gptj",),
         has_store=False,
         query_count=5,
     ),
     "resnet50": Maker(
         dataset_name="imagenet",
-        dataset=("get-dataset-imagenet-val/make_dataset.py", "--count", "24", "--sizes", "small"),
+        dataset=("crowdperf.standins.datasets.imagenet", "--count", "24", "--sizes", "small"),
         model=_architecture("resnet50"),
         is_fitted=False,
     ),
     "retinanet": _detection("openimages", "retinanet"),
     "rgat": Maker(
         dataset_name="igbh",
-        dataset=("get-dataset-igbh/make_graph.py", "--kind", "tiny", "--count", "120"),
-        model=("get-ml-model-rgat/fit_model.py",),
+        dataset=("crowdperf.standins.datasets.igbh", "--kind", "tiny", "--count", "120"),
+        model=("crowdperf.standins.fits.rgat",),
         has_store=False,
     ),
     "rnnt": Maker(
         dataset_name="librispeech",
         dataset=(
-            "get-dataset-librispeech/synthetic.py", "--count", "32", "--longest_s", "3.5", "--training_count", "400",
+            "crowdperf.standins.datasets.librispeech", "--count", "32", "--longest_s", "3.5", "--training_count", "400",
         ),
-        model=("get-ml-model-rnnt/fit_rnnt.py",),
+        model=("crowdperf.standins.fits.rnnt",),
     ),
     "ssd_mobilenet": _detection("coco", "ssd_mobilenet"),
     "ssd_resnet34": _detection("coco", "ssd_resnet34"),
     "stable_diffusion_xl": Maker(
         dataset_name="coco2014",
-        dataset=("get-dataset-coco2014/make_captions.py", "--count", "12", "--kind", "tiny"),
-        model=("get-ml-model-stable-diffusion-xl/make_tiny.py",),
+        dataset=("crowdperf.standins.datasets.coco2014", "--count", "12", "--kind", "tiny"),
+        model=("crowdperf.standins.fits.stable_diffusion_xl",),
         has_store=False,
         query_count=10,
     ),
     "unet3d": Maker(
         dataset_name="kits19",
-        dataset=("get-dataset-kits19/make_volumes.py", "--size", "tiny", "--count", "2"),
-        model=("get-ml-model-3d-unet/fit_model.py",),
+        dataset=("crowdperf.standins.datasets.kits19", "--size", "tiny", "--count", "2"),
+        model=("crowdperf.standins.fits.unet3d",),
         query_count=3,
     ),
     "unet3d_brats": Maker(
         dataset_name="brats19",
-        dataset=("get-dataset-brats19/make_scans.py", "--size", "tiny", "--count", "2"),
-        model=("get-ml-model-3d-unet/fit_brats.py",),
+        dataset=("crowdperf.standins.datasets.brats19", "--size", "tiny", "--count", "2"),
+        model=("crowdperf.standins.fits.unet3d_brats",),
         has_store=False,
         query_count=3,
     ),
     "whisper": Maker(
         dataset_name="whisper",
-        dataset=("get-dataset-whisper/make_clips.py", "--count", "16", "--longest_s", "3.9"),
-        model=("get-ml-model-whisper/fit_model.py",),
+        dataset=("crowdperf.standins.datasets.whisper", "--count", "16", "--longest_s", "3.9"),
+        model=("crowdperf.standins.fits.whisper",),
         has_store=False,
     ),
     "yolo": _detection("coco", "yolo"),
@@ -151,12 +151,11 @@ MAKERS: Mapping[str, Maker] = {
 
 
 def call(words: Sequence[str], folder: Path) -> None:
-    """Run a program of a recipe, or a module; raises CannotMake with its last words."""
-    first = words[0] if words[0] == "-m" else str(SCRIPTS / words[0])
-    sources = [str(SOURCE)]
+    """Run a program of a recipe, or a module of crowdperf; raises CannotMake with its last words."""
+    first = [str(SCRIPTS / words[0])] if words[0].endswith(".py") else ["-m", words[0]]
     done = subprocess.run(
-        [sys.executable, "-B", first, *words[1:]],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
+        [sys.executable, "-B", *first, *words[1:]],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -164,7 +163,7 @@ def call(words: Sequence[str], folder: Path) -> None:
     )
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise CannotMake(f"{Path(first).name if first != '-m' else words[1]} failed: {''.join(last)[:200]}")
+        raise CannotMake(f"{Path(words[0]).name} failed: {''.join(last)[:200]}")
 
 
 class Workshop:
@@ -206,7 +205,6 @@ class Workshop:
             return Inputs(dataset=dataset, store=None, model_infos=infos)
         store = self._folder / f"{stem}_store"
         words = [
-            "-m",
             "crowdperf.harness",
             "preprocess",
             "--model",

@@ -7,6 +7,7 @@ from pathlib import Path
 import harness_support
 import numpy as np
 import pytest
+from made_sets import make_set
 
 harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors")
 
@@ -25,7 +26,8 @@ from crowdperf.harness.detection.boxes import encode  # noqa: E402
 from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
-from crowdperf.standins import fit_detection, scene_dataset  # noqa: E402
+from crowdperf.standins.datasets import scenes  # noqa: E402
+from crowdperf.standins.fits import detection as fit_detection  # noqa: E402
 from crowdperf.standins.fitting import write_fitted  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -44,16 +46,7 @@ def model_order(name, folder, framework="onnx"):
 
 
 def data_set(folder: Path, layout: str, count: int = 6):
-    scene_dataset.make_dataset(
-        scene_dataset.DatasetRequest(
-            layout=layout,
-            classes=scene_dataset.read_classes(CLASSES[layout]),
-            count=count,
-            seed=1,
-            is_small=True,
-            output_dir=folder,
-        )
-    )
+    make_set("scenes", folder, layout=layout, classes=CLASSES[layout], count=count, seed=1, pictures="small")
     return load_dataset(layout).open_dataset(folder)
 
 
@@ -298,7 +291,7 @@ def test_fitting_lowers_the_loss_and_leaves_an_inference_network(name, tmp_path)
     module = build_modules(model_order(name, tmp_path))["model"]
     facts = facts_of(name)
     model = MODULES[name].open_model(facts)
-    recipe = fit_detection.fit_of(name)
+    recipe = fit_detection.FITS[name]
     grid = fit_detection.Grid(MODULES[name].anchors_of(facts), MODULES[name].CODING)
     size = model.network.inputs[0].fixed_shape[1]
     images, targets = fit_detection.make_batch(model, grid, size, recipe, np.random.default_rng(9))
@@ -314,8 +307,8 @@ def test_fitting_lowers_the_loss_and_leaves_an_inference_network(name, tmp_path)
 
 
 def test_a_fitted_model_is_written_with_its_score(tmp_path, monkeypatch):
-    recipe = replace(fit_detection.fit_of("ssd_resnet34"), steps=2, batch=2)
-    monkeypatch.setattr(fit_detection, "fit_of", lambda _: recipe)
+    recipe = replace(fit_detection.FITS["ssd_resnet34"], steps=2, batch=2)
+    monkeypatch.setitem(fit_detection.FITS, "ssd_resnet34", recipe)
     data_set(tmp_path / "data", "coco", count=2)
     order = model_order("ssd_resnet34", tmp_path / "model", "pytorch")
     fitted = fit_detection.make(order, tmp_path / "data")
@@ -340,5 +333,5 @@ def test_missing_images_and_broken_annotations_are_refused(tmp_path):
 def test_a_list_of_classes_that_cannot_be_used_is_named_with_what_lines_are(tmp_path, capsys):
     (tmp_path / "classes.txt").write_text("one\n")
     words = ["--layout=coco", f"--classes={tmp_path / 'classes.txt'}", "--count=1", f"--output_dir={tmp_path}"]
-    assert scene_dataset.main(words) == 1
+    assert scenes.MADE.main("", words) == 1
     assert capsys.readouterr().err.endswith("hint: lines are: id name\n")

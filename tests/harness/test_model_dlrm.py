@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness_support import need
+from made_sets import make_set
 
 need("numpy", "torch", "onnx", "onnxruntime", "sklearn")
 
@@ -27,12 +28,12 @@ from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # n
 from crowdperf.harness.datasets import criteo  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.standins.datasets import criteo as clicks  # noqa: E402
 
 FORMS = {"dlrm": "one-hot", "dlrm_v2": "multi-hot"}
 
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
-make_clicks = program("get-dataset-criteo", "make_clicks")
 convert_day = program("get-dataset-criteo", "convert_day")
 
 
@@ -42,7 +43,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
     folders = {}
     for model, form in FORMS.items():
         folders[model] = tmp_path_factory.mktemp(model)
-        make_clicks.make_dataset(folders[model], form=form, size="tiny", count=6, seed=4)
+        make_set("criteo", folders[model], form=form, size="tiny", count=6, seed=4)
     convert_day.convert(folders["dlrm"], folders["dlrm"])
     return folders
 
@@ -148,7 +149,7 @@ def test_multi_hot_rows_are_mapped_and_cut_at_the_middle(folders):
 
 def test_of_an_odd_number_of_rows_the_middle_one_is_measured(tmp_path):
     values = [np.zeros((7, width), np.int32) for width in criteo.MULTI_HOT]
-    make_clicks.write_multi_hot(tmp_path, np.zeros((7, 13), np.int64), values, np.zeros(7, np.int32))
+    clicks.write_multi_hot(tmp_path, np.zeros((7, 13), np.int64), values, np.zeros(7, np.int32))
     assert criteo.open_dataset(tmp_path).table.row_count == 4
     assert criteo.open_calibration(tmp_path).table.row_count == 3
 
@@ -241,7 +242,7 @@ def test_damaged_files_are_named(folders, tmp_path, model, damage, says):
 
 
 def test_the_same_seed_gives_the_same_bytes(folders, tmp_path):
-    make_clicks.make_dataset(tmp_path, form="multi-hot", size="tiny", count=6, seed=4)
+    make_set("criteo", tmp_path, form="multi-hot", size="tiny", count=6, seed=4)
     for path in tmp_path.iterdir():
         if path.suffix == ".npy":
             assert path.read_bytes() == (folders["dlrm_v2"] / path.name).read_bytes()

@@ -1,11 +1,9 @@
 """rgat: files of IGBH, drawing neighbours, the layers against a plain loop over nodes, labels beyond a byte."""
 
-import importlib.util
-import sys
-
 import harness_support
 import numpy as np
 import pytest
+from made_sets import make_set
 
 harness_support.need("torch", "onnxruntime")
 
@@ -21,15 +19,12 @@ from crowdperf.models.model_files import write_onnx  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = {"feature_count": 32, "width": 8, "heads": 2, "class_count": 320, "fan_out": [2, 3]}
-SPEC = importlib.util.spec_from_file_location("make_graph", harness_support.SCRIPTS / "get-dataset-igbh/make_graph.py")
-make_graph = sys.modules["make_graph"] = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(make_graph)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("igbh")
-    make_graph.main(["--kind", "tiny", "--count", "30", "--output_dir", str(place)])
+    make_set("igbh", place, kind="tiny", count=30)
     return place
 
 

@@ -6,8 +6,6 @@ CLIP's cosines with open_clip_torch 2.26.1, features and distance with tools/fid
 b66003e1) on torchvision 0.28.0. Weights are those of `fill`, CLIP's rounded to float16, as open_clip rounds them.
 """
 
-import sys
-
 import harness_support
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ import pytest
 harness_support.need("torch", "tokenizers", "scipy", "PIL", "safetensors")
 
 import torch  # noqa: E402
+from PIL import Image  # noqa: E402
 
 from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl  # noqa: E402
 from crowdperf.benchmarks.stable_diffusion_xl import network, pictures, schedule  # noqa: E402
@@ -29,10 +28,7 @@ from crowdperf.harness.datasets import coco2014 as data  # noqa: E402
 from crowdperf.harness.media.clip_tokens import open_clip_tokenizer  # noqa: E402
 from crowdperf.harness.runner.accuracy import judge  # noqa: E402
 from crowdperf.models.model_files import write_safetensors  # noqa: E402
-
-sys.path.append(str(harness_support.SCRIPTS / "get-ml-model-stable-diffusion-xl"))
-from PIL import Image  # noqa: E402
-from write_tokenizer import write_tokenizer  # noqa: E402
+from crowdperf.standins.tokenizers import write_clip  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -74,7 +70,7 @@ def half(module):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("sdxl")
-    write_tokenizer(place)
+    write_clip(place)
     return place
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness_support import need
+from made_sets import make_set
 
 need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
 
@@ -18,7 +19,6 @@ import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import scipy.signal  # noqa: E402
 import torch  # noqa: E402
-from recipe_programs import program  # noqa: E402
 
 from crowdperf.benchmarks.unet3d import model as unet3d  # noqa: E402
 from crowdperf.benchmarks.unet3d import network as architecture  # noqa: E402
@@ -29,16 +29,16 @@ from crowdperf.harness.datasets import kits19  # noqa: E402
 from crowdperf.harness.media import nifti  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.standins.datasets import kits19 as made_kits19  # noqa: E402
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
-make_volumes = program("get-dataset-kits19", "make_volumes")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """A tiny synthetic KiTS19."""
     folder = tmp_path_factory.mktemp("kits19")
-    make_volumes.CASES.make(folder, size="tiny", count=3, calibration_count=2, seed=3)
+    make_set("kits19", folder, size="tiny", count=3, calibration_count=2, seed=3)
     return folder
 
 
@@ -72,7 +72,7 @@ def networks(tmp_path_factory) -> dict[str, object]:
 
 
 def test_a_case_has_the_scan_labels_and_spacing_that_were_written(folder, dataset):
-    case = make_volumes.make_case(np.random.default_rng([3, 2]), make_volumes.SHAPES["tiny"])
+    case = made_kits19.make_case(np.random.default_rng([3, 2]), made_kits19.SHAPES["tiny"])
     (scan,), labels = dataset.load([2]), dataset.labels(2)
     assert scan.voxels.dtype == np.float32 and labels.voxels.dtype == np.uint8
     assert np.array_equal(scan.voxels, case.scan) and np.array_equal(labels.voxels, case.labels)
@@ -81,14 +81,14 @@ def test_a_case_has_the_scan_labels_and_spacing_that_were_written(folder, datase
 
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_cases(folder, tmp_path):
-    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=3)
+    make_set("kits19", tmp_path, size="tiny", count=1, calibration_count=0, seed=3)
     for name in ("imaging.nii.gz", "segmentation.nii.gz"):
         path = Path("data", "case_00000", name)
         assert (tmp_path / path).read_bytes() == (folder / path).read_bytes()
 
 
 def test_full_size_volumes_make_one_to_eight_windows_of_128_voxels():
-    case = make_volumes.make_case(np.random.default_rng(0), make_volumes.SHAPES["full"])
+    case = made_kits19.make_case(np.random.default_rng(0), made_kits19.SHAPES["full"])
     volume = nifti.Volume(voxels=case.scan.astype(np.float32), spacing_mm=case.spacing_mm)
     shape = unet3d.prepare_scan(volume).shape
     assert all(side % 64 == 0 and 128 <= side <= 192 for side in shape)
@@ -131,7 +131,7 @@ def _two_axes(path: Path) -> None:
     ],
 )
 def test_a_damaged_case_is_named_when_the_data_set_is_opened(tmp_path, damage, says):
-    make_volumes.CASES.make(tmp_path, size="tiny", count=2, calibration_count=0, seed=0)
+    make_set("kits19", tmp_path, size="tiny", count=2, calibration_count=0, seed=0)
     damage(tmp_path / "data" / "case_00001" / "segmentation.nii.gz")
     with pytest.raises(HarnessError) as caught:
         kits19.open_dataset(tmp_path)
@@ -139,7 +139,7 @@ def test_a_damaged_case_is_named_when_the_data_set_is_opened(tmp_path, damage, s
 
 
 def test_damage_inside_a_file_is_told_when_it_is_read(tmp_path):
-    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    make_set("kits19", tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
     path = tmp_path / "data" / "case_00000" / "imaging.nii.gz"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -151,7 +151,7 @@ def test_damage_inside_a_file_is_told_when_it_is_read(tmp_path):
 
 
 def test_dataset_json_without_cases_is_refused(tmp_path):
-    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    make_set("kits19", tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
     (tmp_path / "dataset.json").write_text(json.dumps({"is_synthetic": True}))
     with pytest.raises(HarnessError, match="cases is None"):
         kits19.open_dataset(tmp_path)

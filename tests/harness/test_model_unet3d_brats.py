@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness_support import need
+from made_sets import make_set
 
 need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
 
@@ -15,7 +16,6 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import torch  # noqa: E402
-from recipe_programs import program  # noqa: E402
 
 from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
 from crowdperf.benchmarks.unet3d_brats import network as architecture  # noqa: E402
@@ -24,19 +24,19 @@ from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # n
 from crowdperf.harness.datasets import brats19  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
+from crowdperf.standins.datasets import brats19 as made_brats19  # noqa: E402
 
 VOLUME = (32, 32, 24)
 
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
-make_scans = program("get-dataset-brats19", "make_scans")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """A tiny synthetic BraTS 2019."""
     folder = tmp_path_factory.mktemp("brats19")
-    make_scans.CASES.make(folder, size="tiny", count=3, calibration_count=1, seed=5)
+    make_set("brats19", folder, size="tiny", count=3, calibration_count=1, seed=5)
     return folder
 
 
@@ -150,7 +150,7 @@ def _save(path: Path, voxels: np.ndarray, spacing: float = 1.0) -> None:
     ],
 )
 def test_impossible_values_are_refused_when_they_are_read(tmp_path, kind, voxels, spacing, says):
-    make_scans.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=5)
+    make_set("brats19", tmp_path, size="tiny", count=1, calibration_count=0, seed=5)
     (path,) = tmp_path.rglob(f"*_{kind}.nii.gz")
     _save(path, voxels, spacing)
     dataset = brats19.open_dataset(tmp_path)
@@ -168,8 +168,10 @@ def test_an_empty_scan_and_a_brain_that_does_not_fit_are_refused(dataset):
 
 
 def test_full_size_scans_fit_the_real_volume():
-    (_, high) = make_scans.SHAPES["full"].radii
-    largest = [2 * radius * (side - 1) + 1 for radius, side in zip(high, make_scans.SHAPES["full"].sides, strict=True)]
+    (_, high) = made_brats19.SHAPES["full"].radii
+    largest = [
+        2 * radius * (side - 1) + 1 for radius, side in zip(high, made_brats19.SHAPES["full"].sides, strict=True)
+    ]
     assert all(size <= room for size, room in zip(reversed(largest), unet3d_brats.VOLUME, strict=True))
 
 

@@ -5,6 +5,7 @@ import json
 import harness_support
 import numpy as np
 import pytest
+from made_sets import make_set
 
 harness_support.need("torch", "cv2", "pycocotools")
 
@@ -16,7 +17,6 @@ from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
 from crowdperf.rules.benchmarks import BENCHMARKS  # noqa: E402
-from crowdperf.standins import scene_dataset  # noqa: E402
 
 TINY = dict(network.CONFIGS["tiny"])
 CLASSES = harness_support.SCRIPTS / "get-dataset-coco" / "classes.txt"
@@ -110,11 +110,7 @@ def test_low_scores_and_overlapping_boxes_of_a_class_fall_and_a_response_may_be_
 
 
 def test_a_network_that_says_the_truth_scores_100_on_images_of_any_shape(tmp_path):
-    classes = scene_dataset.read_classes(CLASSES)
-    request = scene_dataset.DatasetRequest(
-        layout="coco", classes=classes, count=12, seed=1, is_small=True, output_dir=tmp_path
-    )
-    scene_dataset.make_dataset(request)
+    make_set("scenes", tmp_path, layout="coco", classes=CLASSES, count=12, seed=1, pictures="small")
     (tmp_path / "val2017").rename(tmp_path / "val2017_safe")  # where the images of free licences are
     dataset = load_dataset("coco").open_dataset(tmp_path)
     content = json.loads(dataset.annotations_path.read_text())

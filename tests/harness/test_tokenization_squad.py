@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from harness_support import need
+from made_sets import make_set
 from squad_texts import NOT_ASSIGNED, POOLS, articles, text, vocabulary
 
 need("numpy")
 
-from recipe_programs import program  # noqa: E402
 
 from crowdperf.benchmarks.bert.model import open_model  # noqa: E402
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
@@ -100,7 +100,7 @@ def test_awkward_questions_make_the_features_that_the_official_script_makes(tmp_
 
 
 def test_the_tiny_data_set_makes_the_features_that_the_official_script_makes(tmp_path):
-    program("get-dataset-squad", "make_dataset").make_dataset("tiny", 48, 0, tmp_path)
+    make_set("squad", tmp_path, kind="tiny", count=48)
     dataset = open_dataset(tmp_path)
     assert (len(dataset.questions), dataset.count) == (48, 53)
     assert digest_of(as_official(dataset)) == TINY_SHA256
@@ -199,7 +199,7 @@ def test_questions_that_cannot_be_used_are_refused(tmp_path, questions, message)
 
 
 def test_a_sample_is_named_by_its_question_and_its_window(tmp_path):
-    program("get-dataset-squad", "make_dataset").make_dataset("tiny", 48, 0, tmp_path)
+    make_set("squad", tmp_path, kind="tiny", count=48)
     dataset = open_dataset(tmp_path)
     names = [dataset.sample_name(index) for index in range(dataset.count)]
     assert len(set(names)) == len(names)

@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from harness_support import SCRIPTS, request
+from made_sets import make_set
 from recipe_programs import program
 
 RECIPE = SCRIPTS / "get-dataset-mlperf-text"
@@ -32,10 +34,10 @@ def write_data(benchmark: str, folder: Path, count: int = COUNT) -> Path:
     """Write the made samples of a benchmark as its recipe does, without the tables in between."""
     name = benchmark.removesuffix("-99.9")
     tables: dict[str, list[dict[str, Any]]] = {}
-    made, convert = module("made"), module("convert")
-    made._write_table = lambda rows, path: tables.__setitem__(path.name, rows)
-    folder.mkdir(parents=True, exist_ok=True)
-    made.make(name, folder, count, "small", 0)
+    convert = module("convert")
+    write = "crowdperf.standins.datasets.mlperf_text._write_table"
+    with patch(write, lambda rows, path: tables.update({path.name: rows})):
+        make_set("mlperf_text", folder, benchmark=name, count=count, lengths="small")
     for part in module("published").SETS[name].parts:
         (found,) = [rows for file, rows in tables.items() if Path(file).match(part.file)]
         rows = convert.rows_of(columns(found), part, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -16,19 +17,21 @@ from recipe_programs import program
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
 SOURCE = SCRIPTS.parent / "src"
+MAKE = "crowdperf.standins.datasets.cnndm"
 
 
 def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A program of the recipe with the libraries that run.sh has."""
+    """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
     folders = [*([python_path] if python_path else []), SOURCE]
-    command = [sys.executable, "-B", str(RECIPE / program), *map(str, words)]
+    first = ["-m", program] if program == MAKE else [str(RECIPE / program)]
+    command = [sys.executable, "-B", *first, *map(str, words)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    done = run("synthetic.py", "--output_dir", tmp_path, "--count", 40, "--lengths", "small", "--training_count", 9)
+    done = run(MAKE, "--output_dir", tmp_path, "--count", 40, "--lengths", "small", "--training_count", 9)
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -45,7 +48,7 @@ def test_made_news_have_the_real_layout(made: Path) -> None:
 
 
 def test_a_summary_follows_from_words_of_its_article(made: Path) -> None:
-    language = program(RECIPE.name, "synthetic").Language(0)
+    language = importlib.import_module(MAKE).Language(0)
     right = 0
     for entry in json.loads((made / "cnn_eval.json").read_text()):
         words = entry["input"].lower().split()
@@ -61,20 +64,20 @@ def test_the_same_seed_makes_the_same_news(made: Path, tmp_path_factory: pytest.
     texts = []
     for seed in (0, 1):
         folder = tmp_path_factory.mktemp(str(seed))
-        run("synthetic.py", "--output_dir", folder, "--count", 40, "--lengths", "small", "--seed", seed)
+        run(MAKE, "--output_dir", folder, "--count", 40, "--lengths", "small", "--seed", seed)
         texts.append((folder / "cnn_eval.json").read_text())
     assert (made / "cnn_eval.json").read_text() == texts[0] != texts[1]
 
 
 def test_real_lengths_are_those_of_news(tmp_path: Path) -> None:
-    run("synthetic.py", "--output_dir", tmp_path, "--count", 20)
+    run(MAKE, "--output_dir", tmp_path, "--count", 20)
     lengths = [len(entry["input"].split()) for entry in json.loads((tmp_path / "cnn_eval.json").read_text())]
     assert min(lengths) >= 250
     assert 900 < max(lengths) < 1700
 
 
 def test_impossible_orders_are_refused(tmp_path: Path) -> None:
-    assert run("synthetic.py", "--output_dir", tmp_path, "--count", 0).returncode == 2
+    assert run(MAKE, "--output_dir", tmp_path, "--count", 0).returncode == 2
 
 
 def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:

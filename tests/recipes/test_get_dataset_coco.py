@@ -97,7 +97,7 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     need("numpy", "cv2")
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
-    made = run("-m", "crowdperf.standins.scene_dataset", *common, "--count", "5", "--output_dir", tmp_path)
+    made = run("-m", "crowdperf.standins.datasets.scenes", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
     check = ("-m", "crowdperf.models.check_images", "--dataset", name, "--folder", tmp_path, "--count")
     assert run(*check, "5").returncode == 0

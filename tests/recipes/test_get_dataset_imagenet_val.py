@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from harness_libraries import need
+from made_sets import make_set
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
 FOLDER = RECIPES / "get-dataset-imagenet-val"
 recipe = load_recipe("get-dataset-imagenet-val")
-
-
-def program(name: str) -> ModuleType:
-    """One of the recipe's programs, loaded as Python loads what it runs: its folder comes first on the path."""
-    need("numpy", "cv2")
-    for module in ("textures", name):
-        spec = importlib.util.spec_from_file_location(module, FOLDER / f"{module}.py")
-        assert spec is not None and spec.loader is not None
-        sys.modules[module] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[module])
-    return sys.modules[name]
 
 
 def write_copy(folder: Path, count: int) -> Path:
@@ -120,16 +108,15 @@ def test_a_copy_and_a_synthetic_set_exclude_each_other(hook_input, inside, tmp_p
     assert Path(env["CM_DATASET_IMAGENET_VAL_FOLDER"]).parent == inside
 
 
-def order(folder: Path, **changes: object) -> Any:
-    make = program("make_dataset")
-    return make.DatasetRequest(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
+def made(folder: Path, **options: object) -> dict[str, Any]:
+    need("numpy", "cv2")
+    return make_set("imagenet", folder, **{"count": 20, "sizes": "small", **options})
 
 
 def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):
-    make = program("make_dataset")
     from crowdperf.harness.datasets.imagenet import open_dataset
 
-    make.make_dataset(order(tmp_path))
+    made(tmp_path)
     dataset = open_dataset(tmp_path)
     images = dataset.load(range(20))
     assert (dataset.count, dataset.facts.is_synthetic) == (20, True)
@@ -138,31 +125,28 @@ def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_pa
     assert len({image.shape for image in images}) > 3
     assert (images[15][:, :, 0] == images[15][:, :, 2]).all(), "every sixteenth is grey"
     assert recipe.wrong_in(tmp_path, 20) == ""
-    assert program("check_dataset").check(tmp_path) == 20
+    assert plain_program("check_dataset").check(tmp_path) == 20
 
 
 def test_a_seed_decides_every_byte(tmp_path):
-    make = program("make_dataset")
     files = [
-        make.make_dataset(order(tmp_path / name, count=5, seed=seed))["sha256_of_images"]
-        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+        made(tmp_path / name, count=5, seed=seed)["sha256_of_images"] for name, seed in (("a", 0), ("b", 0), ("c", 1))
     ]
     assert files[0] == files[1] != files[2]
 
 
 def test_real_sizes_are_imagenets(tmp_path):
-    make = program("make_dataset")
-    make.make_dataset(order(tmp_path, count=2, sizes="real"))
+    made(tmp_path, count=2, sizes="real")
     from crowdperf.harness.media.imaging import read_image
 
     assert min(min(read_image(path).shape[:2]) for path in tmp_path.glob("*.JPEG")) >= 259
 
 
 def test_the_check_names_every_truncated_image(tmp_path):
-    make, check = program("make_dataset"), program("check_dataset")
+    check = plain_program("check_dataset")
     from crowdperf.harness.base.errors import HarnessError
 
-    make.make_dataset(order(tmp_path))
+    made(tmp_path)
     for number in range(1, 14):
         path = tmp_path / recipe.FILE_NAME.format(number=number)
         path.write_bytes(path.read_bytes()[:-100])
@@ -226,8 +210,6 @@ def test_the_500_images_are_fetched_with_the_communitys_checksums():
 
 
 def test_the_description_says_what_the_data_follows_from(tmp_path):
-    make = program("make_dataset")
-    make.make_dataset(order(tmp_path, count=1, seed=5))
-    facts = json.loads((tmp_path / "dataset.json").read_text(encoding="utf-8"))
+    facts = made(tmp_path, count=1, seed=5)
     assert (facts["format"], facts["name"], facts["is_synthetic"]) == (1, "imagenet", True)
     assert (facts["seed"], facts["count"], facts["licence"][:10]) == (5, 1, "Apache-2.0")

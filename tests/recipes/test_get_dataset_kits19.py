@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
-import sys
 
 from harness_libraries import need
-from recipe_loader import RECIPES, exported, load_recipe
+from made_sets import make_set
+from recipe_loader import exported, load_recipe
 from recipe_script import run_script
 
 ALIAS = "get-dataset-kits19"
@@ -35,10 +33,7 @@ def test_a_whole_given_copy_is_taken(inside, hook_input, tmp_path):
 
 def test_the_store_is_made_for_the_tiny_window(inside, hook_input, tmp_path):
     need("numpy", "nibabel", "scipy")
-    make = [sys.executable, "-B", str(RECIPES / ALIAS / "make_volumes.py"), "--output_dir", str(tmp_path / "kits19")]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPES.parent / "src")}
-    options = ["--size", "tiny", "--count", "2", "--calibration_count", "1"]
-    subprocess.run([*make, *options], check=True, env=environment, timeout=60)
+    make_set("kits19", tmp_path / "kits19", size="tiny", count=2, calibration_count=1)
     alias = "get-preprocessed-dataset-kits19"
     recipe = load_recipe(alias)
     env = {

@@ -16,12 +16,14 @@ from recipe_programs import program
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
 SOURCE = SCRIPTS.parent / "src"
+MAKE = "crowdperf.standins.datasets.librispeech"
 
 
 def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """A program of the recipe with the libraries that run.sh has."""
+    """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
     paths = str(SOURCE)
-    command = [sys.executable, "-B", str(RECIPE / program), *map(str, words)]
+    first = ["-m", program] if program == MAKE else [str(RECIPE / program)]
+    command = [sys.executable, "-B", *first, *map(str, words)]
     return subprocess.run(
         command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
     )
@@ -31,7 +33,7 @@ def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("numpy")
     folder = tmp_path_factory.mktemp("made")
-    done = run("synthetic.py", "--output_dir", folder, "--count", 6, "--longest_s", 3, "--training_count", 2)
+    done = run(MAKE, "--output_dir", folder, "--count", 6, "--longest_s", 3, "--training_count", 2)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -54,7 +56,7 @@ def test_made_sound_has_the_real_layout_and_passes_the_check(made: Path) -> None
 def test_the_same_seed_makes_the_same_sound_and_another_one_other_sound(made: Path, tmp_path: Path) -> None:
     for seed in (0, 1):
         (tmp_path / str(seed)).mkdir()
-        run("synthetic.py", "--output_dir", tmp_path / str(seed), "--count", 6, "--longest_s", 3, "--seed", seed)
+        run(MAKE, "--output_dir", tmp_path / str(seed), "--count", 6, "--longest_s", 3, "--seed", seed)
     lists = [(folder / "dev-clean-wav.json").read_text() for folder in (made, tmp_path / "0", tmp_path / "1")]
     assert lists[0] == lists[1] != lists[2]
     name = json.loads(lists[0])[0]["files"][0]["fname"]
@@ -64,7 +66,7 @@ def test_the_same_seed_makes_the_same_sound_and_another_one_other_sound(made: Pa
 @pytest.mark.parametrize("words", [("--count", 0), ("--longest_s", 99), ("--seed", -1)])
 def test_impossible_orders_are_refused(tmp_path: Path, words: tuple[str, int]) -> None:
     need("numpy")
-    ended = run("synthetic.py", "--output_dir", tmp_path, "--count", 2, "--longest_s", 5, *words)
+    ended = run(MAKE, "--output_dir", tmp_path, "--count", 2, "--longest_s", 5, *words)
     assert ended.returncode == 2
     assert not list(tmp_path.iterdir())
 

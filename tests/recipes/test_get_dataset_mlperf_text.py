@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 from harness_libraries import need
 from local_server import LocalServer, Status, Truncate
+from made_sets import make_set
 from recipe_loader import RECIPES, load_recipe
 
 need("numpy")
@@ -39,7 +40,7 @@ def program(name: str) -> ModuleType:
         sys.path.remove(str(RECIPE))
 
 
-frames, convert, made, storage = (program(name) for name in ("frames", "convert", "made", "storage"))
+frames, convert, storage = (program(name) for name in ("frames", "convert", "storage"))
 
 
 # --- pickled tables ---
@@ -170,7 +171,7 @@ def test_a_value_of_another_kind_is_named_with_its_row(tmp_path: Path, value: ob
 def test_made_files_become_samples_that_say_so(tmp_path: Path, benchmark: str) -> None:
     files = tmp_path / "files"
     files.mkdir()
-    made.make(benchmark, files, 5, "small", 0)
+    make_set("mlperf_text", files, benchmark=benchmark, count=5, lengths="small")
     assert convert.convert(benchmark, files, tmp_path / "samples", is_published=False) == {"": 5}
     assert json.loads((tmp_path / "samples" / "dataset.json").read_text())["is_synthetic"]
     (row, *_) = [json.loads(line) for line in (tmp_path / "samples" / "samples.jsonl").read_text().splitlines()]
@@ -184,7 +185,7 @@ def test_made_tables_become_samples_through_the_published_form(tmp_path: Path, b
     pytest.importorskip(package)
     files = tmp_path / "files"
     files.mkdir()
-    made.make(benchmark, files, 32, "small", 0)
+    make_set("mlperf_text", files, benchmark=benchmark, count=32, lengths="small")
     counts = convert.convert(benchmark, files, tmp_path / "samples", is_published=False)
     assert counts == ({"performance": 32, "accuracy": 16, "TEST07": 5} if benchmark == "gpt-oss-120b" else {"": 32})
 

@@ -6,24 +6,19 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from recipe_loader import exported, load_module, load_recipe, recipe_meta
+from made_sets import make_set
+from recipe_loader import exported, load_recipe, recipe_meta
 
 ALIAS = "get-dataset-squad"
 META_ENV = recipe_meta(ALIAS)["env"]
 
 
 @pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    return load_module(ALIAS, "make_dataset")
-
-
-@pytest.fixture(scope="module")
-def tiny(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    maker.make_dataset("tiny", 48, 0, folder)
+    make_set("squad", folder, kind="tiny", count=48)
     return folder
 
 
@@ -38,11 +33,9 @@ def questions_of(path: Path) -> list[tuple[str, dict]]:
     ]
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_others(maker, tiny, tmp_path):
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tiny, tmp_path):
     for seed in (0, 1):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        maker.make_dataset("tiny", 48, seed, folder)
+        make_set("squad", tmp_path / str(seed), kind="tiny", count=48, seed=seed)
     names = ("vocab.txt", "dev-v1.1.json", "train-v1.1.json", "dataset.json")
     same = [(tiny / name).read_bytes() == (tmp_path / "0" / name).read_bytes() for name in names]
     other = [(tiny / name).read_bytes() == (tmp_path / "1" / name).read_bytes() for name in names]
@@ -50,8 +43,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(maker, tiny, 
 
 
 @pytest.mark.parametrize(("kind", "size"), [("tiny", 48), ("tiny", 1), ("synthetic", 33)])
-def test_answers_stand_where_the_file_says_and_occur_once(maker, tmp_path, kind, size):
-    facts = maker.make_dataset(kind, size, 0, tmp_path)
+def test_answers_stand_where_the_file_says_and_occur_once(tmp_path, kind, size):
+    facts = make_set("squad", tmp_path, kind=kind, count=size)
     asked = questions_of(tmp_path / "dev-v1.1.json")
     assert len(asked) == facts["count"] == size
     assert len({question["id"] for _, question in asked}) == size
@@ -65,8 +58,8 @@ def test_answers_stand_where_the_file_says_and_occur_once(maker, tmp_path, kind,
         assert len(re.findall(rf"\b{wanted}\b", plain)) == 1
 
 
-def test_the_vocabulary_has_the_size_and_the_special_rows_of_bert(maker, tmp_path):
-    maker.make_dataset("synthetic", 5, 0, tmp_path)
+def test_the_vocabulary_has_the_size_and_the_special_rows_of_bert(tmp_path):
+    make_set("squad", tmp_path, kind="synthetic", count=5)
     rows = (tmp_path / "vocab.txt").read_text(encoding="utf-8").splitlines()
     assert len(rows) == len(set(rows)) == 30_522
     assert [rows.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == [0, 100, 101, 102, 103]

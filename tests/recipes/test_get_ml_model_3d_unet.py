@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from harness_libraries import need
+from made_sets import make_set
 from recipe_loader import RECIPES, exported, load_recipe
 from recipe_script import run_script
 
@@ -87,10 +85,7 @@ def test_each_data_set_has_an_architecture_of_the_harness():
 def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_path):
     need("numpy", "torch", "onnx", "scipy", "nibabel")
     data = tmp_path / "kits19"
-    options = ["--size", "tiny", "--count", "3", "--calibration_count", "8"]
-    make = [sys.executable, "-B", str(RECIPES / "get-dataset-kits19" / "make_volumes.py"), "--output_dir", str(data)]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPES.parent / "src")}
-    subprocess.run([*make, *options], check=True, env=environment, timeout=60)
+    make_set("kits19", data, size="tiny", count=3, calibration_count=8)
     recipe = load_recipe(ALIAS)
     i = hook_input(env_of(CM_PUBLISHED_MODEL_SOURCE="tiny", CM_DATASET_PATH=str(data)))
     assert recipe.preprocess(i) == {"return": 0}

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from made_sets import make_set
 from recipe_loader import exported, load_module, load_recipe, recipe_meta
 
 ALIAS = "get-ml-model-bert-large-squad"
@@ -21,13 +22,15 @@ ZENODO = "https://zenodo.org/record/"
 @pytest.fixture(scope="module")
 def fit_model() -> ModuleType:
     need("numpy", "torch", "onnx", "onnxruntime")
-    return load_module(ALIAS, "fit_model")
+    from crowdperf.standins.fits import bert
+
+    return bert
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dataset")
-    load_module("get-dataset-squad", "make_dataset").make_dataset("tiny", 48, 0, folder)
+    make_set("squad", folder, kind="tiny", count=48)
     return folder
 
 

@@ -30,12 +30,12 @@ def customize() -> ModuleType:
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """make_gptj.py's command line with the libraries that run.sh has: exit code and stderr."""
+    """convert_checkpoint.py's command line with the libraries that run.sh has: exit code and stderr."""
     monkeypatch.syspath_prepend(str(RECIPE))
 
     def call(*words: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["make_gptj.py", *map(str, words)])
-        code = importlib.import_module("make_gptj").main()
+        monkeypatch.setattr(sys, "argv", ["convert_checkpoint.py", *map(str, words)])
+        code = importlib.import_module("convert_checkpoint").main()
         return code, capsys.readouterr().err
 
     return call
@@ -151,7 +151,8 @@ def test_a_checkpoint_without_tokenizer_is_refused(checkpoint: Path, tmp_path: P
 
 def test_the_trained_tokenizer_has_the_real_kind_of_file(tmp_path: Path) -> None:
     (tokenizers,) = need("tokenizers")
-    count = program(RECIPE.name, "gptj_tokenizer").train(["Tibo rovo nemi ."] * 4, 300, tmp_path / "tokenizer.json")
+    made = importlib.import_module("crowdperf.standins.tokenizers")
+    count = made.write_gptj(tmp_path, ["Tibo rovo nemi ."] * 4, 300)
     assert 256 < count <= 300
     read = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert read.token_to_id("<|endoftext|>") == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 from harness_libraries import need
+from made_sets import make_set
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
-from recipe_programs import program
 
 FOLDER = RECIPES / "get-ml-model-resnet50"
 recipe = load_recipe("get-ml-model-resnet50")
@@ -198,22 +197,17 @@ def test_a_given_file_that_is_not_the_published_one_ends_the_run(home, tmp_path)
 
 def fit_program() -> ModuleType:
     need("torch", "onnx", "safetensors", "cv2", "crowdperf.models.make_model")
-    return program(FOLDER.name, "fit_model")
+    from crowdperf.standins.fits import resnet50
+
+    return resnet50
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
     """Thirty small synthetic images."""
     need("numpy", "cv2")
-    folder = RECIPES / "get-dataset-imagenet-val"
-    modules = {}
-    for name in ("textures", "make_dataset"):
-        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-        assert spec is not None and spec.loader is not None
-        modules[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(modules[name])
-    make, place = modules["make_dataset"], tmp_path_factory.mktemp("imagenet")
-    make.make_dataset(make.DatasetRequest(output_dir=place, count=30, seed=0, sizes="small"))
+    place = tmp_path_factory.mktemp("imagenet")
+    make_set("imagenet", place, count=30, sizes="small")
     return place
 
 

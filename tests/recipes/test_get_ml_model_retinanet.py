@@ -91,7 +91,7 @@ def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
 @pytest.mark.parametrize(
     ("work", "programs"),
     [
-        ("tiny", ["crowdperf.standins.fit_detection"]),
+        ("tiny", ["crowdperf.standins.fits.detection"]),
         ("random", ["crowdperf.models.make_model"]),
         ("take", []),
         ("convert", ["crowdperf.models.make_model"]),

@@ -16,6 +16,7 @@ from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-rnnt"
+FIT = "crowdperf.standins.fits.rnnt"
 SOURCE = SCRIPTS.parent / "src"
 
 
@@ -31,7 +32,7 @@ SOURCE = SCRIPTS.parent / "src"
 )
 def test_a_label_is_said_one_step_after_its_sound(labels: list, ends: list, steps: int, path: list) -> None:
     (numpy, _) = need("numpy", "torch")
-    made = program(RECIPE.name, "fit_rnnt").make_path(numpy.array(labels), numpy.array(ends), steps)
+    made = importlib.import_module(FIT).make_path(numpy.array(labels), numpy.array(ends), steps)
     assert [tuple(node) for node in made.tolist()] == path
 
 
@@ -65,7 +66,7 @@ def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
     need("torch")
     env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     words = ["--dataset_dir", str(tmp_path), "--framework", "onnx", "--output_dir", str(tmp_path)]
-    command = [sys.executable, "-B", str(RECIPE / "fit_rnnt.py"), *words]
+    command = [sys.executable, "-B", "-m", FIT, *words]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert ended.returncode == 1
     assert "has no training-wav.json" in ended.stderr

@@ -82,9 +82,9 @@ def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_in
 def test_made_captions_are_what_the_harness_reads(count, code, tmp_path):
     need("numpy", "torch", "safetensors")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
-    program = RECIPES / "get-dataset-coco2014" / "make_captions.py"
+    make = ["-m", "crowdperf.standins.datasets.coco2014"]
     done = subprocess.run(
-        [sys.executable, "-B", str(program), "--count", count, "--kind", "tiny", "--output_dir", str(tmp_path)],
+        [sys.executable, "-B", *make, "--count", count, "--kind", "tiny", "--output_dir", str(tmp_path)],
         env=env, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+from made_sets import make_set
+from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
 
 ALIAS = "get-preprocessed-dataset-squad"
 
@@ -62,7 +63,7 @@ def test_run_sh_writes_the_samples_of_the_data_set(tmp_path):
     dataset, store = tmp_path / "dataset", tmp_path / "it's a store"
     dataset.mkdir()
     store.mkdir()
-    load_module("get-dataset-squad", "make_dataset").make_dataset("tiny", 12, 0, dataset)
+    make_set("squad", dataset, kind="tiny", count=12)
     done = run_script(store, dataset)
     assert done.returncode == 0, done.stderr
     facts = json.loads((store / "preprocessed.json").read_text())

@@ -90,7 +90,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
             ["get-python3", "download-file", "detect-os", "get-dataset-squad"],
         ),
         ("data/answers.py", ["get-dataset-librispeech", "get-dataset-imagenet-val"], [APP, "detect-cpu"]),
-        ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-librispeech"]),
+        ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-smollm2"]),
         (
             "models/make_model.py",
             ["get-ml-model-rnnt", "get-ml-model-resnet50", "get-ml-model-dlrm-v2", "get-ml-model-yolo"],
@@ -223,7 +223,8 @@ LOADERS = {
     "models/make_model.py": "benchmarks",
     "models/quantize.py": "benchmarks",
     "rules/record_files.py": "benchmarks|datasets|backends",
-    "standins/fit_detection.py": "benchmarks",
+    "standins/fits/detection.py": "benchmarks",
+    "standins/fits/dlrm.py": "benchmarks",
 }
 """Modules that load others of the packages by name, and the folders that these are in: one of them is declared."""
 

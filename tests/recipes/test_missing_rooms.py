@@ -36,7 +36,44 @@ CASES = [
         "get-dataset-coco",
         {"CM_DATASET_COCO_SOURCE": "synthetic", "CM_DATASET_SIZE": "8"},
         "coco with _synthetic or _tiny",
-        "take the real images",
+        "take the real data",
+    ),
+    (
+        "get-dataset-kits19",
+        {"CM_DATASET_KITS19_WAY": "synthetic", "CM_DATASET_SIZE": "8"},
+        "kits19 with _synthetic or _tiny",
+        "take the real data",
+    ),
+    (
+        "get-dataset-imagenet-val",
+        {"CM_DATASET_IMAGENET_VAL_WAY": "synthetic", "CM_DATASET_SIZE": "8"},
+        "imagenet with _synthetic or _tiny",
+        "take the real data",
+    ),
+    ("get-dataset-squad", {"CM_SQUAD_SOURCE": "tiny"}, "squad with _synthetic or _tiny", "take the real data"),
+    ("get-dataset-cnndm", {"CM_CNNDM_SOURCE": "synthetic"}, "cnndm with _synthetic or _tiny", "take the real data"),
+    (
+        "get-dataset-librispeech",
+        {"CM_LIBRISPEECH_SOURCE": "synthetic"},
+        "librispeech with _synthetic or _tiny",
+        "take the real data",
+    ),
+    (
+        "get-dataset-mlperf-text",
+        {
+            "CM_DATASET_TEXT_BENCHMARK": "llama2-70b",
+            "CM_DATASET_TEXT_SOURCE": "synthetic",
+            "CM_DATASET_TEXT_SIZE": "8",
+        },
+        "llama2-70b with _synthetic or _tiny",
+        "take the real data",
+    ),
+    ("get-ml-model-whisper", TINY, "whisper with _tiny", "take the published weights"),
+    (
+        "get-ml-model-whisper",
+        {**TINY, "CM_PUBLISHED_MODEL_SOURCE": "random"},
+        "whisper with _synthetic",
+        "take the published weights",
     ),
 ]
 

@@ -35,6 +35,11 @@ def asked_count(text: str, most: int, besides: str = "") -> int:
     return int(text)
 
 
+def require_made(name: str) -> None:
+    """Raise MissingRoom where this checkout lacks what makes a synthetic data set."""
+    require_room("standins", f"{name} with _synthetic or _tiny", "leave it out and take the real data")
+
+
 def key_of(name: str, word: str) -> str:
     """Return the env key of a data set's recipe: CM_DATASET_COCO_FOLDER."""
     return f"CM_DATASET_{name.upper()}_{word}"
@@ -60,7 +65,8 @@ class CaseSet:
             try:
                 refuse_beside(path, "a synthetic data set")
                 env[SIZE_KEY] = str(asked_count(str(env[SIZE_KEY]), self.most))
-            except DataError as error:
+                require_made(self.name)
+            except (DataError, MissingRoom) as error:
                 return failure(error)
             env[folder_key] = str(Path.cwd() / self.name)
             return {"return": 0}
@@ -102,9 +108,7 @@ class ImageSet:
             count = asked_count(str(env[SIZE_KEY]), MOST_IMAGES)
             refuse_beside(path if is_synthetic else None, "a synthetic data set")
             if is_synthetic:
-                require_room(
-                    "standins", f"{self.name} with _synthetic or _tiny", "leave it out and take the real images"
-                )
+                require_made(self.name)
         except (DataError, MissingRoom) as error:
             return failure(error)
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):

@@ -133,7 +133,10 @@ class Model:
             else:
                 refuse_beside(path, "made weights")
             if asked == TINY:
-                require_room("standins", f"{self.architecture} with _tiny", "take _synthetic, whose weights are random")
+                hint = "take the published weights" if self.beside else "take _synthetic, whose weights are random"
+                require_room("standins", f"{self.architecture} with _tiny", hint)
+            if asked == RANDOM and self.beside:  # such as a tokenizer, which is made, too
+                require_room("standins", f"{self.architecture} with _synthetic", "take the published weights")
         except (DataError, MissingRoom) as error:
             return failure(error)
         is_small = asked == TINY or self.full_size is None or (path is not None and self.full_size.has_smaller_copies)

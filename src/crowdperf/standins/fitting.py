@@ -132,11 +132,11 @@ def main(
 ) -> int:
     """Command line entry: fit what is asked for and write it; return the exit code.
 
-    architectures: those that `fit` takes, the default first; none for a `fit` that looks at them itself.
+    architectures: those that `fit` takes; where there are several, the command line says which.
     """
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
-    default = architectures[0] if architectures else None
-    parser.add_argument("--architecture", choices=architectures or None, default=default, required=not architectures)
+    is_one = len(architectures) == 1
+    parser.add_argument("--architecture", choices=architectures, default=architectures[0], required=not is_one)
     parser.add_argument("--config", choices=configs, default=configs[0])
     parser.add_argument("--framework", choices=FRAMEWORKS, default="onnx")
     parser.add_argument("--dataset_dir", type=Path, required=True, help="a made data set: the score is measured on it")

@@ -2,6 +2,10 @@
 torch, a second of work.
 
     make(folder, vocab=512, hidden=64, layers=2, heads=4, kv_heads=2, seed=1)
+    python3 -m crowdperf.standins.tiny_llama --name llama3.1-8b --size tiny --seed 1 [--without_weights]
+
+The program writes into the current folder. All language models of MLPerf get the same architecture here: what is tried
+with it is the way of a run, not the model.
 
 The folder is one of Hugging Face (config.json, generation_config.json, tokenizer.json, tokenizer_config.json,
 model.safetensors, all float32) with a model.json. The tokenizer is byte-level BPE, trained by `tokenizers` on the help
@@ -11,8 +15,10 @@ The weights are large enough that an answer depends on the whole prompt, and the
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +26,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.libraries import import_library
 from crowdperf.models.model_json import describe_files, versions, write_model_info
+from crowdperf.standins.tokenizers import trained
 
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 SPECIAL_TOKENS = (END_OF_TEXT, TURN_START, TURN_END)
@@ -34,6 +41,11 @@ CHAT_TEMPLATE = (
 LONGEST_CONTEXT = 65_536
 """Tokens: an answer of the longest benchmark (32,768) behind a prompt."""
 _SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
+SIZES = {
+    "tiny": {"vocab": 512, "hidden": 64, "layers": 2, "heads": 4, "kv_heads": 2},
+    "synthetic": {"vocab": 2048, "hidden": 512, "layers": 8, "heads": 8, "kv_heads": 4},
+}
+"""0.1 and 20 million weights: our choice, for seconds and for minutes on two cores."""
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
 
@@ -51,7 +63,7 @@ def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_h
             f"vocab >= {_SMALLEST_VOCABULARY}, hidden an even multiple of heads, heads a multiple of kv_heads",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = train_tokenizer(vocab)
+    tokenizer = trained(bundled_texts(), vocab, SPECIAL_TOKENS)
     tokenizer.save(str(folder / "tokenizer.json"))
     config = _config(tokenizer.get_vocab_size(), hidden, layers, heads, kv_heads)
     _write_json(folder / "config.json", config)
@@ -78,22 +90,6 @@ def bundled_texts() -> Sequence[str]:
     """Return the help texts that ship with Python, by topic."""
     topics: Mapping[str, str] = importlib.import_module("pydoc_data.topics").topics
     return [topics[name] for name in sorted(topics)]
-
-
-def train_tokenizer(vocab: int) -> Any:
-    """Return a `tokenizers.Tokenizer` of `vocab` tokens: bytes, merges, and SPECIAL_TOKENS as the first ids."""
-    library = import_library("tokenizers", "tokenizers")
-    tokenizer = library.Tokenizer(library.models.BPE())
-    tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = library.decoders.ByteLevel()
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=vocab,
-        special_tokens=list(SPECIAL_TOKENS),
-        initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(bundled_texts(), trainer)
-    return tokenizer
 
 
 def random_weights(config: Mapping[str, Any], seed: int) -> Weights:
@@ -167,3 +163,22 @@ def _tokenizer_config() -> dict[str, Any]:
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+@program("tiny_llama")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--size", choices=sorted(SIZES), required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--without_weights", action="store_true", help="config and tokenizer only")
+    given = parser.parse_args(words)
+    path = make(Path.cwd(), **SIZES[given.size], seed=None if given.without_weights else given.seed)
+    info = json.loads(path.read_text(encoding="utf-8"))
+    info |= {"name": given.name, "architecture": "Llama", "licence": "CC0-1.0: made by a program"}
+    path.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -50,12 +50,6 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 
-FIT: Mapping[str, Any] = {
-    "steps": 200, "batch": 8, "rate": 4e-3, "first_label": 0, "is_softmax": False,
-    "match": 0.5, "ignore": 0.4, "box_weight": 1.0,
-}  # fmt: skip
-"""How the tiny configuration is fitted; crowdperf/standins/fit_detection.py (Fit) says what each value is."""
-
 _ANCHORS_PER_PLACE = 9
 _HEAD_DEPTH = 4
 _IMAGE_MEAN = (0.485, 0.456, 0.406)

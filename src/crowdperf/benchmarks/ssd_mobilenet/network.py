@@ -34,12 +34,6 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 
-FIT: Mapping[str, Any] = {
-    "steps": 350, "batch": 8, "rate": 6e-3, "first_label": 1, "is_softmax": False,
-    "match": 0.4, "ignore": 0.35, "box_weight": 0.3,
-}  # fmt: skip
-"""How the tiny configuration is fitted; crowdperf/standins/fit_detection.py (Fit) says what each value is."""
-
 _WIDTHS = (1, 2, 4, 4, 8, 8, 16, 16, 16, 16, 16, 16, 32, 32)
 """Channels of the backbone's layers as multiples of the first's."""
 _STRIDES = (2, 1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)

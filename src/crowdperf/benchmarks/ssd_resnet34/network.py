@@ -47,12 +47,6 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     }
 )
 
-FIT: Mapping[str, Any] = {
-    "steps": 300, "batch": 8, "rate": 6e-3, "first_label": 1, "is_softmax": True,
-    "match": 0.4, "ignore": 0.4, "box_weight": 0.3,
-}  # fmt: skip
-"""How the tiny configuration is fitted; crowdperf/standins/fit_detection.py (Fit) says what each value is."""
-
 _ANCHORS_PER_PLACE = (4, 6, 6, 6, 4, 4)
 _STAGE_STRIDES = (1, 2, 1)
 

@@ -48,12 +48,6 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """channels: after each halving of the picture. head_width: least channels of a branch for boxes."""
 
-FIT: Mapping[str, Any] = {
-    "steps": 200, "batch": 8, "rate": 8e-3, "first_label": 0, "is_softmax": False,
-    "match": 0.4, "ignore": 0.3, "box_weight": 1.0,
-}  # fmt: skip
-"""How the tiny configuration is fitted; crowdperf/standins/fit_detection.py (Fit) says what each value is."""
-
 _BINS = 16
 """A side of a box is the mean of this many whole numbers of strides, 0 to 15, weighted by a softmax (reg_max)."""
 _EPSILON = 1e-3

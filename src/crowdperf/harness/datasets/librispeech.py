@@ -11,6 +11,7 @@ speech_recognition/rnnt, mlcommons/inference, tag v4.0): 2,513 of dev-clean's 2,
 from __future__ import annotations
 
 import json
+import os
 import wave
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,32 @@ def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
         raise HarnessError(f"{message} {utterance.sample_count}", _HINT)
     sound: npt.NDArray[np.float32] = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return sound
+
+
+def write_wav(path: Path, sound: bytes) -> None:
+    """Write 16-bit samples as a mono wav file of 16 kHz, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.part")
+    with wave.open(str(unfinished), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(_SAMPLE_BYTES)
+        file.setframerate(SAMPLE_RATE_HZ)
+        file.writeframes(sound)
+    os.replace(unfinished, path)
+
+
+def described(name: str, transcript: str, sample_count: int) -> dict[str, Any]:
+    """Return the entry of the list for a file, with the keys of the official one (sox's facts)."""
+    duration_s = sample_count / SAMPLE_RATE_HZ
+    facts: dict[str, Any] = {"channels": 1, "sample_rate": float(SAMPLE_RATE_HZ), "bitrate": 16, "duration": duration_s}
+    facts |= {"num_samples": sample_count, "encoding": "Signed Integer PCM", "silent": False}
+    facts |= {"fname": name, "speed": 1}
+    return {
+        "files": [facts],
+        "original_duration": duration_s,
+        "original_num_samples": sample_count,
+        "transcript": transcript,
+    }
 
 
 def _utterance(folder: Path, entry: Mapping[str, Any], longest_s: float) -> Utterance | None:

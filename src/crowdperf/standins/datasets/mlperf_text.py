@@ -1,7 +1,5 @@
 """Makes data of a benchmark in the form of its published files: a JSON list, a pickled table of pandas, or parquet.
 
-    python3 made.py --benchmark deepseek-r1 --output_dir FOLDER --count 32 --lengths small --seed 0
-
 Prompts are random token ids from 3 to 499, which every tokenizer has. News have made summaries; tasks have the
 solutions that their kind has (a letter, an integer, a formula), and say in words what is asked. gpt-oss-120b gets its
 three tables: for accuracy each question as often as in the published set. The column `made_answer`, which published
@@ -11,12 +9,13 @@ MLPerf result.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
 from pathlib import Path
 from typing import Any
+
+from crowdperf.standins.made import NOTE, Given, MadeSet
 
 LENGTHS = {"small": (8, 48), "real": (200, 1_000)}
 """Tokens of a prompt."""
@@ -26,8 +25,7 @@ _WORDS = ["the", "a", "new", "city", "people", "say", "year", "house", "river", 
 _LETTERS = "ABCDEFGHIJ"
 _KINDS = ("aime", "gpqa", "livecodebench", "math500", "mmlu_pro")
 _REPEATS = (("aime25", 8), ("gpqa_diamond", 5), ("livecodebench_v6", 3))
-_FACTS = {"is_synthetic": True, "licence": "CC0-1.0: made by a program",
-          "note": "made by a program: no figure got with it is an MLPerf result"}  # fmt: skip
+_FACTS = {"is_synthetic": True, "licence": "CC0-1.0: made by a program", "note": NOTE}
 
 
 class Maker:
@@ -103,13 +101,13 @@ class Maker:
 def _write_table(rows: list[dict[str, Any]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".pkl":
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         # Texts as objects, as the published tables have them: pandas 3 would keep them as texts of pyarrow.
         columns = pandas.Index(list(rows[0]), dtype=object)
         pandas.DataFrame([list(row.values()) for row in rows], columns=columns, dtype=object).to_pickle(path)
     elif path.suffix == ".parquet":
-        import pyarrow
+        import pyarrow  # type: ignore[import-not-found]
         from pyarrow import parquet
 
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
@@ -117,9 +115,10 @@ def _write_table(rows: list[dict[str, Any]], path: Path) -> None:
         path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
-def make(benchmark: str, folder: Path, count: int, lengths: str, seed: int) -> None:
+def make(given: Given) -> None:
     """Write the files of a benchmark, and made.json, which says that they are made."""
-    maker = Maker(seed, LENGTHS[lengths])
+    benchmark, count = given.benchmark, given.count
+    maker = Maker(given.seed, LENGTHS[given.lengths])
     tables: dict[str, list[dict[str, Any]]] = {}
     if benchmark.startswith("llama3"):
         name = "sample_cnn_eval_5000.json" if benchmark.endswith("edge") else "cnn_eval.json"
@@ -138,24 +137,17 @@ def make(benchmark: str, folder: Path, count: int, lengths: str, seed: int) -> N
         compliance = [maker.harmony("gpqa_diamond") for _ in range(max(2, count // 6))]
         tables["acc/acc_eval_compliance_gpqa.parquet"] = compliance
     for name, rows in tables.items():
-        _write_table(rows, folder / name)
-    text = json.dumps({**_FACTS, "seed": seed}, indent=2) + "\n"
-    (folder / "made.json").write_text(text, encoding="utf-8")
+        _write_table(rows, given.output_dir / name)
+    text = json.dumps({**_FACTS, "seed": given.seed}, indent=2) + "\n"
+    (given.output_dir / "made.json").write_text(text, encoding="utf-8")
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--benchmark", required=True)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--lengths", choices=sorted(LENGTHS), required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    given.output_dir.mkdir(parents=True, exist_ok=True)
-    make(given.benchmark, given.output_dir, given.count, given.lengths, given.seed)
-    return 0
-
+MADE = MadeSet(
+    name="mlperf-text",
+    what="samples",
+    make=make,
+    options={"--benchmark": {"required": True}, "--lengths": {"choices": sorted(LENGTHS), "required": True}},
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MADE.main(__doc__))

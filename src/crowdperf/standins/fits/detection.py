@@ -1,9 +1,9 @@
-"""Makes a small detection model that finds something: `python3 -m crowdperf.standins.fit_detection --help`.
+"""Makes a small detection model that finds something: `python3 -m crowdperf.standins.fits.detection --help`.
 
-    python3 -m crowdperf.standins.fit_detection --architecture retinanet --framework onnx \\
+    python3 -m crowdperf.standins.fits.detection --architecture retinanet --framework onnx \\
         --dataset_dir DIR --output_dir FOLDER
 
-The `tiny` network of an architecture is fitted for some ten seconds on synthetic pictures (scenes.py) drawn here,
+The `tiny` network of an architecture is fitted for some ten seconds on synthetic pictures (datasets/scenes.py), drawn
 from other seeds than any data set's, and scored on the data set in --dataset_dir (what coco or openimages `_tiny`
 made). Both frameworks get the same weights.
 """
@@ -20,15 +20,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crowdperf.harness.base.architecture import architecture_of
-from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.detection.boxes import Coding, Floats, Integers, encode, overlaps, to_corners
 from crowdperf.harness.detection.detector import Detector
 from crowdperf.harness.runner import registry
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.standins import fitting
-from crowdperf.standins.scenes import draw, random_scene
+from crowdperf.standins.datasets.scenes import draw, random_scene
 
 _IGNORED = -2
 _BACKGROUND = -1
@@ -54,12 +52,19 @@ class Fit:
     box_weight: float
 
 
-def fit_of(architecture: str) -> Fit:
-    """Return how an architecture is fitted; raises HarnessError for one that is not fitted here."""
-    values = getattr(architecture_of(architecture), "FIT", None)
-    if values is None:
-        raise HarnessError(f"{architecture} is not fitted here: its network.py has no FIT")
-    return Fit(**values)
+FITS = {
+    "retinanet": Fit(
+        steps=200, batch=8, rate=4e-3, first_label=0, is_softmax=False, match=0.5, ignore=0.4, box_weight=1.0
+    ),
+    "ssd_mobilenet": Fit(
+        steps=350, batch=8, rate=6e-3, first_label=1, is_softmax=False, match=0.4, ignore=0.35, box_weight=0.3
+    ),
+    "ssd_resnet34": Fit(
+        steps=300, batch=8, rate=6e-3, first_label=1, is_softmax=True, match=0.4, ignore=0.4, box_weight=0.3
+    ),
+    "yolo": Fit(steps=200, batch=8, rate=8e-3, first_label=0, is_softmax=False, match=0.4, ignore=0.3, box_weight=1.0),
+}
+"""By architecture."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,17 +164,17 @@ def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     facts = ModelFacts(config=request.values, is_synthetic=True)
     model: Detector = file.open_model(facts)
     dataset = registry.load_dataset_of(request.architecture).open_dataset(dataset_dir)
-    recipe = fit_of(request.architecture)
+    recipe = FITS[request.architecture]
     torch.manual_seed(request.seed)
     modules = build_modules(request)
     fit(modules["model"], model, Grid(file.anchors_of(facts), file.CODING), recipe, request.seed)
     score = fitting.score_of(model, modules, dataset, _SCORED_BATCH)
     facts_for_people = {
-        "source": "fitted on synthetic pictures by crowdperf.standins.fit_detection",
+        "source": "fitted on synthetic pictures by crowdperf.standins.fits.detection",
         "fit": {"steps": recipe.steps, "batch": recipe.batch},
     }
     return fitting.Fitted(modules=modules, score=score, facts=facts_for_people)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, make))
+    sys.exit(fitting.main(__doc__, make, *FITS))

@@ -7,13 +7,14 @@ path.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.data.madecases import MadeCases, is_inside_ellipsoid
+from crowdperf.standins.made import is_inside_ellipsoid, made_cases
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")
 NECROSIS, OEDEMA, ENHANCING = 1, 2, 4
@@ -75,7 +76,7 @@ def save_case(folder: Path, scans: dict[str, npt.NDArray[np.int16]], labels: npt
     folder.mkdir(parents=True, exist_ok=True)
     affine = np.diag([-1.0, -1.0, 1.0, 1.0])
     for name, voxels in (*scans.items(), ("seg", labels)):
-        nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{folder.name}_{name}.nii.gz")
+        nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{folder.name}_{name}.nii.gz")  # type: ignore[no-untyped-call]
 
 
 def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
@@ -83,14 +84,7 @@ def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
     save_case(folder / name, *make_case(np.random.default_rng(seed), SHAPES[size]))
 
 
-CASES = MadeCases(
-    name="brats19",
-    count=16,
-    sizes=SHAPES,
-    case="HGG/BraTS19_SYN_{:05d}_1".format,
-    calibration_case="LGG/BraTS19_SYN_{:05d}_1".format,
-    write=write_case,
-)
+MADE = made_cases("brats19", SHAPES, write_case, "HGG/BraTS19_SYN_{:05d}_1", "LGG/BraTS19_SYN_{:05d}_1")
 
 if __name__ == "__main__":
-    CASES.main(__doc__)
+    sys.exit(MADE.main(__doc__))

@@ -7,25 +7,26 @@ says whether the way from sound to transcript is right, and nothing about what i
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
-from write_tokenizer import write_tokenizer
 
 from crowdperf.benchmarks.whisper import model as whisper
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets import whisper as data
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fitting, tokenizers
 
 BATCH = 12
 DESCENT = fitting.Descent(steps=180, rate=4e-3, rising_share=0.1, largest_norm=1.0)
 LEAST_PERCENT = 60.0  # 90 and more were seen
 
 
-def train(modules: dict[str, torch.nn.Module], features: torch.Tensor, rows: list[list[int]], prompt: int) -> None:
+def train(modules: Mapping[str, Any], features: torch.Tensor, rows: list[list[int]], prompt: int) -> None:
     """Fit both networks in place. rows: prompt, transcript and end token of each clip."""
     random = np.random.default_rng(0)
     parameters = [one for module in modules.values() for one in module.requires_grad_(True).train().parameters()]
@@ -50,11 +51,12 @@ def train(modules: dict[str, torch.nn.Module], features: torch.Tensor, rows: lis
 def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     """Return the fitted model, its tokenizer written."""
     dataset = data.open_dataset(dataset_dir)
-    tokenizer = write_tokenizer(request.output_dir / "tokenizer.json")
+    tokenizer = tokenizers.write_whisper(request.output_dir)
     prompt = [tokenizer.token_to_id(name) for name in whisper.PROMPT]
     end = tokenizer.token_to_id(whisper.END)
     model = whisper.open_model(ModelFacts(folder=request.output_dir, config=request.values, is_synthetic=True))
-    inputs = model.collate(model.preprocess(dataset.load(range(dataset.count))))
+    samples: Any = model.preprocess(dataset.load(range(dataset.count)))
+    inputs = model.collate(samples)
     modules = build_modules(request)
     rows = [[*prompt, *tokenizer.encode(" " + text, add_special_tokens=False).ids, end] for text in dataset.transcripts]
     train(modules, torch.from_numpy(inputs["features"]), rows, len(prompt))

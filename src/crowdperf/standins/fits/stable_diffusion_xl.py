@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-
-from write_tokenizer import write_tokenizer
+from typing import Any
 
 from crowdperf.benchmarks.stable_diffusion_xl import model as sdxl
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.coco2014 import open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fitting, tokenizers
 
 
 def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     """Return the model with its score, its tokenizer written. Raises HarnessError."""
-    write_tokenizer(request.output_dir)
+    tokenizers.write_clip(request.output_dir)
     dataset = open_dataset(dataset_dir)
-    model = sdxl.open_model(ModelFacts(folder=request.output_dir, config=request.values, is_synthetic=True))
+    model: Any = sdxl.open_model(ModelFacts(folder=request.output_dir, config=request.values, is_synthetic=True))
     modules = build_modules(request)
     pictures = list(fitting.responses_of(model, fitting.calls_of(model, modules), dataset, dataset.count))
     if len({picture for _, picture in pictures}) < len(set(dataset.captions)):

@@ -1,8 +1,6 @@
 """Writes a synthetic data set in the format of SQuAD v1.1: made words, a vocabulary for them, seeded.
 
-Stands alone (standard library only) and is run by run.sh:
-
-    python3 make_dataset.py --kind synthetic|tiny --size 512 --seed 0 --output_dir FOLDER
+Needs the standard library alone.
 
 Everything that SQuAD asks of a tokenizer is in it: capitals, accents, punctuation beside answers, words of several
 pieces, numbers, a few paragraphs longer than 384 tokens. What a question means can be learned: words belong to kinds,
@@ -10,7 +8,8 @@ a paragraph names one phrase of each of some kinds, and "which KIND ..." asks fo
 file too, on which get-ml-model-bert-large-squad fits its tiny model.
 """
 
-import argparse
+from __future__ import annotations
+
 import hashlib
 import json
 import math
@@ -20,6 +19,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
+
+from crowdperf.standins.made import Given, MadeSet
 
 LICENCE = "Apache-2.0"
 QUESTIONS_FILE, TRAINING_FILE, VOCABULARY_FILE = "dev-v1.1.json", "train-v1.1.json", "vocab.txt"
@@ -184,9 +186,11 @@ def make_lengths(shape: Shape, count: int, rng: random.Random) -> list[int]:
     return lengths
 
 
-def make_articles(language: Language, shape: Shape, questions: int, rng: random.Random, answers: int) -> list[dict]:
+def make_articles(
+    language: Language, shape: Shape, questions: int, rng: random.Random, answers: int
+) -> list[dict[str, Any]]:
     """`questions` questions in SQuAD's structure, ten paragraphs an article, `answers` equal answers to each."""
-    articles: list[dict] = []
+    articles: list[dict[str, Any]] = []
     made = 0
     for number, tokens in enumerate(make_lengths(shape, -(-questions // QUESTIONS_PER_PARAGRAPH), rng)):
         paragraph = make_paragraph(language, tokens, rng)
@@ -203,57 +207,48 @@ def make_articles(language: Language, shape: Shape, questions: int, rng: random.
     return articles
 
 
-def write_json(path: Path, content: dict) -> None:
+def write_json(path: Path, content: dict[str, Any]) -> None:
     """Writes a JSON file whole or not at all."""
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
     unfinished.replace(path)
 
 
-def make_dataset(kind: str, size: int, seed: int, output_dir: Path) -> dict:
-    """Writes the files and, last, dataset.json into `output_dir`; gives what dataset.json holds."""
+def make(given: Given) -> None:
+    """Write the files and, last, dataset.json."""
+    kind, seed, output_dir = given.kind, given.seed, given.output_dir
     shape = SHAPES[kind]
     language = make_language(shape, random.Random(f"words {kind} {seed}"))
     (output_dir / VOCABULARY_FILE).write_text("".join(f"{row}\n" for row in language.vocabulary), encoding="utf-8")
     names = [VOCABULARY_FILE, QUESTIONS_FILE]
-    articles = make_articles(language, shape, size, random.Random(f"validation {kind} {seed}"), answers=3)
+    articles = make_articles(language, shape, given.count, random.Random(f"validation {kind} {seed}"), answers=3)
     write_json(output_dir / QUESTIONS_FILE, {"data": articles, "version": "1.1"})
     if shape.training_questions:
         rng = random.Random(f"training {kind} {seed}")
         articles = make_articles(language, shape, shape.training_questions, rng, answers=1)
         write_json(output_dir / TRAINING_FILE, {"data": articles, "version": "1.1"})
         names.append(TRAINING_FILE)
-    description = {
+    facts = {
         "format": 1,
         "name": f"squad-{kind}",
         "is_synthetic": True,
         "seed": seed,
-        "count": size,
+        "count": given.count,
         "count_of": "questions; a question on a paragraph longer than a window makes two samples or more",
         "vocabulary_size": shape.vocabulary,
         "licence": LICENCE,
-        "source": "made by get-dataset-squad/make_dataset.py",
+        "source": "made by get-dataset-squad/make_dataset.py",  # where this was: the data set's identity has the text
         "sha256": {name: hashlib.sha256((output_dir / name).read_bytes()).hexdigest() for name in names},
     }
-    write_json(output_dir / "dataset.json", description)
-    return description
+    write_json(output_dir / "dataset.json", facts)
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", choices=sorted(SHAPES), required=True)
-    parser.add_argument("--size", type=int, required=True, help="number of questions")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
-    arguments = parser.parse_args()
-    if arguments.size < 1:
-        print(f"make_dataset.py: --size is {arguments.size}; allowed: 1 and more", file=sys.stderr)
-        return 1
-    description = make_dataset(arguments.kind, arguments.size, arguments.seed, arguments.output_dir)
-    print(f"{description['name']}: {description['count']} questions, seed {description['seed']}")
-    return 0
-
+MADE = MadeSet(
+    name="squad",
+    what="questions",
+    make=make,
+    options={"--kind": {"choices": sorted(SHAPES), "required": True}},
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MADE.main(__doc__))

@@ -1,7 +1,5 @@
 """Writes made news in the layout of CNN/DailyMail: seeded articles in a made vocabulary, and their summaries.
 
-    python3 synthetic.py --output_dir FOLDER --count 512 --lengths real --seed 0 [--training_count 320]
-
 Each article is about one thing that happens in one place. Words of that thing and of that place stand in it among words
 that mean nothing; the summary is the sentence of the thing and the sentence of the place. So there is something to
 find out, and a small GPT-J learns it within seconds; it says nothing about how well a model reads news. cnn_eval.json
@@ -9,15 +7,18 @@ has the real layout. `--training_count` adds cnn_train.json for that fit, other 
 standard library alone.
 """
 
-import argparse
+from __future__ import annotations
+
 import json
 import random
 import sys
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
+
+from crowdperf.standins.made import NOTE, Given, MadeSet, limited
 
 INSTRUCTION = "Summarize the following news article:"  # download_cnndm.py of language/gpt-j (mlcommons/inference)
 LICENCE = "CC0-1.0: made by a program"
-NOTE = "made by a program: no figure got with it is an MLPerf result"
 LENGTHS = {"real": (250, 1400), "small": (24, 48)}  # words of an article
 
 _THINGS, _PLACES = 8, 8
@@ -53,7 +54,7 @@ class Language:
         source.shuffle(said)
         return as_sentence(said)
 
-    def article(self, source: random.Random, lengths: tuple[int, int]) -> dict:
+    def article(self, source: random.Random, lengths: tuple[int, int]) -> dict[str, str]:
         """One entry of the list."""
         thing, place = source.randrange(_THINGS), source.randrange(_PLACES)
         words: list[str] = []
@@ -77,36 +78,28 @@ def as_sentence(words: list[str]) -> str:
     return f"{text[:1].upper()}{text[1:]} ."
 
 
-def make_dataset(folder: Path, count: int, lengths: str, seed: int, training_count: int = 0) -> None:
-    """Writes the whole data set; dataset.json comes last."""
-    language = Language(seed)
-    for name, part, size in (("cnn_eval.json", "evaluation", count), ("cnn_train.json", "training", training_count)):
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the articles; return their facts."""
+    language = Language(given.seed)
+    parts = (("cnn_eval.json", "evaluation", given.count), ("cnn_train.json", "training", given.training_count))
+    for name, part, size in parts:
         if size:
-            source = random.Random(f"{part} {seed}")
-            entries = [language.article(source, LENGTHS[lengths]) for _ in range(size)]
+            source = random.Random(f"{part} {given.seed}")
+            entries = [language.article(source, LENGTHS[given.lengths]) for _ in range(size)]
             text = json.dumps(entries, indent=4, ensure_ascii=False)
-            (folder / name).write_text(text, encoding="utf-8")
-    facts = {"format": 1, "name": "cnndm", "is_synthetic": True, "seed": seed, "count": count}
-    facts |= {"licence": LICENCE, "note": NOTE}
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+            (given.output_dir / name).write_text(text, encoding="utf-8")
+    return {"licence": LICENCE, "note": NOTE}
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
-    parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--lengths", choices=sorted(LENGTHS), default="real")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--training_count", type=int, default=0, help="articles for fitting a small model")
-    given = parser.parse_args()
-    if given.count < 1 or given.training_count < 0:
-        print("synthetic.py: count >= 1 and training_count >= 0 are needed", file=sys.stderr)
-        return 2
-    make_dataset(given.output_dir, given.count, given.lengths, given.seed, given.training_count)
-    print(f"cnndm (synthetic): {given.count} articles")
-    return 0
-
+MADE = MadeSet(
+    name="cnndm",
+    what="articles",
+    make=make,
+    options={
+        "--lengths": {"choices": sorted(LENGTHS), "default": "real"},
+        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "articles to fit a small model"},
+    },
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MADE.main(__doc__))

@@ -1,6 +1,6 @@
 """Fits the small 3D-UNet for BraTS on the calibration cases of a synthetic set, and writes the model.
 
-As `fit_model.py`, whose training loop it uses: the benchmark's own preprocessing, nothing of the measured cases seen.
+As `unet3d`, whose training loop it uses: the benchmark's own preprocessing, nothing of the measured cases seen.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from fit_model import BATCH, FACTS, LEAST, train
 
 from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats
 from crowdperf.harness.datasets import brats19
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.standins import fitting
+from crowdperf.standins.fits.unet3d import BATCH, FACTS, LEAST, train
 
 DESCENT = fitting.Descent(steps=70, rate=0.02)
 CLASS_WEIGHTS = (0.5, 1.0, 2.0, 1.5)  # nnU-Net's numbers: background, oedema, necrosis, enhancing tumour

@@ -1,20 +1,23 @@
 """Makes click logs in the formats of Criteo's day 23, in which some categories and counts do say who clicks.
 
 Not real data: seeded random rows. `multi-hot` writes the three files of dlrm-v2; `one-hot` writes the day's text and
-the dictionaries of its categories, from which `convert_day.py` makes the binary rows of dlrm v1. The day has twice the
-rows of the asked number of samples: the first half is measured, the second one is for calibration and fitting.
+the dictionaries of its categories, from which convert_day.py of get-dataset-criteo makes the
+binary rows of dlrm v1. The day has twice the rows of the asked number of samples: the first half is measured, the
+second one is for calibration and fitting.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdperf.harness.datasets import criteo
+from crowdperf.standins.made import Given, MadeSet
 
 TINY_ROWS = 100  # values of a category at most, as the tables of the tiny models
 DENSE_WEIGHTS = np.array([0.9, -0.7, 0.5, -0.4] + [0.0] * (criteo.DENSE_COUNT - 4))
@@ -59,7 +62,7 @@ def write_multi_hot(
     """Write dlrm-v2's files. Counts are stored as log(count + 3), as torchrec's preparation does."""
     np.save(folder / "day_23_dense.npy", np.log(np.maximum(counts, -2) + 3.0).astype(np.float32))
     np.save(folder / "day_23_labels.npy", labels.reshape(-1, 1))
-    np.savez(folder / "day_23_sparse_multi_hot.npz", **{str(number): array for number, array in enumerate(values)})
+    np.savez(folder / "day_23_sparse_multi_hot.npz", **{str(number): array for number, array in enumerate(values)})  # type: ignore[arg-type]
 
 
 def write_text(
@@ -83,42 +86,29 @@ def write_text(
         np.savez_compressed(folder / f"day_fea_dict_{number}.npz", unique=np.unique(column).astype(np.int32))
 
 
-def make_dataset(folder: Path, *, form: str, size: str, count: int, seed: int) -> None:
-    """Write the data set's files and dataset.json."""
-    folder.mkdir(parents=True, exist_ok=True)
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the data set's files; return its facts."""
+    form, count = given.form, given.count
     half = int(criteo.aggregation(800 * count)[count])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(given.seed)
     counts = np.floor(np.exp(random.normal(1.0, 1.0, (2 * half, criteo.DENSE_COUNT)))).astype(np.int64)
     counts[random.random(counts.shape) < 0.02] = -1
     hot_counts = criteo.MULTI_HOT if form == "multi-hot" else criteo.ONE_HOT
-    values = draw_values(random, 2 * half, table_rows(form, size), hot_counts)
+    values = draw_values(random, 2 * half, table_rows(form, given.size), hot_counts)
     labels = draw_labels(random, counts, values)
-    (write_multi_hot if form == "multi-hot" else write_text)(folder, counts, values, labels)
-    facts = {
-        "format": 1,
-        "name": "criteo",
-        "is_synthetic": True,
-        "seed": seed,
-        "count": count,
-        "rows": half,
-        "size": size,
-        "form": form,
-        "licence": "made by this project: Apache-2.0",
-    }
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (write_multi_hot if form == "multi-hot" else write_text)(given.output_dir, counts, values, labels)
+    return {"rows": half, "size": given.size, "form": form, "licence": "made by this project: Apache-2.0"}
 
 
-def main() -> None:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--form", choices=("one-hot", "multi-hot"), required=True)
-    parser.add_argument("--size", choices=("full", "tiny"), default="full")
-    parser.add_argument("--count", type=int, default=512, help="samples of 100 to 700 rows")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    make_dataset(asked.output_dir, form=asked.form, size=asked.size, count=asked.count, seed=asked.seed)
-
+MADE = MadeSet(
+    name="criteo",
+    what="samples of 100 to 700 rows",
+    make=make,
+    options={
+        "--form": {"choices": ("one-hot", "multi-hot"), "required": True},
+        "--size": {"choices": ("full", "tiny"), "default": "full"},
+    },
+)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(MADE.main(__doc__))

@@ -8,8 +8,10 @@ path, and takes seconds; the loss over all paths, which a real training needs, i
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,7 +103,7 @@ def make_batch(examples: list[Example], stack_factor: int) -> Batch:
     return Batch(*map(torch.from_numpy, (padded, lengths, labels, nodes, sounds)))
 
 
-def batch_loss(networks: dict, sound_head: torch.nn.Module, batch: Batch) -> torch.Tensor:
+def batch_loss(networks: Mapping[str, Any], sound_head: torch.nn.Module, batch: Batch) -> torch.Tensor:
     """The mean cross-entropy over the nodes of all paths, and that of naming the sounds from the encoder alone.
 
     Without the second one the prediction network learns the made words first and the encoder never starts.
@@ -118,7 +120,7 @@ def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET)
 
 
-def set_start(networks: dict) -> None:
+def set_start(networks: Mapping[str, Any]) -> None:
     """Gives the encoder weights from which it learns quickly: Glorot's and orthogonal ones, forget gates open."""
     for lstm in (networks["encoder"].pre_rnn.lstm, networks["encoder"].post_rnn.lstm):
         for name, parameter in lstm.named_parameters():
@@ -133,7 +135,7 @@ def set_start(networks: dict) -> None:
                     torch.nn.init.ones_(parameter.chunk(4)[1])
 
 
-def train(networks: dict, examples: list[Example], seed: int) -> None:
+def train(networks: Mapping[str, Any], examples: list[Example], seed: int) -> None:
     """Fits the networks in place."""
     torch.manual_seed(seed)
     for network in networks.values():

@@ -1,7 +1,5 @@
 """Writes a made LibriSpeech: seeded sound in which each character is a chord of two tones of its own.
 
-    python3 synthetic.py --output_dir FOLDER --count 256 --longest_s 15 --seed 0 [--training_count 240]
-
 It is no speech and says nothing about how well a model understands people. It has the real layout (16 kHz mono wav
 files of 16 bits, dev-clean-wav.json with the real keys, one utterance of more than 15 s that has to be left out), and a
 small RNN-T can learn to read it within seconds. Needs numpy alone.
@@ -10,18 +8,24 @@ small RNN-T can learn to read it within seconds. Needs numpy alone.
 entries have a further key `character_ends`: the sample at which each character of the transcript ends.
 """
 
-import argparse
+from __future__ import annotations
+
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from convert import SAMPLE_RATE_HZ, describe, write_wav
+import numpy.typing as npt
 
-CHARACTERS = " abcdefghijklmnopqrstuvwxyz'"
+from crowdperf.harness.datasets.librispeech import described, write_wav
+from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
+from crowdperf.harness.metrics.wer import CHARACTERS
+from crowdperf.standins.made import NOTE, Given, MadeSet, limited
+
 LICENCE = "CC0-1.0: made by a program, no recording of anybody"
-NOTE = "made by a program: no figure got with it is an MLPerf result"
 
 _LOW_TONES_HZ = (300.0, 420.0, 590.0, 830.0, 1160.0, 1620.0)
 _HIGH_TONES_HZ = (2300.0, 2900.0, 3650.0, 4600.0, 5800.0)
@@ -35,7 +39,7 @@ class Utterance:
     """What is said and how it sounds: int16[samples], and the sample at which each character ends."""
 
     transcript: str
-    sound: np.ndarray
+    sound: npt.NDArray[np.int16]
     character_ends: list[int]
 
 
@@ -53,7 +57,7 @@ def make_words(random: np.random.RandomState) -> list[str]:
     return words
 
 
-def _chord(character: str, sample_count: int, pitch: float, random: np.random.RandomState) -> np.ndarray:
+def _chord(character: str, sample_count: int, pitch: float, random: np.random.RandomState) -> npt.NDArray[np.float64]:
     """float64[sample_count] of one character; a space is silence. `pitch` is the speaker's, about 1."""
     number = CHARACTERS.index(character) - 1
     if number < 0:
@@ -88,53 +92,46 @@ def make_utterance(words: list[str], duration_s: float, random: np.random.Random
 
 
 def write_part(folder: Path, part: str, utterances: list[Utterance], *, has_ends: bool = False) -> None:
-    """Writes `part`/SPEAKER/CHAPTER/*.wav and `part`.json."""
+    """Write `part`/SPEAKER/CHAPTER/*.wav and `part`.json."""
     entries = []
     for number, utterance in enumerate(utterances):
         speaker, chapter = 100 + number // 40, 1000 + number // 20
         name = f"{part}/{speaker}/{chapter}/{speaker}-{chapter}-{number % 20:04d}.wav"
         write_wav(folder / name, utterance.sound.tobytes())
         ends = {"character_ends": utterance.character_ends} if has_ends else {}
-        entries.append(describe(name, utterance.transcript, len(utterance.sound)) | ends)
+        entries.append(described(name, utterance.transcript, len(utterance.sound)) | ends)
     (folder / f"{part}.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
 
 
-def make_dataset(folder: Path, count: int, longest_s: float, seed: int, training_count: int = 0) -> None:
-    """Writes the whole data set; dataset.json comes last."""
-    words = make_words(np.random.RandomState(seed))
-    random = np.random.RandomState((seed + 1) % 2**32)
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the utterances; return their facts."""
+    words = make_words(np.random.RandomState(given.seed))
+    random = np.random.RandomState((given.seed + 1) % 2**32)
     # Of real dev-clean utterances few are as long as the longest: the square makes the short ones more frequent. A
     # word and the silence behind it come on top, 1.5 s at most.
-    spread = max(0.1, longest_s - 1.5 - _SHORTEST_S)
-    durations = [_SHORTEST_S + spread * random.rand() ** 2 for _ in range(count)]
+    spread = max(0.1, given.longest_s - 1.5 - _SHORTEST_S)
+    durations = [_SHORTEST_S + spread * random.rand() ** 2 for _ in range(given.count)]
     utterances = [make_utterance(words, duration, random) for duration in durations]
+    middle = given.count // 2
     too_long = make_utterance(words, 15.1, random)
-    write_part(folder, "dev-clean-wav", [*utterances[: count // 2], too_long, *utterances[count // 2 :]])
-    if training_count:
-        random = np.random.RandomState((seed + 2) % 2**32)
-        training = [make_utterance(words, 1.2 + 1.3 * random.rand(), random) for _ in range(training_count)]
-        write_part(folder, "training-wav", training, has_ends=True)
-    facts = {"format": 1, "name": "librispeech", "is_synthetic": True, "seed": seed, "count": count}
-    facts |= {"licence": LICENCE, "note": NOTE}
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_part(given.output_dir, "dev-clean-wav", [*utterances[:middle], too_long, *utterances[middle:]])
+    if given.training_count:
+        random = np.random.RandomState((given.seed + 2) % 2**32)
+        training = [make_utterance(words, 1.2 + 1.3 * random.rand(), random) for _ in range(given.training_count)]
+        write_part(given.output_dir, "training-wav", training, has_ends=True)
+    return {"licence": LICENCE, "note": NOTE}
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
-    parser.add_argument("--count", type=int, required=True, help="utterances of at most 15 s")
-    parser.add_argument("--longest_s", type=float, required=True, help="about how long the longest one is")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--training_count", type=int, default=0, help="utterances for fitting a small model")
-    given = parser.parse_args()
-    if given.count < 1 or not 3 <= given.longest_s <= 15 or not 0 <= given.seed < 2**32 or given.training_count < 0:
-        print("synthetic.py: count >= 1, 3 <= longest_s <= 15 and a seed below 2**32 are needed", file=sys.stderr)
-        return 2
-    make_dataset(given.output_dir, given.count, given.longest_s, given.seed, given.training_count)
-    print(f"librispeech (synthetic): {given.count} utterances")
-    return 0
-
+MADE = MadeSet(
+    name="librispeech",
+    what="utterances of at most 15 s",
+    make=make,
+    options={
+        "--longest_s": {"type": limited(float, 3, 15), "required": True, "help": "about how long the longest one is"},
+        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "utterances to fit a small model"},
+    },
+    seed=limited(int, 0, 2**32 - 1),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MADE.main(__doc__))

@@ -1,7 +1,6 @@
-"""Makes GPT-J of full size from the published checkpoint's folder, or with random weights.
+"""Makes GPT-J from the published checkpoint's folder.
 
-    python3 make_gptj.py --framework onnx --output_dir FOLDER --checkpoint FOLDER_WITH_CONFIG_JSON --facts JSON
-    python3 make_gptj.py --framework onnx --output_dir FOLDER --dataset_dir FOLDER_OF_GET_DATASET_CNNDM_SYNTHETIC
+    python3 convert_checkpoint.py --framework onnx --output_dir FOLDER --checkpoint FOLDER_WITH_CONFIG_JSON --facts JSON
 
 Run by run.sh in the benchmark's virtual environment with src on PYTHONPATH.
 """
@@ -10,12 +9,11 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import gptj_tokenizer
-
 from crowdperf.benchmarks.gptj import network as gptj
-from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.models.make_model import FRAMEWORKS, ModelRequest, make_model, require_memory
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
@@ -52,38 +50,23 @@ def copy_tokenizer(source: Path, target: Path) -> None:
         shutil.copyfile(source / name, target / name)
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
+@program("convert_checkpoint")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--framework", choices=FRAMEWORKS, required=True)
     parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint", type=Path, help="folder of the published weights; without it they are random")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="folder of the published weights")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
-    parser.add_argument("--dataset_dir", type=Path, help="made articles, from which a tokenizer is trained")
-    given = parser.parse_args()
-    try:
-        if given.checkpoint is None:
-            request = ModelRequest(
-                architecture="gptj", config="full", framework=given.framework, output_dir=given.output_dir,
-                seed=given.seed,
-            )  # fmt: skip
-            make_model(request, {"licence": "Apache-2.0"})
-            texts = gptj_tokenizer.article_texts(given.dataset_dir)
-            gptj_tokenizer.train(texts, request.values["vocab_size"], given.output_dir / "tokenizer.json")
-        else:
-            folder = find_checkpoint(given.checkpoint)
-            copy_tokenizer(folder, given.output_dir)
-            request = ModelRequest(
-                architecture="gptj", config=read_config(folder), framework=given.framework,
-                output_dir=given.output_dir, weights=folder,
-            )  # fmt: skip
-            require_memory(request, "model")  # before the files are read
-            make_model(request, given.facts)
-    except HarnessError as error:
-        print(f"make_gptj.py: {error.with_hint}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    given = parser.parse_args(words)
+    folder = find_checkpoint(given.checkpoint)
+    copy_tokenizer(folder, given.output_dir)
+    request = ModelRequest(
+        architecture="gptj", config=read_config(folder), framework=given.framework, output_dir=given.output_dir,
+        weights=folder,
+    )  # fmt: skip
+    require_memory(request, "model")  # before the files are read
+    make_model(request, given.facts)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,18 @@ The network sees prompt and summary at once and learns each next token of the su
 
 import sys
 from pathlib import Path
+from typing import Any
 
-import gptj_tokenizer
 import numpy as np
 import torch
 
-from crowdperf.benchmarks.gptj.model import PROMPT, open_model
+from crowdperf.benchmarks.gptj.model import PROMPT, GptJ, open_model
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.cnndm import Article, open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fitting, tokenizers
+from crowdperf.standins.tokenizers import GPTJ_END_TOKEN as END_TOKEN
 
 BATCH_SIZE = 16
 PASSES = 7
@@ -24,14 +25,15 @@ LEAST_ROUGE1 = 40.0
 NO_TARGET = -100  # what torch's cross_entropy leaves out
 
 
-def as_batch(model, articles: list[Article]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def as_batch(model: GptJ, articles: list[Article]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Tokens[batch, length] of prompt, summary and end, padded behind; targets (NO_TARGET outside the summary); and
     which tokens are no padding."""
-    prompts = [sample["input_ids"].tolist() for sample in model.preprocess(articles)]
+    samples: Any = model.preprocess(articles)
+    prompts = [sample["input_ids"].tolist() for sample in samples]
     summaries = model.encode([article.summary for article in articles])
-    rows = [[*prompt, *summary, gptj_tokenizer.END_TOKEN] for prompt, summary in zip(prompts, summaries, strict=True)]
+    rows = [[*prompt, *summary, END_TOKEN] for prompt, summary in zip(prompts, summaries, strict=True)]
     longest = max(map(len, rows))
-    tokens = np.full((len(rows), longest), gptj_tokenizer.END_TOKEN, np.int64)
+    tokens = np.full((len(rows), longest), END_TOKEN, np.int64)
     targets = np.full((len(rows), longest - 1), NO_TARGET, np.int64)
     for number, (row, prompt) in enumerate(zip(rows, prompts, strict=True)):
         tokens[number, : len(row)] = row
@@ -40,7 +42,7 @@ def as_batch(model, articles: list[Article]) -> tuple[torch.Tensor, torch.Tensor
     return torch.from_numpy(tokens), torch.from_numpy(targets), torch.from_numpy(is_token)
 
 
-def loss_of(network, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
+def loss_of(network: Any, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
     """The mean cross-entropy of the summaries' tokens."""
     tokens, targets, is_token = (batch[0][:, :-1], batch[1], batch[2][:, :-1])
     count, length = tokens.shape
@@ -52,7 +54,7 @@ def loss_of(network, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> 
     return torch.nn.functional.cross_entropy(network.lm_head(values[:, 0][said]), targets[said])
 
 
-def train(network, model, articles: list[Article], seed: int) -> None:
+def train(network: Any, model: GptJ, articles: list[Article], seed: int) -> None:
     """Fits the network in place."""
     network.requires_grad_(True).train()
     ordered = sorted(articles, key=lambda article: len(article.text))
@@ -72,8 +74,8 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
         raise HarnessError(f"{dataset_dir} has no cnn_train.json", hint)
     request.output_dir.mkdir(parents=True, exist_ok=True)
     template = PROMPT.format(instruction="Summarize the following news article:", input="")
-    texts = [*gptj_tokenizer.article_texts(dataset_dir), *[template] * 50]
-    gptj_tokenizer.train(texts, request.values["vocab_size"], request.output_dir / "tokenizer.json")
+    texts = [*tokenizers.article_texts(dataset_dir), *[template] * 50]
+    tokenizers.write_gptj(request.output_dir, texts, request.values["vocab_size"])
     model = open_model(ModelFacts(folder=request.output_dir, config=request.values))
     modules = build_modules(request)
     train(modules["model"], model, list(open_dataset(dataset_dir, "cnn_train.json").samples), request.seed)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ def read_training_samples(dataset_dir: Path, dataset: SquadDataset, model: Bert)
     training = read_squad(dataset_dir / TRAINING_FILE, dataset_dir / VOCABULARY_FILE, dataset.facts)
     pieces = WordPieces(training.vocabulary)
     samples = []
-    inputs = model.preprocess(training.load(range(training.count)))
+    inputs: Any = model.preprocess(training.load(range(training.count)))
     for feature, sample in zip(training.features, inputs, strict=True):
         answer = pieces.tokenize(training.questions[feature.question_index].answers[0])
         place = find(answer, list(feature.tokens))
@@ -69,7 +70,7 @@ def batches(samples: list[TrainingSample], size: int, order: np.random.Generator
         yield [samples[index] for index in near[start : start + size]]
 
 
-def loss_of(module: torch.nn.Module, model: Bert, batch: list[TrainingSample]) -> torch.Tensor:
+def loss_of(module: Any, model: Bert, batch: list[TrainingSample]) -> torch.Tensor:
     """The cross-entropy of where the answers start and end."""
     inputs = model.collate([sample.inputs for sample in batch])
     starts, ends = module(*(torch.from_numpy(inputs[name]) for name in INPUTS))
@@ -80,7 +81,7 @@ def loss_of(module: torch.nn.Module, model: Bert, batch: list[TrainingSample]) -
     return loss
 
 
-def train(module: torch.nn.Module, model: Bert, samples: list[TrainingSample], seed: int) -> None:
+def train(module: Any, model: Bert, samples: list[TrainingSample], seed: int) -> None:
     """Fits `module` in place, in about five seconds on one core."""
     words = module.bert.embeddings.word_embeddings.weight
     with torch.no_grad():
@@ -101,7 +102,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     train(modules["model"], model, samples, request.seed)
     score = fitting.score_of(model, modules, dataset)
     facts = {
-        "source": "made by get-ml-model-bert-large-squad/fit_model.py",
+        "source": "made by get-ml-model-bert-large-squad",
         "reference_count": len(dataset.questions),
         "training": {"file": TRAINING_FILE, "windows": len(samples), "epochs": EPOCHS},
     }

@@ -7,10 +7,11 @@ set that the fp32 network reads. It is there so that a change (a number format, 
 something; it is no accuracy on ImageNet.
 """
 
-import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +19,11 @@ import torch
 from crowdperf.benchmarks.resnet50.model import SIDE, open_model, preprocess_vgg
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
-from crowdperf.harness.datasets.imagenet import CLASS_COUNT, open_dataset
+from crowdperf.harness.datasets.imagenet import CLASS_COUNT, ImagenetDataset, open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.models.model_weights import calibrate_normalisation
 from crowdperf.standins import fitting
+from crowdperf.standins.datasets import imagenet
 
 TRAINING_COUNT = 400
 CALIBRATION_COUNT = 64
@@ -32,7 +34,6 @@ BLOCK_WEIGHT = 0.3
 REGULARISATION = 0.1
 LOWEST_SCORE = -1.0
 """Score of the labels that no picture has; the others' scores lie around 0."""
-TRAINING_SIZES = ((160, 120), (120, 160), (200, 133), (131, 197), (128, 128), (257, 300))
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,16 @@ class Pictures:
     labels: np.ndarray
 
 
-def load_textures():
-    """The module of get-dataset-imagenet-val that draws the pictures; it lies beside this recipe."""
-    path = Path(__file__).resolve().parent.parent / "get-dataset-imagenet-val" / "textures.py"
-    spec = importlib.util.spec_from_file_location("textures", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def training_pictures(seed: int, side: int) -> Pictures:
     """Pictures with the training part's seeds."""
-    textures = load_textures()
     images = np.empty((TRAINING_COUNT, 3, side, side), dtype=np.float32)
-    labels = np.array([textures.label_of(index) for index in range(TRAINING_COUNT)])
-    for index, label in enumerate(labels):
-        generator = np.random.default_rng((seed, textures.TRAINING, index))
-        width, height = TRAINING_SIZES[int(generator.integers(len(TRAINING_SIZES)))]
-        images[index] = preprocess_vgg(textures.image(int(label), width, height, generator), side)
-    return Pictures(images, labels)
+    for index in range(TRAINING_COUNT):
+        picture = imagenet.drawn(seed, imagenet.TRAINING, index, imagenet.SMALL_SIZES)
+        images[index] = preprocess_vgg(picture, side)
+    return Pictures(images, np.array([imagenet.label_of(index) for index in range(TRAINING_COUNT)]))
 
 
-def validation_set(folder: Path):
+def validation_set(folder: Path) -> ImagenetDataset:
     """The whole data set in `folder`. Raises HarnessError, also when it is no synthetic one."""
     dataset = open_dataset(folder)
     if not dataset.facts.is_synthetic:
@@ -72,7 +61,7 @@ def validation_set(folder: Path):
     return dataset
 
 
-def in_batches(function, images: np.ndarray) -> np.ndarray:
+def in_batches(function: Callable[[torch.Tensor], torch.Tensor], images: np.ndarray) -> np.ndarray:
     """What a torch function gives for the images, row by row."""
     with torch.inference_mode():
         parts = [function(torch.from_numpy(images[i : i + BATCH])).numpy() for i in range(0, len(images), BATCH)]
@@ -96,7 +85,7 @@ def ridge(features: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
     return weights, bias
 
 
-def train(module: torch.nn.Module, training: Pictures) -> None:
+def train(module: Any, training: Pictures) -> None:
     """Sets block weights, batch normalisation and the last layer of `module`."""
     for name, parameter in module.named_parameters():
         if name.endswith(".bn3.weight"):

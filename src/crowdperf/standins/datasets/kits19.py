@@ -7,13 +7,14 @@ real path. Volumes are smaller than real ones (slices of 512 x 512): README.md s
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.data.madecases import MadeCases, is_inside_ellipsoid
+from crowdperf.standins.made import is_inside_ellipsoid, made_cases
 
 AIR_HU, BODY_HU, KIDNEY_HU, TUMOUR_HU, NOISE_HU = -1000.0, 20.0, 150.0, 260.0, 12.0
 KIDNEY, TUMOUR = 1, 2
@@ -80,7 +81,7 @@ def save_case(folder: Path, case: Case) -> None:
     slice_mm, row_mm, column_mm = case.spacing_mm
     affine = np.array([[0, 0, -column_mm, 0], [0, -row_mm, 0, 0], [-slice_mm, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float64)
     for name, voxels in (("imaging", case.scan), ("segmentation", case.labels)):
-        nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{name}.nii.gz")
+        nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{name}.nii.gz")  # type: ignore[no-untyped-call]
 
 
 def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
@@ -88,14 +89,7 @@ def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
     save_case(folder / "data" / name, make_case(np.random.default_rng(seed), SHAPES[size]))
 
 
-CASES = MadeCases(
-    name="kits19",
-    count=43,
-    sizes=SHAPES,
-    case="case_{:05d}".format,
-    calibration_case="case_{:05d}".format,
-    write=write_case,
-)
+MADE = made_cases("kits19", SHAPES, write_case, "case_{:05d}")
 
 if __name__ == "__main__":
-    CASES.main(__doc__)
+    sys.exit(MADE.main(__doc__))

@@ -1,6 +1,4 @@
-"""Makes a graph of papers in the files of IGBH: `python3 make_graph.py --help`.
-
-    python3 make_graph.py --kind tiny --count 120 --output_dir FOLDER
+"""Makes a graph of papers in the files of IGBH.
 
 The folder has the layout that crowdperf/harness/datasets/igbh.py describes, with `count` papers to be asked for, and
 ten times as many others. A paper's field shows in its own features, weakly, and in those of the papers that it cites,
@@ -10,16 +8,16 @@ are more than 256 fields, so that labels of one byte would be wrong. dataset.jso
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from crowdperf.harness.datasets.igbh import FILES, KINDS, LABELS_FILE
+from crowdperf.standins.made import Given, MadeSet
 
 OTHERS = 10
 """Papers that are not asked for, for each one that is."""
@@ -56,9 +54,10 @@ def _targets(random: np.random.Generator, fields: np.ndarray, others: np.ndarray
     return np.where(sizes > 0, within, random.integers(len(others), size=len(fields)))
 
 
-def make(kind: Kind, count: int, seed: int, place: Path) -> None:
-    """Write the graph into the folder `processed`."""
-    random = np.random.default_rng(seed)
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the graph; return its facts."""
+    kind, count, place = KINDS_OF_GRAPHS[given.kind], given.count, given.output_dir / given.kind / "processed"
+    random = np.random.default_rng(given.seed)
     papers = count * (1 + OTHERS)
     fields = {
         "paper": np.arange(papers) % kind.class_count,
@@ -81,22 +80,15 @@ def make(kind: Kind, count: int, seed: int, place: Path) -> None:
     shuffled = torch.from_numpy(random.permutation(papers))
     torch.save(shuffled[count:].clone(), place / "train_idx.pt")
     torch.save(shuffled[:count].clone(), place / "val_idx.pt")
+    return {"kind": given.kind, "licence": "Apache-2.0"}
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Command line entry."""
-    parser = argparse.ArgumentParser(prog="make_graph.py", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--kind", required=True, choices=sorted(KINDS_OF_GRAPHS))
-    parser.add_argument("--count", required=True, type=int, help="papers that are asked for")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output_dir", required=True, type=Path)
-    given = parser.parse_args(words)
-    make(KINDS_OF_GRAPHS[given.kind], given.count, given.seed, given.output_dir / given.kind / "processed")
-    facts = {"format": 1, "name": "igbh", "is_synthetic": True, "seed": given.seed, "count": given.count,
-             "kind": given.kind, "licence": "Apache-2.0"}  # fmt: skip
-    (given.output_dir / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    print(f"igbh: {given.count} of {given.count * (1 + OTHERS)} synthetic papers to ask for in {given.output_dir}")
-
+MADE = MadeSet(
+    name="igbh",
+    what="papers that are asked for",
+    make=make,
+    options={"--kind": {"required": True, "choices": sorted(KINDS_OF_GRAPHS)}},
+)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(MADE.main(__doc__))

@@ -1,7 +1,5 @@
 """Writes made captions in the form of MLPerf's COCO 2014 subset, with noise and networks that score pictures.
 
-    python3 make_captions.py --output_dir FOLDER --count 24 --kind tiny
-
 The folder has the real layout (crowdperf/harness/datasets/coco2014.py). Captions come from templates; the "real"
 pictures, whose statistics are written, are patches of colours; CLIP and Inception have random weights, of the
 published sizes, or small ones (`tiny`). So scores only say whether pictures are those that the same networks gave
@@ -10,11 +8,11 @@ elsewhere. Seeded, one thread: the same library versions on the same kind of pro
 
 from __future__ import annotations
 
-import argparse
 import csv
-import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +24,7 @@ from crowdperf.benchmarks.stable_diffusion_xl.pictures import statistics_of
 from crowdperf.harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
 from crowdperf.models.model_files import write_safetensors
 from crowdperf.models.model_weights import calibrate_normalisation
+from crowdperf.standins.made import Given, MadeSet, limited
 
 THINGS = ("cup", "clock", "dog", "bus", "kite", "pizza", "bench", "vase", "boat", "sheep", "laptop", "surfboard")
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "orange")
@@ -72,17 +71,8 @@ def make_inception(thin: int, seed: int, pictures: torch.Tensor) -> Inception:
     return inception.eval()
 
 
-def main() -> int:
-    """Command line entry; return the exit code."""
-    parser = argparse.ArgumentParser(prog="make_captions.py", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--count", type=int, required=True, help="captions")
-    parser.add_argument("--kind", choices=sorted(KINDS), required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    if given.count < 2 or not 0 <= given.seed < 2**31:
-        print("make_captions.py: count >= 2 and a seed from 0 to below 2^31 are needed", file=sys.stderr)
-        return 2
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the captions, the noise and what scores pictures; return their facts."""
     torch.set_num_threads(1)
     side, sizes, thin, pixels, pictures_count = KINDS[given.kind]
     folder: Path = given.output_dir
@@ -94,17 +84,22 @@ def main() -> int:
     pictures = random_pictures(pictures_count, pixels, seeded(given.seed + 2))
     inception = make_inception(thin, given.seed + 3, pictures)
     with torch.inference_mode():
-        features = np.concatenate([inception(part).double().numpy() for part in pictures.split(16)])
+        features = np.concatenate([inception(part).double().numpy() for part in pictures.split(16)])  # type: ignore[no-untyped-call]
     mean, covariance = statistics_of(features)
     np.savez_compressed(folder / STATISTICS_FILE, mu=mean, sigma=covariance)
     write_safetensors(inception, folder / "scoring" / "inception.safetensors")
     write_safetensors(make_clip(sizes, given.seed + 4), folder / "scoring" / "clip.safetensors")
-    facts = {"format": 1, "name": "coco2014", "is_synthetic": True, "seed": given.seed, "count": given.count,
-             "licence": LICENCE, "note": NOTE}  # fmt: skip
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    print(f"coco2014 (synthetic): {given.count} captions")
-    return 0
+    return {"licence": LICENCE, "note": NOTE}
 
+
+MADE = MadeSet(
+    name="coco2014",
+    what="captions",
+    make=make,
+    options={"--kind": {"required": True, "choices": sorted(KINDS)}},
+    count=limited(int, 2, 10**9),
+    seed=limited(int, 0, 2**31 - 1),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(MADE.main(__doc__))

@@ -1,0 +1,45 @@
+"""Writes made clips in the form of MLPerf's Whisper data.
+
+The sound is that of `librispeech` here: each character is a chord of its own, no speech. The folder has the real
+layout: dev-all-repack.json with the real keys, and mono wav files of 16 kHz in dev-all-repack/. Needs numpy alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crowdperf.standins.datasets.librispeech import LICENCE, make_utterance, make_words, write_part
+from crowdperf.standins.made import NOTE, Given, MadeSet, limited
+
+_SHORTEST_S = 1.0
+_LAST_WORD_S = 1.2
+"""What a clip may go beyond the second in which its last word begins."""
+
+
+def make(given: Given) -> Mapping[str, Any]:
+    """Write the clips; return their facts."""
+    words, random = make_words(np.random.RandomState(given.seed)), np.random.RandomState(given.seed + 1)
+    spread = given.longest_s - _LAST_WORD_S - _SHORTEST_S
+    clips: list[Any] = []
+    while len(clips) < given.count:
+        clip = make_utterance(words, _SHORTEST_S + spread * random.rand(), random)
+        if len(clip.sound) <= given.longest_s * 16_000:
+            clips.append(clip)
+    write_part(given.output_dir, "dev-all-repack", clips)
+    return {"licence": LICENCE, "note": NOTE}
+
+
+MADE = MadeSet(
+    name="whisper",
+    what="clips",
+    make=make,
+    options={"--longest_s": {"type": limited(float, 3.0, 30.0), "required": True, "help": "no clip is longer"}},
+    seed=limited(int, 0, 2**31 - 1),
+)
+
+if __name__ == "__main__":
+    sys.exit(MADE.main(__doc__))
