@@ -102,6 +102,7 @@ def query_cuda(kit: Kit, capability: str) -> None:
 def models(kit: Kit) -> None:
     """Phase 0: random weights, a store of noise as pictures, made questions; nothing is downloaded."""
     from crowdperf.models.make_model import ModelRequest, make_model
+    from crowdperf.standins.datasets import squad
 
     for name in NETWORKS:
         started_s = time.monotonic()
@@ -109,9 +110,8 @@ def models(kit: Kit) -> None:
         kit.tell(f"models.{name}", PASS, f"{kit.config}, {time.monotonic() - started_s:.1f} s")
     write_pictures(kit.out, 1024 if kit.is_gpu else 32, 224 if kit.is_gpu else 64)
     (kit.out / "squad").mkdir(exist_ok=True)
-    program = CHECKOUT / "script" / "get-dataset-squad" / "make_dataset.py"
-    words = ["--kind", "synthetic" if kit.is_gpu else "tiny", "--size", "2000" if kit.is_gpu else "40"]
-    subprocess.run([sys.executable, str(program), *words, "--output_dir", str(kit.out / "squad")], check=True)
+    words = ["--kind", "synthetic" if kit.is_gpu else "tiny", "--count", "2000" if kit.is_gpu else "40"]
+    assert squad.MADE.main("", [*words, "--output_dir", str(kit.out / "squad")]) == 0
     kit.tell("models.data", PASS)
 
 

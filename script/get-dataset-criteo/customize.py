@@ -1,7 +1,7 @@
 """Hooks of get-dataset-criteo: the user's own copy of day 23, checked or converted, or synthetic rows.
 
 The logs may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic rows
-(`make_clicks.py`), converts the text of the day (`convert_day.py`), and checks what there is (`check_dataset.py`).
+(`crowdperf.standins`), converts the text of the day (`convert_day.py`), and checks what there is (`check_dataset.py`).
 """
 
 import dataclasses

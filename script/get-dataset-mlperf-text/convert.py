@@ -23,7 +23,7 @@ from published import SETS, Part
 
 SAMPLES_FILE = "samples.jsonl"
 MADE_ANSWER = "made_answer"
-"""A column that only tables of made.py have."""
+"""A column that only tables of crowdperf.standins have."""
 
 
 class ConversionError(Exception):

@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-bert-large-squad: choose what run.sh does, check a given copy, and hand the model on.
 
-`published.py` holds the addresses and checksums; `describe_onnx.py` and `fit_model.py` run in the benchmark's Python.
+`published.py` holds the addresses and checksums; `describe_onnx.py` runs in the benchmark's Python.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

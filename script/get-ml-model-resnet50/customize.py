@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-resnet50: choose what run.sh does, check a given copy, and hand the model on.
 
-`published.py` holds the addresses and checksums; `fit_model.py` runs in the benchmark's Python.
+`published.py` holds the addresses and checksums.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it

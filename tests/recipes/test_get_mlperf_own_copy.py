@@ -13,7 +13,7 @@ from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 FOLDER = RECIPES / "get-mlperf-own-copy"
 
-from crowdperf.data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
+from crowdperf.data import answers, datasets, expected, given, manual, modelinfo  # noqa: E402
 from crowdperf.data.errors import DataError  # noqa: E402
 from crowdperf.data.expected import ExpectedFile  # noqa: E402
 
@@ -396,12 +396,11 @@ def test_a_number_of_samples_that_cannot_be_is_refused(text):
 
 
 def test_made_cases_depend_on_their_number_and_the_seed_only(tmp_path):
+    from crowdperf.standins.made import made_cases
+
     made: dict[str, list[int]] = {}
-    cases = madecases.MadeCases(
-        name="x", count=3, sizes=("full",), case="case_{}".format, calibration_case="case_{}".format,
-        write=lambda folder, name, size, seed: made.update({name: seed}),
-    )  # fmt: skip
-    cases.make(tmp_path, size="full", count=2, calibration_count=1, seed=7)
+    cases = made_cases("x", ("full",), lambda folder, name, size, seed: made.update({name: seed}), "case_{}")
+    assert cases.main("", ["--count=2", "--calibration_count=1", "--seed=7", f"--output_dir={tmp_path}"]) == 0
     assert made == {"case_0": [7, 0], "case_1": [7, 1], "case_10000": [7, 10_000]}
     facts = json.loads((tmp_path / "dataset.json").read_text())
     assert (facts["cases"], facts["calibration_cases"]) == (["case_0", "case_1"], ["case_10000"])
