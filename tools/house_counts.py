@@ -107,8 +107,7 @@ class House:
 
     def inputs(self, *names: str) -> dict[str, Any]:
         """What recipes declare of their inputs, and in how many files a name stands."""
-        rows = [row or {} for meta in self.metas.values() for row in (meta.get("input_description") or {}).values()]
-        typed = ("type", "choices", "boolean", "is_path")
+        rows = [row for meta in self.metas.values() for row in self._described(meta).values()]
         files = [*self.python("script", "src", "automation"), *self.checkout.glob("script/*/*.yaml")]
         texts = [path.read_text(encoding="utf-8") for path in files]
         tests = [path.read_text(encoding="utf-8") for path in self.python("tests")]
@@ -116,7 +115,6 @@ class House:
         found: dict[str, Any] = {
             "inputs": len(rows),
             "inputs with a type": sum("type" in row for row in rows),
-            "inputs with a type, choices, boolean or is_path": sum(any(key in row for key in typed) for row in rows),
             "inputs in input_mapping": mapped,
         }
         for name in names:
@@ -124,6 +122,13 @@ class House:
             found[f"files that name {name}"] = sum(bool(word.search(text)) for text in texts)
             found[f"files of tests that name {name}"] = sum(bool(word.search(text)) for text in tests)
         return found
+
+    def _described(self, meta: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The inputs that a recipe describes, each with what its base says of it."""
+        base = str(meta.get("_base", "")).rpartition("::")[2]
+        shared = self.metas.get(self.checkout / "script" / base / "_cm.yaml", {}).get("input_description") or {}
+        own = meta.get("input_description") or {}
+        return {name: {**(shared.get(name) or {}), **(row or {})} for name, row in own.items()}
 
     # --- rooms ---
 
