@@ -7,6 +7,8 @@ import importlib
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,14 @@ RECIPES = ROOT / "script"
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
 
+HOOKS = ("predeps", "preprocess", "postprocess", "plan", "plan_reuse")
+
+
 def load_recipe(alias: str) -> types.ModuleType:
-    """The recipe's customize.py as a package with the recipe's folder as its place; loaded once per alias."""
+    """The recipe's customize.py as a package with the recipe's folder as its place; loaded once per alias.
+
+    Its hooks get `i["values"]`, as from the engine.
+    """
     name = "recipe_" + alias.replace("-", "_")
     if name in sys.modules:
         return sys.modules[name]
@@ -32,7 +40,35 @@ def load_recipe(alias: str) -> types.ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    for hook in HOOKS:
+        if hasattr(module, hook):
+            setattr(module, hook, _with_values(alias, getattr(module, hook)))
     return module
+
+
+def _with_values(alias: str, hook: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    @wraps(hook)
+    def call(i: dict[str, Any]) -> dict[str, Any]:
+        from recipe_engine.running.hooks import typed_values  # here, because child processes of tests have no engine
+
+        i["values"] = typed_values(_parsed(alias), i)
+        return hook(i)
+
+    return call
+
+
+@cache
+def _parsed(alias: str) -> Any:
+    from recipe_engine.rules.schema import parse_recipe
+
+    return parse_recipe(recipe_meta(alias), RECIPES / alias, ROOT)
+
+
+def input_values(alias: str, env: dict[str, Any], **inputs: Any) -> Any:
+    """The typed values of a recipe's inputs, for rules that take them instead of a hook's dict."""
+    from recipe_engine.running.hooks import typed_values
+
+    return typed_values(_parsed(alias), {"env": env, "input": inputs})
 
 
 def load_module(alias: str, module: str) -> types.ModuleType:
