@@ -76,17 +76,22 @@ def test_all_problems_of_a_file_are_reported_at_once_with_their_key_paths(report
 
     with pytest.raises(ClientFileError) as caught:
         read_summary(changed(report, tmp_path, "performance/result_summary.json", wrong))
-    assert str(caught.value) == (
-        "result_summary.json: n_samples_issued must be 0 or more, got '-1'; n_samples_failed is missing; duration_ns "
-        "must be a finite number, got 'long'; ttft.percentiles.90.0 is there twice, with 1 and 2; "
-        "ttft.percentiles.most is not the number of a percentile; latency must be a mapping, got '[]'"
+    assert str(caught.value).startswith(
+        "result_summary.json: n_samples_issued: found -1; allowed: a whole number from 0; "
+    )
+    assert caught.value.problems[1:] == (
+        "n_samples_failed: found nothing; allowed: a whole number from 0",
+        'duration_ns: found "long"; allowed: a finite number',
+        "ttft.percentiles.90.0: found two values, 1 and 2; allowed: one",
+        "ttft.percentiles.most: found a name; allowed: the number of a percentile",
+        "latency: found []; allowed: an object",
     )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "4", [4]])
 def test_what_is_no_number_is_refused(report: Path, tmp_path: Path, value: object):
     path = changed(report, tmp_path, "performance/result_summary.json", lambda content: content.update(qps=value))
-    with pytest.raises(ClientFileError, match=r"result_summary\.json: qps must be a finite number, got "):
+    with pytest.raises(ClientFileError, match=r"result_summary\.json: qps: found .*; allowed: a finite number"):
         read_summary(path)
 
 
@@ -105,10 +110,12 @@ def test_scores_that_are_no_numbers_and_a_file_without_scores_are_refused(report
     def wrong(content: dict[str, Any]) -> None:
         content["accuracy_scores"][0].update(score={"rouge1": "good"}, dataset_name="")
 
-    with pytest.raises(ClientFileError, match=r"dataset_name is missing; .*score\.rouge1 must be a number, got 'good'"):
+    with pytest.raises(
+        ClientFileError, match=r'dataset_name: found ""; .*score\.rouge1: found "good"; allowed: a number'
+    ):
         read_accuracy(changed(report, tmp_path, "accuracy/accuracy_results.json", wrong))
     (tmp_path / "empty.json").write_text("{}")
-    with pytest.raises(ClientFileError, match="accuracy_scores is missing"):
+    with pytest.raises(ClientFileError, match="accuracy_scores: found nothing"):
         read_accuracy(tmp_path / "empty.json")
 
 
@@ -129,7 +136,7 @@ def test_a_bare_on_of_yaml_is_streaming(report: Path, tmp_path: Path):
         (b"x" * (MOST_BYTES + 1), "allowed: at most 8,388,608 bytes"),
         (b"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
          b"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n", "more than 10000 values"),
-        (b"model_params: {name: m}", "load_pattern.type is missing"),
+        (b"model_params: {name: m}", "load_pattern.type: found nothing"),
     ],
 )  # fmt: skip
 def test_what_is_no_config_is_reported(tmp_path: Path, content: bytes | None, words: str):

@@ -181,7 +181,7 @@ def test_an_unreadable_file_is_named_and_the_rest_is_checked(submission: Path):
     at(12, POINT, lambda one: one.update(region="margin"))(submission)
     report = check_tree(submission, EDITION)
     assert {one.rule for one in report.errors} == {"E0", "E10"}
-    assert any("n_samples_issued must be a whole number, got 'many'" in one.found for one in report.errors)
+    assert any('n_samples_issued: found "many"; allowed: a whole number' in one.found for one in report.errors)
 
 
 def test_a_link_and_the_name_of_the_machine_are_refused(submission: Path):

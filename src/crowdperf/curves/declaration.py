@@ -8,8 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from crowdperf.endpoints.fields import Fields, read_fields
+from crowdperf.endpoints.fields import checked, read_fields
 from crowdperf.endpoints.tree import CurveFacts, Declaration
+from crowdperf.kit.records import Record, found_text
 from crowdperf.kit.text_documents import Json, given_text, json_object
 
 FORM = "submission.yaml"
@@ -60,24 +61,24 @@ def form() -> str:
     return head + yaml.safe_dump(dict(_EMPTY), sort_keys=False)
 
 
-def _inner(fields: Fields, key: str) -> Mapping[str, Json]:
+def _inner(fields: Record, key: str) -> Mapping[str, Json]:
     return fields.within(key).values
 
 
-def _power(fields: Fields, folder: Path) -> Mapping[str, Json] | None:
+def _power(fields: Record, folder: Path) -> Mapping[str, Json] | None:
     """system_power.json: a mapping of its own in the file, or the name of a JSON file beside it."""
     value = fields.values.get("power")
     if isinstance(value, str):
         try:
             return json_object(given_text(folder / value))
         except (OSError, ValueError) as error:
-            fields.problems.append(f"power: {value} cannot be read ({error})")
+            fields.note("power", found_text(value), f"the name of a JSON file that can be read ({error})")
     return _inner(fields, "power") or None if not isinstance(value, str) else None
 
 
 def read_declaration(path: Path | None, facts: CurveFacts) -> Declaration:
     """Return the declaration of a curve; without a file one whose label says so. Raises ClientFileError."""
-    fields = read_fields(path) if path else Fields(_EMPTY, [])
+    fields = read_fields(path) if path else Record(_EMPTY)
     label = facts.label if path else "; ".join(filter(None, (facts.label, UNDECLARED_LABEL)))
     declared = Declaration(
         organization=fields.needed("organization"),
@@ -94,5 +95,5 @@ def read_declaration(path: Path | None, facts: CurveFacts) -> Declaration:
     for name in ("organization", "submission", "implementation", "system_id"):
         value = str(getattr(declared, name))
         if value in (".", "..") or "/" in value or "\\" in value or value.startswith("."):
-            fields.problems.append(f"{name} is the name of a folder, got {value!r}")
-    return fields.checked(path or Path(FORM), declared)
+            fields.note(name, found_text(value), "the name of a folder")
+    return checked(fields, path or Path(FORM), declared)

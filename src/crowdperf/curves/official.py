@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.endpoints.edition import SEED_SETS_VARIABLE
-from crowdperf.endpoints.fields import Fields
+from crowdperf.kit.records import Record
 from crowdperf.kit.text_documents import json_object
 
 CHECKER_VERSION = "1.5.3.0"
@@ -93,7 +93,7 @@ def _quiet_home(home: Path, version: str) -> None:
     answer.write_text(json.dumps({"latest": version, "ts": time.time()}), encoding="utf-8")
 
 
-def _finding(fields: Fields, folder: Path) -> OfficialFinding:
+def _finding(fields: Record, folder: Path) -> OfficialFinding:
     path = fields.text("path")
     try:
         path = Path(path).relative_to(folder).as_posix() if path else ""
@@ -116,7 +116,7 @@ def check_officially(program: Path, folder: Path, seed_sets: Path | None = None)
         seeds = {SEED_SETS_VARIABLE: str(seed_sets.resolve())} if seed_sets else {}
         ended = _run([str(program), "check-submission", str(folder), "-q", "-j"], Path(home), seeds)
     try:
-        fields = Fields(json_object(ended.stdout), [])
+        fields = Record(json_object(ended.stdout))
     except ValueError:
         raise OfficialError(f"the checker ended with code {ended.code} and no report: {ended.last_words}") from None
     findings = [_finding(one, folder) for one in fields.each("results") if one.text("severity") in ("error", "warning")]

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.endpoints.fields import Fields, Source, read_fields
+from crowdperf.endpoints.fields import Source, checked, read_fields
+from crowdperf.kit.records import Record, found_text
 
 CONFIG, SUMMARY, SCORES = "config.yaml", "result_summary.json", "accuracy_results.json"
 EVENTS = "events.jsonl"
@@ -167,21 +168,21 @@ class RecordedRun:
     events: Path | None
 
 
-def _percentiles(fields: Fields) -> Mapping[float, float]:
+def _percentiles(fields: Record) -> Mapping[float, float]:
     found: dict[float, float] = {}
     for name in fields.values:
         value = fields.number(name)
         try:
             percent = float(name)
         except ValueError:
-            fields.problems.append(f"{fields.prefix}{name} is not the number of a percentile")
+            fields.note(name, "a name", "the number of a percentile")
             continue
         if value is not None and found.setdefault(percent, value) != value:
-            fields.problems.append(f"{fields.prefix}{name} is there twice, with {found[percent]} and {value}")
+            fields.note(name, f"two values, {found[percent]} and {value}", "one")
     return found
 
 
-def _distribution(fields: Fields, key: str) -> Distribution:
+def _distribution(fields: Record, key: str) -> Distribution:
     inner = fields.within(key)
     return Distribution(
         total=inner.number("total"),
@@ -205,7 +206,7 @@ def read_summary(path: Source) -> Summary:
         failed=fields.count("n_samples_failed"),
         duration_ns=int(fields.number("duration_ns") or 0),
         state=fields.text("state"),
-        is_complete=fields.flag("complete", True) is True,
+        is_complete=fields.flag("complete") is not False,
         ttft=_distribution(fields, "ttft"),
         tpot=_distribution(fields, "tpot"),
         latency=_distribution(fields, "latency"),
@@ -214,10 +215,10 @@ def read_summary(path: Source) -> Summary:
         qps=fields.number("qps"),
         tps=fields.number("tps"),
     )
-    return fields.checked(path, summary)
+    return checked(fields, path, summary)
 
 
-def _score_values(fields: Fields) -> Mapping[str, float]:
+def _score_values(fields: Record) -> Mapping[str, float]:
     score = fields.values.get("score")
     if not isinstance(score, dict):
         value = fields.number("score")
@@ -227,11 +228,11 @@ def _score_values(fields: Fields) -> Mapping[str, float]:
         try:
             found[name] = float(one) if isinstance(one, str | int | float) else float("nan")
         except ValueError:
-            fields.problems.append(f"{fields.prefix}score.{name} must be a number, got {str(one)[:60]!r}")
+            fields.note(f"score.{name}", found_text(one), "a number")
     return found
 
 
-def _score(fields: Fields) -> Score:
+def _score(fields: Record) -> Score:
     counts = fields.within("response_counts")
     kind = fields.text("dataset_type")
     name = fields.needed("dataset_name")
@@ -241,7 +242,7 @@ def _score(fields: Fields) -> Score:
         unit_samples=fields.whole("unit_samples") or 0,
         repeats=fields.whole("num_repeats") or 1,
         total_samples=fields.whole("total_samples") or 0,
-        is_complete=fields.flag("complete", True) is True,
+        is_complete=fields.flag("complete") is not False,
         is_inline=kind == "performance" or (not kind and name == "performance"),
         issued=counts.whole("issued"),
         scored=counts.whole("scored"),
@@ -254,15 +255,15 @@ def read_accuracy(path: Source) -> Accuracy:
     """Return what accuracy_results.json holds; raises ClientFileError."""
     fields = read_fields(path)
     if "accuracy_scores" not in fields.values:
-        fields.problems.append("accuracy_scores is missing")
+        fields.note("accuracy_scores", "nothing", "a list of objects")
     accuracy = Accuracy(
         average=fields.number("average_accuracy"),
         scores=tuple(_score(one) for one in fields.each("accuracy_scores")),
     )
-    return fields.checked(path, accuracy)
+    return checked(fields, path, accuracy)
 
 
-def _streaming(model: Fields) -> str:
+def _streaming(model: Record) -> str:
     value = model.values.get("streaming")
     if isinstance(value, bool):  # what YAML makes of a bare `on` or `off`
         return "on" if value else "off"
@@ -290,10 +291,10 @@ def read_config(path: Source) -> ClientConfig:
         min_duration_ms=int(runtime.number("min_duration_ms") or 0),
         scheduler_seed=runtime.whole("scheduler_random_seed"),
         sample_seed=runtime.whole("dataloader_random_seed"),
-        stream_all_chunks=settings.within("client").flag("stream_all_chunks", True) is True,
+        stream_all_chunks=settings.within("client").flag("stream_all_chunks") is not False,
         endpoints=fields.within("endpoint_config").texts("endpoints"),
     )
-    return fields.checked(path, config)
+    return checked(fields, path, config)
 
 
 def in_folder(folder: Path, name: str) -> Path:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.endpoints.fields import ClientFileError, Fields, read_fields
+from crowdperf.endpoints.fields import ClientFileError, checked, read_fields
+from crowdperf.kit.records import Record
 
 DATA_FILE = Path(__file__).with_name("endpoints_v1.json")
 SEED_SETS_VARIABLE = "MLPERF_ENDPOINTS_SEED_SETS"
@@ -101,7 +102,7 @@ class Edition:
         return ultra_low if concurrency <= self.ultra_low_max else above
 
 
-def _seed_sets(entries: list[Fields], published: str) -> Mapping[str, SeedSet]:
+def _seed_sets(entries: list[Record], published: str) -> Mapping[str, SeedSet]:
     cohorts = [cohort_of(published)] if published else []
     while 0 < len(cohorts) < _ADOPTION_COHORTS:
         cohorts.append(cohorts[-1].following())
@@ -125,12 +126,12 @@ def read_seed_sets(path: Path) -> Mapping[str, SeedSet]:
         sets = _seed_sets(inner.each("seed_sets"), inner.text("cohort-id"))
     except UnknownName as error:
         raise ClientFileError(path, (f"cohort-id: {error}",)) from None
-    if not sets:
-        fields.problems.append("no seed_sets")
-    return fields.checked(path, sets)
+    if not sets and not fields.problems:
+        fields.note("seed_sets", "none", "at least one")
+    return checked(fields, path, sets)
 
 
-def _floors(fields: Fields) -> tuple[float, float]:
+def _floors(fields: Record) -> tuple[float, float]:
     return fields.number("ultra_low") or 0.0, fields.number("above") or 0.0
 
 
@@ -150,4 +151,4 @@ def read_edition(seed_sets: Path | None = None) -> Edition:
         ultra_low_max=floors.count("ultra_low_max"),
         floors_s={is_agentic: _floors(floors.within(key)) for is_agentic, key in kinds},
     )
-    return fields.checked(DATA_FILE, edition)
+    return checked(fields, DATA_FILE, edition)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from crowdperf.endpoints.fields import Fields, Source, read_fields
+from crowdperf.endpoints.fields import Source, checked, read_fields
 from crowdperf.endpoints.steady import PLATEAU, SteadyState
+from crowdperf.kit.records import Record
 
 POINT, SYSTEM = "point.yaml", "system_desc.json"
 PROVENANCE = "docs/provenance.json"
@@ -83,7 +84,7 @@ class Provenance:
     points: Mapping[str, PointProvenance]
 
 
-def _steady(fields: Fields) -> SteadyState | None:
+def _steady(fields: Record) -> SteadyState | None:
     """The block steady_state, None where there is none."""
     if not fields.values.get("steady_state"):
         return None
@@ -125,7 +126,7 @@ def read_point(path: Source) -> DeclaredPoint:
         model_seed=runtime.whole("model_seed"),
         steady=_steady(fields),
     )
-    return fields.checked(path, point)
+    return checked(fields, path, point)
 
 
 def read_system(path: Source) -> DeclaredSystem:
@@ -136,10 +137,10 @@ def read_system(path: Source) -> DeclaredSystem:
         c_max=fields.whole("max_supported_concurrency"),
         c_min_override=fields.whole("c_min_override"),
     )
-    return fields.checked(path, system)
+    return checked(fields, path, system)
 
 
-def _point_provenance(fields: Fields) -> PointProvenance:
+def _point_provenance(fields: Record) -> PointProvenance:
     return PointProvenance(
         started_utc=fields.text("started_utc"),
         client_commit=fields.text("client_commit"),
@@ -156,7 +157,7 @@ def read_provenance(path: Source) -> Provenance:
     """Return what docs/provenance.json holds; raises ClientFileError."""
     fields = read_fields(path)
     if fields.whole("format") != PROVENANCE_FORMAT:
-        fields.problems.append(f"format must be {PROVENANCE_FORMAT}, got {fields.values.get('format')!r}")
+        fields.refuse("format", str(PROVENANCE_FORMAT))
     points = fields.within("points")
     provenance = Provenance(
         dataset_samples=fields.whole("dataset_samples"),
@@ -164,4 +165,4 @@ def read_provenance(path: Source) -> Provenance:
         served_model=fields.text("served_model"),
         points={name: _point_provenance(points.within(name)) for name in points.values},
     )
-    return fields.checked(path, provenance)
+    return checked(fields, path, provenance)

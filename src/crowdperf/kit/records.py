@@ -129,6 +129,7 @@ POSITIVE: Kind[float] = Kind(
 COUNT = whole(1, 2**63 - 1)
 """Of settings that LoadGen keeps in 64 bits."""
 TEXT: Kind[str] = Kind("a text", lambda value: value if isinstance(value, str) else None)
+_FILLED, _FROM_ZERO = filled_text("a text that is not empty"), whole(0)
 TEXTS = list_of(TEXT, "a list of texts")
 FLAG: Kind[bool] = Kind("true or false", lambda value: value if isinstance(value, bool) else None)
 PATH: Kind[Path] = Kind("a path", lambda value: Path(value) if isinstance(value, str) and value else None)
@@ -279,11 +280,17 @@ class Record:
             self.refuse(key, kind.allowed)
         return found
 
-    def needed(self, key: str, kind: Kind[_Value]) -> _Value | None:
-        """Return a value that must be there."""
+    def needed(self, key: str) -> str:
+        """Return a text that must be there, empty where it is not."""
         if self.values.get(key) is None:
-            self.note(key, "nothing", kind.allowed)
-        return self.take(key, kind)
+            self.note(key, "nothing", _FILLED.allowed)
+        return self.take(key, _FILLED) or ""
+
+    def count(self, key: str) -> int:
+        """Return a whole number from 0 that must be there, 0 where it is not."""
+        if self.values.get(key) is None:
+            self.note(key, "nothing", _FROM_ZERO.allowed)
+        return self.take(key, _FROM_ZERO) or 0
 
     def text(self, key: str, otherwise: str = "") -> str:
         """Return a text."""
