@@ -5,19 +5,9 @@ language/deepseek-r1 (README.md: greedy, at most 20,000 tokens; prompts of at mo
 of 2026-08-20. The reference score is the checker's; inference_rules.adoc has 81.9132.
 """
 
-from crowdperf.rules.record import (
-    DATACENTER_TEXT,
-    OFF,
-    SRV,
-    SS,
-    Generation,
-    Recipes,
-    Record,
-    Reference,
-    Sampling,
-    Span,
-    TokenLimits,
-)
+from crowdperf.rules.record import (  # isort: skip
+    DATACENTER_TEXT, OFF, SRV, SS, Generation, Recipes, Record, Reference, Sampling, Span, TokenLimits,
+)  # fmt: skip
 
 RECORD = Record(
     name="deepseek-r1",

@@ -1,18 +1,8 @@
 """dlrm-v2-99 and dlrm-v2-99.9 (v3.1 to v5.1). Sources: see crowdperf/rules/benchmarks.py."""
 
-from crowdperf.rules.record import (
-    DATACENTER,
-    GB,
-    INFERENCE,
-    MB,
-    MLC_DOCS,
-    Recipes,
-    Record,
-    Reference,
-    Size,
-    Sizes,
-    Span,
-)
+from crowdperf.rules.record import (  # isort: skip
+    DATACENTER, GB, INFERENCE, MB, MLC_DOCS, Recipes, Record, Reference, Size, Sizes, Span,
+)  # fmt: skip
 
 RECORD = Record(
     name="dlrm-v2",

@@ -1,19 +1,8 @@
 """gptj-99 and gptj-99.9 (v3.1 to v5.0). Sources: see crowdperf/rules/benchmarks.py."""
 
-from crowdperf.rules.record import (
-    CM_RECIPES,
-    DATACENTER,
-    EDGE2,
-    GB,
-    MB,
-    MLC_DOCS,
-    Recipes,
-    Record,
-    Reference,
-    Size,
-    Sizes,
-    Span,
-)
+from crowdperf.rules.record import (  # isort: skip
+    CM_RECIPES, DATACENTER, EDGE2, GB, MB, MLC_DOCS, Recipes, Record, Reference, Size, Sizes, Span,
+)  # fmt: skip
 
 RECORD = Record(
     name="gptj",

@@ -5,21 +5,10 @@ language/llama2-70b (README.md, SUT.py: greedy, 1 to 1,024 tokens; prompts of fe
 b66003e1 of 2026-08-20.
 """
 
-from crowdperf.rules.record import (
-    DATACENTER,
-    DATACENTER_TEXT,
-    GB,
-    MLC_DOCS,
-    Generation,
-    Recipes,
-    Record,
-    Reference,
-    Sampling,
-    Size,
-    Sizes,
-    Span,
+from crowdperf.rules.record import (  # isort: skip
+    DATACENTER, DATACENTER_TEXT, GB, MLC_DOCS, Generation, Recipes, Record, Reference, Sampling, Size, Sizes, Span,
     TokenLimits,
-)
+)  # fmt: skip
 
 RECORD = Record(
     name="llama2-70b",

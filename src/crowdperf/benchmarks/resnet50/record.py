@@ -1,20 +1,8 @@
 """resnet50. Sources: see crowdperf/rules/benchmarks.py."""
 
-from crowdperf.rules.record import (
-    ALL_SCENARIOS,
-    DATACENTER,
-    EDGE2,
-    EDGE3,
-    GB,
-    MB,
-    MLC_DOCS,
-    Recipes,
-    Record,
-    Reference,
-    Size,
-    Sizes,
-    Span,
-)
+from crowdperf.rules.record import (  # isort: skip
+    ALL_SCENARIOS, DATACENTER, EDGE2, EDGE3, GB, MB, MLC_DOCS, Recipes, Record, Reference, Size, Sizes, Span,
+)  # fmt: skip
 
 RECORD = Record(
     name="resnet50",

@@ -1,20 +1,8 @@
 """retinanet (v2.1 to v6.0). Sources: see crowdperf/rules/benchmarks.py."""
 
-from crowdperf.rules.record import (
-    ALL_SCENARIOS,
-    CM_RECIPES,
-    DATACENTER,
-    EDGE3,
-    GB,
-    MB,
-    MLC_DOCS,
-    Recipes,
-    Record,
-    Reference,
-    Size,
-    Sizes,
-    Span,
-)
+from crowdperf.rules.record import (  # isort: skip
+    ALL_SCENARIOS, CM_RECIPES, DATACENTER, EDGE3, GB, MB, MLC_DOCS, Recipes, Record, Reference, Size, Sizes, Span,
+)  # fmt: skip
 
 RECORD = Record(
     name="retinanet",

@@ -1,23 +1,9 @@
 """stable-diffusion-xl (since v4.0). Sources: see crowdperf/rules/benchmarks.py."""
 
-from crowdperf.rules.record import (
-    CM_RECIPES,
-    DATACENTER,
-    EDGE2,
-    GB,
-    INFERENCE,
-    MB,
-    MLC_DOCS,
-    OFF,
-    SRV,
-    SS,
-    Recipes,
-    Record,
-    Reference,
-    Size,
-    Sizes,
+from crowdperf.rules.record import (  # isort: skip
+    CM_RECIPES, DATACENTER, EDGE2, GB, INFERENCE, MB, MLC_DOCS, OFF, SRV, SS, Recipes, Record, Reference, Size, Sizes,
     Span,
-)
+)  # fmt: skip
 
 _CLIP, _FID = 31.74981837, 23.48046692  # docs/index.md of mlcommons/inference, b66003e1; the windows are the checker's
 
