@@ -2,7 +2,6 @@
 # Makes, fetches or checks the data set; preprocess says which (CM_CNNDM_WORK).
 set -euo pipefail
 
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 python="${CM_PYTHON_BIN_WITH_PATH}"
 
 case "${CM_CNNDM_WORK}" in
@@ -11,11 +10,12 @@ synthetic)
         --lengths "${CM_CNNDM_LENGTHS}" --seed "${CM_DATASET_SYNTHETIC_SEED}" \
         --training_count "${CM_CNNDM_TRAINING_COUNT}"
     ;;
-download) "${python}" -B "${here}/download.py" --output_dir "${PWD}" ;;
+download) "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/download.py" --output_dir "${PWD}" ;;
 check) ;;
 *)
     echo "CM_CNNDM_WORK is ${CM_CNNDM_WORK}" >&2
     exit 2
     ;;
 esac
-"${python}" -B "${here}/check.py" --dataset_dir "${CM_CNNDM_FOLDER}" --expected "${CM_CNNDM_EXPECTED_COUNT}"
+"${python}" -B -m crowdperf.models.check_dataset --dataset cnndm --folder "${CM_CNNDM_FOLDER}" --thorough \
+    --count "${CM_CNNDM_EXPECTED_COUNT}"

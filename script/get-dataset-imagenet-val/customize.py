@@ -2,7 +2,8 @@
 
 The whole set may be had for research only, from image-net.org with an account, so it is not downloaded; of the
 community's 500 images the archives are fetched before run.sh, which puts them together (`assemble_dataset.py`). Else
-run.sh makes synthetic images (`crowdperf.standins`). Real ones are read from start to end mark (`check_dataset.py`).
+run.sh makes synthetic images (`crowdperf.standins`). Real ones are read from start to end mark
+(`crowdperf.models.check_dataset`).
 """
 
 from pathlib import Path

@@ -3,8 +3,8 @@
 set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 folder="${CM_DATASET_IMAGENET_VAL_FOLDER}"
+check=("${python}" -B -m crowdperf.models.check_dataset --dataset imagenet --folder "${folder}" --thorough)
 
 case "${CM_DATASET_IMAGENET_VAL_WAY}" in
 synthetic)
@@ -12,12 +12,12 @@ synthetic)
     --seed "${CM_DATASET_IMAGENET_VAL_SEED}" --sizes "${CM_DATASET_IMAGENET_VAL_SIZES}"
   ;;
 community)
-  "${python}" -B "${here}/assemble_dataset.py" --unpacked "${CM_DATASET_IMAGENET_VAL_UNPACKED}" \
+  "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/assemble_dataset.py" --unpacked "${CM_DATASET_IMAGENET_VAL_UNPACKED}" \
     --output_dir "${folder}" --count "${CM_DATASET_SIZE}"
-  "${python}" -B "${here}/check_dataset.py" --folder "${folder}"
+  "${check[@]}"
   ;;
 given)
-  "${python}" -B "${here}/check_dataset.py" --folder "${folder}"
+  "${check[@]}"
   ;;
 *)
   echo "CM_DATASET_IMAGENET_VAL_WAY is ${CM_DATASET_IMAGENET_VAL_WAY}" >&2

@@ -2,7 +2,6 @@
 # Makes, converts or checks the data set; preprocess says which (CM_LIBRISPEECH_WORK).
 set -euo pipefail
 
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 python="${CM_PYTHON_BIN_WITH_PATH}"
 
 case "${CM_LIBRISPEECH_WORK}" in
@@ -12,7 +11,7 @@ synthetic)
         --training_count "${CM_LIBRISPEECH_TRAINING_COUNT}"
     ;;
 convert)
-    "${python}" -B "${here}/convert.py" --source "${CM_LIBRISPEECH_FLAC_PATH}" --output_dir "${PWD}" \
+    "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/convert.py" --source "${CM_LIBRISPEECH_FLAC_PATH}" --output_dir "${PWD}" \
         --workers "${CM_NUM_PREPROCESS_THREADS}" --expected "${CM_LIBRISPEECH_EXPECTED_RECORDINGS}"
     ;;
 check) ;;
@@ -21,7 +20,8 @@ check) ;;
     exit 2
     ;;
 esac
-"${python}" -B "${here}/check.py" --dataset_dir "${CM_LIBRISPEECH_FOLDER}" --expected "${CM_LIBRISPEECH_EXPECTED_COUNT}"
+"${python}" -B -m crowdperf.models.check_dataset --dataset librispeech --folder "${CM_LIBRISPEECH_FOLDER}" --thorough \
+    --count "${CM_LIBRISPEECH_EXPECTED_COUNT}"
 if [ "${CM_LIBRISPEECH_IS_DOWNLOADED}" = yes ]; then
     rm -rf "${PWD}/LibriSpeech" # unpacked here by extract,file; the wav files hold the same sound
 fi

@@ -18,15 +18,20 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
 SOURCE = SCRIPTS.parent / "src"
 MAKE = "crowdperf.standins.datasets.cnndm"
+CHECK = "crowdperf.models.check_dataset"
 
 
 def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
     folders = [*([python_path] if python_path else []), SOURCE]
-    first = ["-m", program] if program == MAKE else [str(RECIPE / program)]
+    first = ["-m", program] if program in (MAKE, CHECK) else [str(RECIPE / program)]
     command = [sys.executable, "-B", *first, *map(str, words)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def check(folder: Path, count: int = 0) -> subprocess.CompletedProcess[str]:
+    return run(CHECK, "--dataset", "cnndm", "--folder", folder, "--thorough", "--count", count)
 
 
 @pytest.fixture
@@ -82,14 +87,14 @@ def test_impossible_orders_are_refused(tmp_path: Path) -> None:
 
 def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:
     need("numpy")
-    assert run("check.py", "--dataset_dir", made, "--expected", 40).returncode == 0
-    ended = run("check.py", "--dataset_dir", made, "--expected", 13368)
+    assert check(made, 40).returncode == 0
+    ended = check(made, 13368)
     assert ended.returncode == 1
-    assert "40 articles; there should be 13368" in ended.stderr
+    assert "40 samples; there should be 13368" in ended.stderr
     entries = json.loads((made / "cnn_eval.json").read_text())
     entries[7]["output"] = ""
     (made / "cnn_eval.json").write_text(json.dumps(entries))
-    assert "1 articles lack text or summary, first number 7" in run("check.py", "--dataset_dir", made).stderr
+    assert "1 articles lack text or summary, first number 7" in check(made).stderr
 
 
 def test_rows_of_hugging_face_become_the_official_list(tmp_path: Path) -> None:

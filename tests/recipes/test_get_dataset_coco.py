@@ -99,14 +99,14 @@ def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
     made = run("-m", "crowdperf.standins.datasets.scenes", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
-    check = ("-m", "crowdperf.models.check_images", "--dataset", name, "--folder", tmp_path, "--count")
+    check = ("-m", "crowdperf.models.check_dataset", "--dataset", name, "--folder", tmp_path, "--thorough", "--count")
     assert run(*check, "5").returncode == 0
     images = sorted(tmp_path.rglob("*.jpg"))
     images[1].write_bytes(images[1].read_bytes()[:-20])
     (images[0].parent / "holiday.jpg").write_bytes(b"x")
     found = run(*check, "6")
     assert found.returncode == 1
-    for part in ("lists 5 images; asked for: 6", f"1 damaged: {images[1].name}", "holiday.jpg", "hint"):
+    for part in ("5 samples; there should be 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
         assert part in found.stderr
 
 

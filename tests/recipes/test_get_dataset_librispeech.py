@@ -17,16 +17,21 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
 SOURCE = SCRIPTS.parent / "src"
 MAKE = "crowdperf.standins.datasets.librispeech"
+CHECK = "crowdperf.models.check_dataset"
 
 
 def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
     """A program of the recipe, or the one that makes the data, with the libraries that run.sh has."""
     paths = str(SOURCE)
-    first = ["-m", program] if program == MAKE else [str(RECIPE / program)]
+    first = ["-m", program] if program in (MAKE, CHECK) else [str(RECIPE / program)]
     command = [sys.executable, "-B", *first, *map(str, words)]
     return subprocess.run(
         command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60, check=False
     )
+
+
+def check(folder: Path, count: int = 0) -> subprocess.CompletedProcess[str]:
+    return run(CHECK, "--dataset", "librispeech", "--folder", folder, "--thorough", "--count", count)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +54,7 @@ def test_made_sound_has_the_real_layout_and_passes_the_check(made: Path) -> None
     assert (facts["is_synthetic"], facts["count"], facts["seed"]) == (True, 6, 0)
     training = json.loads((made / "training-wav.json").read_text())
     assert [len(entry["character_ends"]) for entry in training] == [len(entry["transcript"]) for entry in training]
-    checked = run("check.py", "--dataset_dir", made, "--expected", 6)
+    checked = check(made, 6)
     assert checked.returncode == 0, checked.stderr
 
 
@@ -78,12 +83,12 @@ def test_the_check_names_missing_cut_and_unknown_files(made: Path, tmp_path: Pat
     shutil.copytree(made, folder)
     waves = sorted((folder / "dev-clean-wav").rglob("*.wav"))
     shutil.copyfile(waves[0], waves[0].with_name("stranger.wav"))
-    ended = run("check.py", "--dataset_dir", folder)
+    ended = check(folder)
     assert ended.returncode == 1
     assert "stranger.wav is not in dev-clean-wav.json" in ended.stderr
     waves[0].unlink()
     os.truncate(waves[1], 1000)
-    ended = run("check.py", "--dataset_dir", folder)
+    ended = check(folder)
     assert ended.returncode == 1
     assert f"{waves[0]}: No such file" in ended.stderr
     assert f"{waves[1]} has 1000 bytes" in ended.stderr
@@ -97,10 +102,10 @@ def test_a_damaged_head_is_found_by_reading(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, folder)
     broken = sorted((folder / "dev-clean-wav").rglob("*.wav"))[2]
     broken.write_bytes(b"junk" + broken.read_bytes()[4:])
-    ended = run("check.py", "--dataset_dir", folder, "--expected", 7)
+    ended = check(folder, 7)
     assert ended.returncode == 1
     assert f"cannot read {broken}" in ended.stderr
-    assert "6 utterances of at most 15 s; there should be 7" in ended.stderr
+    assert "6 samples; there should be 7" in ended.stderr
 
 
 def test_flac_files_become_the_same_sound_in_the_real_layout(made: Path, tmp_path: Path) -> None:

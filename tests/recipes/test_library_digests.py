@@ -217,7 +217,6 @@ def test_every_benchmark_that_the_harness_can_load_is_declared(recipes: dict[str
 LOADERS = {
     "harness/base/architecture.py": "benchmarks",
     "harness/runner/registry.py": "benchmarks|datasets",
-    "models/check_images.py": "datasets",
     "models/engines/building.py": "engines",
     "models/listed_images.py": "datasets",
     "models/make_model.py": "benchmarks",

@@ -131,7 +131,8 @@ class DatasetModule(Protocol):
     """The members of one file in this folder.
 
     Optional are `open_calibration(folder) -> Dataset`, samples that are not measured, and, where mlcommons/inference
-    has a calibration list, `listed_samples(folder, entries) -> ListedSamples`: the samples that lines of it name.
+    has a calibration list, `listed_samples(folder, entries) -> ListedSamples`: the samples that lines of it name. An
+    opened data set may have `problems() -> list[str]`: what opening does not look at, such as files that are damaged.
     """
 
     def open_dataset(self, folder: Path) -> Dataset:

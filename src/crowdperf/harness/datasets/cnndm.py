@@ -37,6 +37,11 @@ class CnnDmDataset(SamplesOfFile[Article]):
         """The summaries that people wrote, by index."""
         return tuple(article.summary for article in self.samples)
 
+    def problems(self) -> list[str]:
+        """Return what opening does not look at: articles that cannot be scored."""
+        empty = [number for number, article in enumerate(self.samples) if not (article.text and article.summary)]
+        return [f"{len(empty)} articles lack text or summary, first number {empty[0]}"] if empty else []
+
 
 def _article(entry: Any) -> Article:
     values = [entry[key] for key in _KEYS]

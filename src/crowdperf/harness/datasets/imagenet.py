@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.media.imaging import Image, read_image
+from crowdperf.harness.media.imaging import Image, damaged_images, read_image
 
 LABEL_FILES = ("val_map.txt", "val.txt")
 CLASS_COUNT = 1000
@@ -61,6 +61,10 @@ class ImagenetDataset:
     def why_unscored(self) -> str:
         """Why answers cannot be scored; empty where they can."""
         return "" if self.label_path is not None else f"the pictures in {self.folder} have no {LABEL_FILES[0]}"
+
+    def problems(self) -> list[str]:
+        """Return which images are damaged. Each is read to its end mark; nothing is decoded."""
+        return damaged_images([self.folder / name for name in self.names])
 
     def sample_name(self, index: int) -> str:
         """Return the image's file name, for the map of preprocessed samples."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.media.imaging import damaged_images
 
 _SHOWN_NAMES = 5
 
@@ -59,6 +60,14 @@ class AnnotatedImages(ImageFiles):
     def files(self) -> tuple[Path, ...]:
         """The annotations and the images."""
         return (self.annotations_path, *self.paths)
+
+    def problems(self) -> list[str]:
+        """Return the images that are damaged, and those that the annotations do not list."""
+        folder = self.paths[0].parent
+        extra = sorted({path.name for path in folder.glob("*.jpg")} - {path.name for path in self.paths})
+        shown = ", ".join(extra[:_SHOWN_NAMES]) + (", ..." if len(extra) > _SHOWN_NAMES else "")
+        unknown = [f"{len(extra)} in {folder} that the annotations do not list: {shown}"] if extra else []
+        return [*damaged_images(self.paths), *unknown]
 
 
 def open_annotated_images(folder: Path, annotations: str, images: str, hint: str) -> AnnotatedImages:

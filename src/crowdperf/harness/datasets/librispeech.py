@@ -75,6 +75,22 @@ class LibriSpeechDataset:
         """Return float32[samples] of 16 kHz, -1..1, for each index."""
         return [read_wav(self.utterances[index]) for index in indices]
 
+    def problems(self) -> list[str]:
+        """Return the sounds that cannot be read, and the wav files beside those of the list that it does not name."""
+        found = []
+        for utterance in self.utterances:
+            try:
+                read_wav(utterance)
+            except HarnessError as error:
+                found.append(str(error))
+        if self.manifest is None:
+            return found
+        names = [Path(file["fname"]) for entry in _read_manifest(self.manifest) for file in entry["files"]]
+        folder = self.manifest.parent
+        parents, known = {folder / name.parts[0] for name in names}, {(folder / name).resolve() for name in names}
+        extra = {path.resolve() for parent in parents for path in parent.rglob("*.wav")} - known
+        return [*found, *(f"{path} is not in {self.manifest.name}" for path in sorted(extra))]
+
 
 def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
     """Return the sound, float32[samples], -1..1; raises HarnessError when the file is not what the list says."""

@@ -9,8 +9,11 @@ An image here is uint8[height, width, 3], red first; resizing takes float32 as w
 
 from __future__ import annotations
 
+import os
 import re
 import struct
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Array
 
 Image = npt.NDArray[np.uint8]
+_SHOWN = 5
 
 CHANNEL_MEANS_RGB = (123.68, 116.78, 103.94)
 """Subtracted by pre_process_vgg and the TensorFlow models (vision/classification_and_detection/python/dataset.py)."""
@@ -102,6 +106,15 @@ def image_problem(path: Path) -> str:
         return _problem(path.read_bytes())
     except OSError as error:
         return f"cannot be read: {error.strerror}"
+
+
+def damaged_images(paths: Sequence[Path]) -> list[str]:
+    """Return one line that names the first of the images that are damaged; none where all are whole."""
+    with ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
+        problems = list(pool.map(image_problem, paths))
+    found = [f"{path.name} {problem}" for path, problem in zip(paths, problems, strict=True) if problem]
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return [f"{len(found)} of {len(paths)} images damaged: {', '.join(found[:_SHOWN])}{more}"] if found else []
 
 
 def read_image(path: Path) -> Image:
