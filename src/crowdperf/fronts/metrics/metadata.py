@@ -12,16 +12,16 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crowdperf.kit.records import Record
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS, Mode
 
 Json = Any
 """Anything of a JSON document; a JSON alias."""
 
-LARGEST_BYTES, LARGEST_NUMBER = 4 * 1024 * 1024, 1e300
+LARGEST_BYTES = 4 * 1024 * 1024
 """A metadata.json of v5.1 with eight GPUs has 20 KB; what is larger than this is another kind of file."""
 
 _TEXT_MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
@@ -86,36 +86,6 @@ class RunMetadata:
         return _is_short(self.min_duration_ms, self.audit_test)
 
 
-class _Reader:
-    """Takes values of a known kind out of an object and collects what is wrong."""
-
-    def __init__(self, content: Mapping[str, Json]) -> None:
-        self.content = content
-        self.problems: list[str] = []
-
-    def text(self, key: str, place: Mapping[str, Json] | None = None) -> str:
-        return str(self._take(key, place, "a text", lambda found: isinstance(found, str)) or "")
-
-    def number(self, key: str, place: Mapping[str, Json] | None = None) -> float | None:
-        found: float | None = self._take(key, place, "a number", _is_number)
-        return found
-
-    def verdict(self, key: str, place: Mapping[str, Json] | None = None) -> bool | None:
-        found: bool | None = self._take(key, place, "true or false", lambda found: isinstance(found, bool))
-        return found
-
-    def _take(self, key: str, place: Mapping[str, Json] | None, kind: str, fits: Callable[[Json], bool]) -> Json:
-        found = (self.content if place is None else place).get(key)
-        if found is None or fits(found):
-            return found
-        self.problems.append(f"{key} must be {kind}, got {str(found)[:40]!r}")
-        return None
-
-
-def _is_number(found: Json) -> bool:
-    return isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < LARGEST_NUMBER
-
-
 def _object(text: str, where: str) -> dict[str, Json]:
     def pairs(found: list[tuple[str, Json]]) -> dict[str, Json]:
         content = dict(found)
@@ -159,28 +129,28 @@ def parse_metadata(text: str, where: str = "metadata.json") -> RunMetadata:
     if missing:
         reason = f"{', '.join(missing)} missing; metadata.json of v4.1 and v5.x is read, older summaries are not"
         raise MetadataError(where, (f"{reason} (cm run script --tags=print,mlperf,results reads LoadGen's logs)",))
-    reader = _Reader(content)
+    reader = Record(content)
     mode = _TEXT_MODES.get(reader.text("test_mode"))
     if mode is None:
-        reader.problems.append(f"test_mode must be {' or '.join(_TEXT_MODES)}, got {content['test_mode']!r}")
+        reader.refuse("test_mode", " or ".join(_TEXT_MODES))
     remarks: list[str] = []
     level = _level(reader, remarks)
     figure_key, figure = _figure(reader, remarks) if mode is Mode.PERFORMANCE else ("", None)
     scores = _scores(reader, remarks) if mode is Mode.ACCURACY else ()
     validity = reader.text("result_validity")
     if mode is Mode.PERFORMANCE and validity not in ("VALID", "INVALID"):
-        reader.problems.append(f"result_validity must be VALID or INVALID, got {content.get('result_validity')!r}")
+        reader.refuse("result_validity", "VALID or INVALID")
     passed = _accuracy_passed(reader, scores, remarks)
     minimum_ms = reader.number("effective_min_duration_ms")
     audit = reader.text("audit_test")
     if mode is Mode.PERFORMANCE and _is_short(minimum_ms, audit):
         remarks.append(f"short run: {minimum_ms:g} ms asked for, the rules need {FULL_RULES_MIN_DURATION_MS} ms")
     if audit:
-        remarks.append(f"audit run {audit}: {'passed' if reader.verdict('audit_success') else 'not passed'}")
+        remarks.append(f"audit run {audit}: {'passed' if reader.flag('audit_success') else 'not passed'}")
     names = {key: reader.text(key) for key in ("benchmark_full", "benchmark_short", "scenario", "config_name")}
     label, system = reader.text("label"), reader.text("system_name")
     if reader.problems or mode is None:
-        raise MetadataError(where, tuple(reader.problems))
+        raise MetadataError(where, tuple(map(str, reader.problems)))
     return RunMetadata(
         benchmark=names["benchmark_full"],
         short_name=names["benchmark_short"] or names["benchmark_full"].removesuffix("-99.9").removesuffix("-99"),
@@ -201,7 +171,7 @@ def parse_metadata(text: str, where: str = "metadata.json") -> RunMetadata:
     )
 
 
-def _level(reader: _Reader, remarks: list[str]) -> str:
+def _level(reader: Record, remarks: list[str]) -> str:
     """The accuracy level: of the benchmark's name, else of config_name (`k_99_9`), else of the setting code (`cp999`:
     harness, power setting, level in thousandths)."""
     benchmark, code = reader.text("benchmark_full"), reader.text("workload_setting_code")
@@ -223,7 +193,7 @@ def _level(reader: _Reader, remarks: list[str]) -> str:
     return next(iter(given.values()), "99")  # fmt: skip
 
 
-def _figure(reader: _Reader, remarks: list[str]) -> tuple[str, float | None]:
+def _figure(reader: Record, remarks: list[str]) -> tuple[str, float | None]:
     """The figure with its key: under scenario_key, else true_result_value, else in summary_string."""
     key, metric = reader.text("scenario_key"), reader.text("true_result_metric")
     direct = reader.number(key) if key else None
@@ -237,29 +207,29 @@ def _figure(reader: _Reader, remarks: list[str]) -> tuple[str, float | None]:
         return key, direct
     if true_value is not None:
         return metric or key, true_value
-    why = f"{key}, which scenario_key names, is absent: " if key and reader.content.get(key) is None else ""
+    why = f"{key}, which scenario_key names, is absent: " if key and reader.values.get(key) is None else ""
     if said is not None:
         remarks.append(f"{why}the figure is taken from summary_string, which may have fewer digits")
         return said[1], float(said[2])
     if not key:
-        reader.problems.append("scenario_key is missing, and nothing else gives the figure")
+        reader.note("scenario_key", "nothing", "the key of the figure, which nothing else gives")
     remarks.append(f"{why}the run gave no figure")
     return key, None
 
 
-def _scores(reader: _Reader, remarks: list[str]) -> tuple[Score, ...]:
-    listed = reader.content.get("accuracy")
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        reader.problems.append("accuracy must be a list of objects with name, value and threshold")
-        return ()
+def _scores(reader: Record, remarks: list[str]) -> tuple[Score, ...]:
+    if reader.values.get("accuracy") is None:
+        reader.note("accuracy", "nothing", "a list of objects with name, value and threshold")
     scores = []
-    for place, entry in enumerate(listed):
-        value, name = reader.number("value", entry), reader.text("name", entry)
+    listed = reader.each("accuracy")
+    for entry in listed:
+        value, name = entry.number("value"), entry.needed("name")
+        if entry.values.get("value") is None:
+            entry.note("value", "nothing", "a finite number")
         if value is None or not name:
-            reader.problems.append(f"accuracy[{place}] has no name or no value")
             continue
-        limits = {key: reader.number(key, entry) for key in ("threshold", "upper_limit")}
-        score = Score(name=name, value=value, said_passed=reader.verdict("pass", entry), **limits)
+        limits = {key: entry.number(key) for key in ("threshold", "upper_limit")}
+        score = Score(name=name, value=value, said_passed=entry.flag("pass"), **limits)
         scores.append(score)
         if score.passed is not None and score.said_passed is not None and score.passed != score.said_passed:
             limit = "" if score.upper_limit is None else f" to {score.upper_limit:g}"
@@ -270,11 +240,11 @@ def _scores(reader: _Reader, remarks: list[str]) -> tuple[Score, ...]:
     return tuple(scores)
 
 
-def _accuracy_passed(reader: _Reader, scores: tuple[Score, ...], remarks: list[str]) -> bool | None:
+def _accuracy_passed(reader: Record, scores: tuple[Score, ...], remarks: list[str]) -> bool | None:
     """Whether every score that has a threshold meets it; None where none has."""
     verdicts = [score.passed for score in scores if score.passed is not None]
     passed = all(verdicts) if verdicts else None
-    said = reader.verdict("accuracy_pass")
+    said = reader.flag("accuracy_pass")
     if passed is not None and said is not None and passed != said:
         remarks.append(f"verdict contradicts: accuracy_pass is {str(said).lower()}, the figures say otherwise")
     return passed
