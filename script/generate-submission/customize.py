@@ -65,8 +65,7 @@ class Access:
         """The facts of a system: see making.Recipes."""
         versions = run.result.get("versions") or {}
         software = ", ".join(f"{name} {text}" for name, text in sorted(versions.items()) if name != sut.backend)
-        start = users_folder(self._env)
-        facts_file = str(self._env.get("CM_SUT_DESC_FACTS_FILE") or "")
+        facts_file = self._request.facts_file
         inputs = {
             "name": sut.hw_name or run.place.system,
             "division": division,
@@ -76,7 +75,7 @@ class Access:
             "software": software,
             "run_machine": {"is_client": True} if is_of_client(run.result) else dict(run.result.get("machine") or {}),
             "system": dict(self._inputs.get("system") or {}),
-            "system_facts": str(start / Path(facts_file).expanduser()) if facts_file else "",
+            "system_facts": str(facts_file) if facts_file is not None and facts_file.exists() else "",
             "hw_notes_extra": str(self._env.get(NOTES_KEYS[0]) or ""),
             "sw_notes_extra": str(self._env.get(NOTES_KEYS[1]) or ""),
             "env": {"CM_SUT_DESC_IS_COMPLETE_NEEDED": "no"},

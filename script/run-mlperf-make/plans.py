@@ -34,6 +34,7 @@ from .run_args import RunArgs
 from .views import INNER, View
 
 DIVISIONS = ("closed", "open", "network")
+FACTS_NAMES = ("system_facts.yaml", "system_facts.json")
 NO_INPUTS = ("tags", "views", "marks", "when", "settings")
 """The keys of a row of calls in tables.yaml that are no inputs."""
 SETTINGS = ("model", "scenario", "device", "backend", "gpus", *(row.input for row in FIELDS.values() if row.input))
@@ -147,10 +148,8 @@ def _once(around: Around) -> Rows:
         **tree,
     }
     remarks = [table("no_counterpart")] if request.work == "build" else []
-    if tree.get("HAS_RUNS") and not tree["FACTS"]:
-        remarks.append(
-            "facts of the system that no program can find out are read from system_facts.yaml in this folder"
-        )
+    if tree.get("HAS_RUNS") and not (around.folder / tree["FACTS"]).is_file():
+        remarks.append("facts of the system that no program can find out are asked in system_facts.yaml in this folder")
     return [values], remarks, []
 
 
@@ -163,7 +162,7 @@ def _tree_values(around: Around) -> dict[str, str]:
         raise MakeError(said, f"make {around.request.work} outside the container, where the workspace has its place")
     has_runs = any((folder / run["RUN"]).is_dir() for run in around.kept_runs())
     backup = Path(f"{folder.parent.parent}_logs")  # of truncate_results
-    facts = next((name for name in ("system_facts.yaml", "system_facts.json") if (folder / name).is_file()), "")
+    facts = next((name for name in FACTS_NAMES if (folder / name).is_file()), FACTS_NAMES[0])
     return {
         "DIVISION": division,
         "SUBMITTER": around.request.values["SUBMITTER"] or submitter,

@@ -454,6 +454,7 @@ def test_the_tree_for_the_checker_is_made_of_the_runs_where_there_are_any(tmp_pa
     )
     assert made.inputs["submission_dir"] == checked.inputs["submission_dir"] == "build/submission"
     assert "system_facts.yaml" in plan.remarks[0] and not plan.copies
+    assert made.inputs["system_facts"] == "system_facts.yaml"
     (folder / "system_facts.yaml").write_text("status: rdi\n", encoding="utf-8")
     plan = planned(folder, "check_submission")
     assert plan.calls[0].inputs["system_facts"] == "system_facts.yaml" and not plan.remarks

@@ -277,6 +277,21 @@ def test_open_questions_about_the_system_are_listed_and_a_file_for_the_answers_i
     assert file.read_text(encoding="utf-8") == "cooling: air\n", "what the user wrote stays"
 
 
+def test_a_file_of_answers_that_is_not_there_gets_the_questions_and_one_that_is_there_stays(
+    real_runs: Path, tmp_path: Path
+) -> None:
+    env = {**env_of(real_runs, tmp_path / "tree"), "CM_SUT_DESC_FACTS_FILE": "system_facts.yaml"}
+    request, file = read_request(env, tmp_path), tmp_path / "system_facts.yaml"
+    gathered = making.gather(request)
+    _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
+    assert problem.hint == f"fill in {file}, then the same line again"
+    assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
+    file.write_text("cooling:\n", encoding="utf-8")
+    _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("status",)))
+    assert problem.hint == f"add them to {file}, then the same line again"
+    assert file.read_text(encoding="utf-8") == "cooling:\n"
+
+
 # --- a tree that is there already ---
 
 

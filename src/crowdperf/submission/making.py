@@ -121,13 +121,17 @@ def describe_systems(
 
 def _open_questions(system: str, answer: Mapping[str, Any], request: Request) -> Problem:
     """Write the questions to a file for the user, unless it is there, and say which they are."""
-    path = request.facts_folder / f"{system}.questions.yaml"
+    given, key = request.facts_file, answer["missing"][0]
+    path = given or request.facts_folder / f"{system}.questions.yaml"
+    hint = f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=..."
+    if given is not None:
+        hint = f"{'add them to' if given.exists() else 'fill in'} {given}, then the same line again"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as file:
             file.write(answer["template"])
     except FileExistsError:
-        if not any(
+        if given is None and not any(
             line and not line.startswith("#") and not line.endswith(":") for line in path.read_text().split("\n")
         ):
             path.write_text(answer["template"], encoding="utf-8")  # nobody has answered anything in it
@@ -135,10 +139,7 @@ def _open_questions(system: str, answer: Mapping[str, Any], request: Request) ->
     verb = "is" if len(lines) == 1 else "are"
     text = f"{counted(len(lines), 'fact')} of the system {system} {verb} not known and never invented:\n    "
     text += "\n    ".join(lines)
-    key = answer["missing"][0]
-    return Problem(
-        text, f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=...", is_later=True
-    )
+    return Problem(text, hint, is_later=True)
 
 
 def make(

@@ -51,7 +51,8 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A checked call. round_name: None stands for the round whose seeds the logs hold."""
+    """A checked call. round_name: None stands for the round whose seeds the logs hold. facts_file: with what no program
+    can know of the system; where it is not there yet, the open questions are written to it."""
 
     results_folders: tuple[Path, ...]
     submission_folder: Path
@@ -69,6 +70,7 @@ class Request:
     is_preprocessed: bool
     allows_synthetic: bool
     is_rehearsal: bool
+    facts_file: Path | None = None
 
     @property
     def facts_folder(self) -> Path:
@@ -146,6 +148,7 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         is_preprocessed=is_yes(env.get("CM_RUN_MLPERF_SUBMISSION_PREPROCESSOR")),
         allows_synthetic=is_rehearsal or is_yes(env.get("CM_MLPERF_ALLOW_SYNTHETIC")),
         is_rehearsal=is_rehearsal,
+        facts_file=start / Path(facts).expanduser() if (facts := text("CM_SUT_DESC_FACTS_FILE")) else None,
     )
 
 
