@@ -8,6 +8,7 @@ some runs). What a log that was cut still shows is found by `numbers_in` and ANS
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -61,6 +62,7 @@ def response_of(entry: Mapping[str, object], where: str) -> bytes:
         raise DamagedLog(f"{where} is damaged or was truncated ({error!r})") from error
 
 
-def numbers_in(text: str) -> list[tuple[int, int]]:
+@functools.lru_cache(maxsize=4)
+def numbers_in(text: str) -> tuple[tuple[int, int], ...]:
     """Return the number and the sample of each response that a log shows, cut or not."""
-    return [(int(number), int(sample)) for number, sample in _NUMBERED.findall(text)]
+    return tuple((int(number), int(sample)) for number, sample in _NUMBERED.findall(text))
