@@ -217,7 +217,7 @@ class TemporaryHome:
         """Makes these the registered repositories, in this order."""
         (self.path / "repos.json").write_text(json.dumps([str(repo) for repo in repos]), encoding="utf-8")
         (self.path / "index.json").unlink(missing_ok=True)
-        self.is_indexed = repos != (CHECKOUT, self.repo)
+        self.is_indexed = CHECKOUT not in repos
 
     def recipe(self, alias: str, meta: Mapping[str, Any] | None = None, **texts: Any) -> Path:
         """``write_recipe`` into this home's repository."""

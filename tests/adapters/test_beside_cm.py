@@ -59,12 +59,12 @@ def documented_commands() -> list[str]:
     return re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
 
 
-def execute(home: TemporaryHome, commands: str, **env: str) -> None:
-    """Runs a block of commands in the checkout, as a user would; each must succeed."""
+def execute(home: TemporaryHome, checkout: Path, commands: str, **env: str) -> None:
+    """Runs a block of commands in a checkout, as a user would; each must succeed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(
         ["bash", "-euc", commands],
-        cwd=CHECKOUT,
+        cwd=checkout,
         env=home.process_env({**env, "PATH": path}),
         stdin=subprocess.DEVNULL,
         check=True,
@@ -86,25 +86,27 @@ def test_the_other_engine_runs_when_it_was_registered_first(home: TemporaryHome,
 
 @pytest.mark.parametrize("has_index", [True, False])
 def test_the_documented_commands_make_recipes_of_a_repository_with_an_engine_run_here(
-    home: TemporaryHome, other: Path, has_index: bool
+    home: TemporaryHome, other: Path, ours: Path, has_index: bool
 ) -> None:
     home.register(other, home.repo)
     if has_index:
         assert "the other engine ran" in home.cm("run", "script", "--tags=our,recipe").stdout
     commands = documented_commands()[0]
     assert len([line for line in commands.splitlines() if line.strip()]) <= 2
-    execute(home, commands)
+    execute(home, ours, commands)
     assert is_ours(home.run_cm("our,recipe"))
     assert home.run_cm("other,recipe").code == 0
     assert "the other engine ran" not in home.cm("show", "cache").stdout
 
 
-def test_the_documented_command_makes_a_copied_script_folder_run_here(home: TemporaryHome, other: Path) -> None:
+def test_the_documented_command_makes_a_copied_script_folder_run_here(
+    home: TemporaryHome, other: Path, ours: Path
+) -> None:
     copied = home.folder / "copied"
     shutil.copytree(other / "script", copied / "script")
-    home.register(CHECKOUT, home.repo)
+    home.register(ours, home.repo)
     (command,) = documented_commands()[1].strip().splitlines()
-    execute(home, command, RECIPES=str(copied))
+    execute(home, ours, command, RECIPES=str(copied))
     assert is_ours(home.run_cm("our,recipe"))
     found = home.cm("find", "script", "--tags=other,recipe").stdout.strip()
     assert found == str(copied / "script" / "other-recipe")
@@ -255,12 +257,11 @@ def test_the_registration_of_a_checkout_puts_it_first(home: TemporaryHome, other
     assert is_ours(home.run_cm("our,recipe"))
 
 
-def test_a_python_package_that_cmind_puts_first_is_named(home: TemporaryHome, other: Path) -> None:
+def test_a_python_package_that_cmind_puts_first_is_named(home: TemporaryHome, other: Path, ours: Path) -> None:
     packages = home.folder / "packages"
     packages.mkdir()
     other.rename(packages / "cmother")
-    home.register(CHECKOUT, home.repo)
-    home.is_indexed = True  # cmind is to make the index, with that package
+    home.register(ours, home.repo)
     as_package = {"PYTHONPATH": str(packages)}
     (packages / "cmother" / "__init__.py").touch()
     done = home.cm("use", "crowdperf:script", env=as_package)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import Finished, TemporaryHome, cm_command, run_to_end, wait_until
+from helpers import Finished, TemporaryHome, cm_command, run_to_end, wait_until, write_indexes
 
 NOBODY = 65534
 SLOW = """
@@ -40,6 +40,7 @@ class SharedCache:
         self.first.recipe("get-other", {"cache": True}, run_sh="echo CM_OTHER=$PWD > tmp-run-env.out")
         self.first.recipe("get-slow", {"cache": True}, run_sh=SLOW)
         subprocess.run(["chmod", "-R", "a+rX", str(self.first.repo)], check=True)
+        write_indexes(self.second.path)
         subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(folder / "second")], check=True)
         self.env = {"CROWDPERF_CACHE": str(self.store)}
         assert self.first.run_cm("get,thing", env=self.env).code == 0

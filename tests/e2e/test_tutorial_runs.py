@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome, cm_command
+from helpers import CHECKOUT, TemporaryHome, cm_command, write_indexes
 
 PATIENCE_S = 1500
 TUTORIAL = (
@@ -62,6 +62,7 @@ def words_of(line: str, home: TemporaryHome, *, is_small: bool) -> list[str]:
 def home(tmp_path: Path) -> TemporaryHome:
     made = TemporaryHome(tmp_path)
     made.register(CHECKOUT)
+    write_indexes(made.path)
     return made
 
 

@@ -1,9 +1,11 @@
-"""A run of the harness on a GPU that is the processor: `python pinned_runs.py run.json`. Prints what memory samples
-were given, and of how many values the buffers are that the device copied through, as JSON."""
+"""Runs of the harness on a GPU that is the processor: `python pinned_runs.py run.json ...`, each in a process that is
+forked from this one. Each prints what memory samples were given, and of how many values the buffers are that the device
+copied through, as a line of JSON; the first that fails ends them."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,4 +58,10 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for run_json in map(Path, sys.argv[1:]):
+        child = os.fork()
+        if child == 0:
+            main(run_json)
+            break
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{run_json} failed")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness_support import SOURCE, need, request, run_harness
+from harness_support import SOURCE, Ended, need, request, run_harness
 
 from crowdperf.compliance.verification import verify_performance, verify_responses
 from crowdperf.harness.base.errors import HarnessError
@@ -36,7 +36,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, dataset: Path, **changes: object):
-    texts = {"dataset_path": str(dataset), "output_dir": str(folder / "out"), "min_duration_ms": 200}
+    texts = {"dataset_path": str(dataset), "output_dir": str(folder / "out"), "min_duration_ms": 200,
+             "instances": 1, "threads": 1}  # fmt: skip
     return run_harness(folder, request(**{**texts, "backend": "null", **changes}))
 
 
@@ -107,13 +108,20 @@ def test_a_run_of_another_test_is_not_scored(tmp_path: Path, dataset: Path) -> N
     assert "a performance run is scored in TEST01 and TEST07 only" in ended.stderr
 
 
+SERVER = {"scenario": "Server", "target_qps": 1000.0, "min_duration_ms": 500}
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory: pytest.TempPathFactory, dataset: Path) -> Ended:
+    """The run that tests of Server are for."""
+    return run(tmp_path_factory.mktemp("ordinary"), dataset, **SERVER)
+
+
 @pytest.mark.parametrize(("test", "part"), [("TEST01", 0.96), ("TEST04", 0.97)])
 def test_a_server_test_is_sent_a_little_less_than_the_run_that_it_is_for(
-    tmp_path: Path, dataset: Path, test: str, part: float
+    tmp_path: Path, dataset: Path, ordinary: Ended, test: str, part: float
 ) -> None:
-    content = {"scenario": "Server", "target_qps": 1000.0, "min_duration_ms": 500}
-    ordinary = run(tmp_path / "ordinary", dataset, **content)
-    tested = run(tmp_path / "test", dataset, compliance_test=test, **content)
+    tested = run(tmp_path / "test", dataset, compliance_test=test, **SERVER)
     assert ordinary.result["run"]["target_qps"] == {"value": 1000.0, "origin": "user"}
     assert tested.result["run"]["target_qps"] == {"value": 1000.0 * part, "origin": "compliance test"}
     logs = [read_run_logs(RunPaths(ended.folder)) for ended in (ordinary, tested)]
@@ -121,14 +129,18 @@ def test_a_server_test_is_sent_a_little_less_than_the_run_that_it_is_for(
     assert verdict.is_passed, verdict.lines
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_and_not_read(tmp_path: Path, dataset: Path) -> None:
+def test_no_audit_config_that_lies_about_is_read_and_what_a_killed_run_left_is_removed(
+    tmp_path: Path, dataset: Path
+) -> None:
     left = tmp_path / "out" / FOLDER
     left.mkdir(parents=True)
-    (left / FILE).write_text("*.*.min_duration = 77\n")
+    for folder in (left, left.parent, tmp_path):  # a killed run's, somebody's, and one in the current folder
+        (folder / FILE).write_text("*.*.min_duration = 77\n")
     ended = run(tmp_path, dataset)
     assert ended.code == 0, ended.stderr
     assert read_run_logs(RunPaths(ended.folder)).effective.min_duration_ms == 200
     assert not left.exists()
+    assert (tmp_path / "out" / FILE).is_file()
 
 
 def test_a_compliance_test_that_is_killed_does_not_spoil_the_next_run(tmp_path: Path, dataset: Path) -> None:
@@ -153,14 +165,6 @@ def test_a_compliance_test_that_is_killed_does_not_spoil_the_next_run(tmp_path: 
     assert ended.code == 0, ended.stderr
     assert effective(ended.folder)["performance_issue_same"] is False
     assert not left.parent.exists()
-
-
-def test_an_audit_config_that_somebody_put_into_the_output_folder_is_not_read(tmp_path: Path, dataset: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / FILE).write_text("*.*.min_duration = 77\n")
-    ended = run(tmp_path, dataset)
-    assert read_run_logs(RunPaths(ended.folder)).effective.min_duration_ms == 200
-    assert (tmp_path / "out" / FILE).is_file()
 
 
 def test_the_file_is_there_during_the_block_only(tmp_path: Path) -> None:

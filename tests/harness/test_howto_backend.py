@@ -46,7 +46,7 @@ def data(digits: Digits) -> Path:  # noqa: F811
 
 def ask(data: Path, folder: Path, **changes: object) -> dict[str, object]:
     common = {"backend": code()[0], "dataset_path": str(data), "model_info_path": str(data / "model.json"),
-              "output_dir": str(folder / "out"), "min_duration_ms": 150}  # fmt: skip
+              "output_dir": str(folder / "out"), "min_duration_ms": 150, "instances": 1, "threads": 1}  # fmt: skip
     return request(**{**common, **changes})
 
 

@@ -28,45 +28,48 @@ from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.runner.components import sample_memory_of  # noqa: E402
 
 COUNT = 40
+IMAGES = np.random.default_rng(1).integers(0, 17, (COUNT, 8, 8), dtype=np.uint8)
+MODES = {"SingleStream": "accuracy", "MultiStream": "accuracy", "Server": "accuracy", "Offline": "performance"}
 
 
-@pytest.mark.parametrize(
-    ("scenario", "mode"),
-    [
-        ("SingleStream", "accuracy"),
-        ("MultiStream", "accuracy"),
-        ("Server", "accuracy"),
-        ("Offline", "performance"),
-    ],
-)
-def test_a_run_on_a_gpu_copies_its_samples_from_where_they_were_loaded_to(tmp_path, scenario: str, mode: str) -> None:
-    """No batch is gathered into memory of its own, and the answers in LoadGen's log are the network's."""
-    images = np.random.default_rng(1).integers(0, 17, (COUNT, 8, 8), dtype=np.uint8)
-    np.save(tmp_path / "validation_images.npy", images)
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, dict]]:
+    """The output folder and what was printed of a run in each scenario."""
+    tmp_path = tmp_path_factory.mktemp("pinned")
+    np.save(tmp_path / "validation_images.npy", IMAGES)
     np.save(tmp_path / "validation_labels.npy", np.zeros(COUNT, np.uint8))
     (tmp_path / "weights").write_bytes(b"read by nobody")
     files = {"model": {"file": "weights"}}
     (tmp_path / "model.json").write_text(json.dumps({"format": 1, "framework": "pytorch", "files": files}))
-    content = request(
-        backend="pytorch", device="cuda", gpus=[3], scenario=scenario, mode=mode, model_path=str(tmp_path / "weights"),
-        model_info_path=str(tmp_path / "model.json"), dataset_path=str(tmp_path), output_dir=str(tmp_path / "out"),
-        min_duration_ms=50, instances=1, batch_size=None if scenario.endswith("Stream") else 7,
-    )  # fmt: skip
-    (tmp_path / "run.json").write_text(json.dumps(content))
+    for scenario, mode in MODES.items():
+        content = request(
+            backend="pytorch", device="cuda", gpus=[3], scenario=scenario, mode=mode, dataset_path=str(tmp_path),
+            model_path=str(tmp_path / "weights"), model_info_path=str(tmp_path / "model.json"),
+            output_dir=str(tmp_path / scenario), min_duration_ms=50, instances=1,
+            batch_size=None if scenario.endswith("Stream") else 7,
+        )  # fmt: skip
+        (tmp_path / f"{scenario}.json").write_text(json.dumps(content))
     program = str(Path(__file__).with_name("pinned_runs.py"))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, program, str(tmp_path / "run.json")],
+        [sys.executable, program, *(str(tmp_path / f"{scenario}.json") for scenario in MODES)],
         env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert {(gpu, *shape[1:], name) for gpu, shape, name in told["given"]} == {(3, 1, 8, 8, "float32")}
-    assert told["buffers"] and {size % 10 for size in told["buffers"]} == {0}  # ten values an answer, 64 an image
-    if mode == "accuracy":
-        rows = json.loads((tmp_path / "out" / "mlperf_log_accuracy.json").read_text())
+    lines = map(json.loads, done.stdout.splitlines())
+    return {scenario: (tmp_path / scenario, line) for scenario, line in zip(MODES, lines, strict=True)}
+
+
+@pytest.mark.parametrize("scenario", MODES)
+def test_a_run_on_a_gpu_copies_its_samples_from_where_they_were_loaded_to(told, scenario: str) -> None:
+    """No batch is gathered into memory of its own, and the answers in LoadGen's log are the network's."""
+    folder, line = told[scenario]
+    assert {(gpu, *shape[1:], name) for gpu, shape, name in line["given"]} == {(3, 1, 8, 8, "float32")}
+    assert line["buffers"] and {size % 10 for size in line["buffers"]} == {0}  # ten values an answer, 64 an image
+    if MODES[scenario] == "accuracy":
+        rows = json.loads((folder / "mlperf_log_accuracy.json").read_text())
         found = {row["qsl_idx"]: np.frombuffer(bytes.fromhex(row["data"]), np.float32) for row in rows}
-        wanted = Linear()(torch.from_numpy(images[:, None].astype(np.float32) / 16))[0].numpy()
+        wanted = Linear()(torch.from_numpy(IMAGES[:, None].astype(np.float32) / 16))[0].numpy()
         assert sorted(found) == list(range(COUNT))
         assert all(np.allclose(found[index], wanted[index], rtol=1e-5, atol=1e-4) for index in found)
 
