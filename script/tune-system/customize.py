@@ -9,10 +9,9 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import choose, findings, packages
 from crowdperf.machine.findings import Command
 from crowdperf.machine.probe import Machine
@@ -25,25 +24,29 @@ AGAIN = "cm run script --tags=tune,system"
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, without what would change the machine."""
-    i["env"]["CM_TUNE_SYSTEM_APPLY"] = "no"
-    return preprocess(i)
+    return _tune(i, may_apply=False)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the table and the plan, and carries it out where that is asked for."""
-    env = i["env"]
+    is_action = i["env"].get("CM_TUNE_SYSTEM_ACTION") == "apply" or bool(i["values"]["undo"])
+    return _tune(i, may_apply=is_action and i["values"]["apply"] is True)
+
+
+def _tune(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
+    env, values = i["env"], i["values"]
     try:
         machine = choose.of_call(i)
-        if text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE"):
-            return _undo(machine, env)
+        if values["undo"]:
+            return _undo(machine, values, may_apply=may_apply)
         system = settings.look(machine)
-        wanted = tuning.wanted_in(env)
+        wanted = tuning.wanted_in(values)
         changed = tuning.changes(system, wanted)
         print(table(changed, system))
         commands = tuple(one.command for one in changed if one.command)
         after: settings.System | None = None
-        if _may_apply(env) and commands:
-            _carry_out(machine, env, commands, tuning.record_of(changed))
+        if may_apply and commands:
+            _carry_out(machine, values, commands, tuning.record_of(changed))
             after = settings.look(machine)
             changed = tuning.changes(after, wanted)
             print("after:\n" + table(changed, after))
@@ -78,39 +81,33 @@ def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
     return findings.plan_text(f"Plan (nothing was run; {how}):", commands, packages.rights(machine))
 
 
-def _may_apply(env: dict[str, Any]) -> bool:
-    is_action = text_of(env, "CM_TUNE_SYSTEM_ACTION") == "apply" or bool(text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE"))
-    return is_action and is_yes(env.get("CM_TUNE_SYSTEM_APPLY"))
-
-
 def _carry_out(
-    machine: Machine, env: dict[str, Any], commands: tuple[Command, ...], record: dict[str, Any] | None
+    machine: Machine, values: Mapping[str, Any], commands: tuple[Command, ...], record: dict[str, Any] | None
 ) -> None:
     """Records what is there (None: nothing to record) and runs the commands. Raises TuneError, RecordError."""
-    may_sudo = is_yes(env.get("CM_TUNE_SYSTEM_MAY_SUDO"))
+    may_sudo = values["sudo"] is True
     shown = findings.plan_text("Plan:", commands, packages.rights(machine))
     if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
         raise tuning.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
-    file = text_of(env, "CM_TUNE_SYSTEM_RECORD_FILE")
-    if record is not None and not file:
+    file = values["record"]
+    if record is not None and file is None:
         raise tuning.TuneError(
             "nothing was run: --apply needs a file for the way back\n  hint: --record=tune-before.json"
         )
     print(shown)
     if record is not None:
-        findings.write_record(_path(file), KIND, record)
+        findings.write_record(file, KIND, record)
         print(f"recorded what was there in {file}; back with: {AGAIN} --undo={file} --apply")
     if wrong := findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo)):
-        back = file or text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE")
+        back = file or values["undo"]
         raise tuning.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
 
 
-def _undo(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
+def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> dict[str, Any]:
     """Shows the way back, and goes it with consent."""
-    before = findings.read_record(_path(text_of(env, "CM_TUNE_SYSTEM_UNDO_FILE")), KIND)
-    commands = tuning.undo(before)
-    if _may_apply(env):
-        _carry_out(machine, env, commands, None)
+    commands = tuning.undo(findings.read_record(values["undo"], KIND))
+    if may_apply:
+        _carry_out(machine, values, commands, None)
         print("put back")
     else:
         rights = packages.rights(machine)
@@ -133,7 +130,3 @@ def _state(changed: tuple[tuning.Change, ...], system: settings.System, rights: 
             for one in changed
         ],
     }
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser().absolute()

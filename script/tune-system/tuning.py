@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from crowdperf.call.values import truth_of
 from crowdperf.machine.findings import Command, as_root
 
 from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
@@ -19,7 +18,6 @@ from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
 LEAVE = "leave"
 FREE = "free"
 T4_CLOCKS_MHZ = "1590"
-DEFAULTS: Mapping[str, str] = {"thp": "always", "governor": "performance", "persistence": "on"}
 PERSISTENCE: Mapping[str, str] = {"on": "Enabled", "off": "Disabled"}
 GOVERNOR_FILE = re.compile(r"/sys/devices/system/cpu/cpu\d+/cpufreq/scaling_governor")
 WRITE = 'value="$1"; shift; for file; do printf %s "$value" > "$file" || exit 1; done'
@@ -49,33 +47,15 @@ class Wanted(NamedTuple):
     gpus: tuple[int, ...] = ()
 
 
-def wanted_in(env: Mapping[str, Any]) -> Wanted:
-    """What CM's env asks. Raises TuneError."""
-
-    def text(key: str) -> str:
-        value = env.get(f"CM_TUNE_SYSTEM_{key}")
-        return "" if value is None else str(value).strip()
-
-    # CM's command line turns on and off into booleans
-    persistence = {True: "on", False: "off", None: ""}[truth_of(text("PERSISTENCE"))]
-    persistence = persistence or text("PERSISTENCE") or DEFAULTS["persistence"]
-    if persistence not in (*PERSISTENCE, LEAVE):
-        raise TuneError(f"--persistence={persistence} is not known\n  allowed: on, off, leave")
-    clocks = "" if text("GPU_CLOCKS") in (LEAVE, FREE) else text("GPU_CLOCKS")
-    if clocks and not re.fullmatch(r"\d{3,4}(,\d{3,4})?", clocks):
+def wanted_in(values: Mapping[str, Any]) -> Wanted:
+    """What the inputs ask. Raises TuneError."""
+    clocks = values["gpu_clocks"] or ""
+    if clocks not in ("", LEAVE, FREE) and not re.fullmatch(r"[0-9]{3,4}(,[0-9]{3,4})?", clocks):
         raise TuneError(
             f"--gpu_clocks={clocks} is not a clock\n  allowed: MHz as one number, or lowest,highest, or free, or leave"
         )
-    numbers = [part.strip() for part in text("GPUS").split(",") if part.strip()]
-    if not all(part.isdecimal() for part in numbers):
-        raise TuneError(f"--gpu={text('GPUS')} is not a list of numbers\n  hint: --gpu=0 or --gpu=0,1")
-    return Wanted(
-        thp=text("THP") or DEFAULTS["thp"],
-        governor=text("GOVERNOR") or DEFAULTS["governor"],
-        persistence=persistence,
-        clocks=text("GPU_CLOCKS") if text("GPU_CLOCKS") in (LEAVE, FREE) else clocks,
-        gpus=tuple(int(part) for part in numbers),
-    )
+    names = ("thp", "governor", "persistence")
+    return Wanted(*(values[name] for name in names), clocks=clocks, gpus=values["gpu"] or ())
 
 
 def changes(system: System, wanted: Wanted) -> tuple[Change, ...]:
