@@ -10,18 +10,17 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, findings, packages
 from crowdperf.machine.findings import Finding
 from crowdperf.machine.probe import Machine
 
 from . import accounts, checks
 
-POLICIES = ("warn", "fail")
-SCRATCH_KEYS = ("CM_USER_PERMISSIONS_SCRATCH", "CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
+SCRATCH_KEYS = ("CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
 
 
 class Asked(NamedTuple):
@@ -34,26 +33,26 @@ class Asked(NamedTuple):
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned: it looks, and applies nothing."""
-    i["env"]["CM_USER_PERMISSIONS_APPLY"] = "no"
-    return preprocess(i)
+    return _check(i, may_apply=False)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the findings and sets the keys; with ``--policy=fail`` a problem is an error."""
-    env = i["env"]
-    policy = str(env.get("CM_USER_PERMISSIONS_POLICY", "") or "warn")
-    if policy not in POLICIES:
-        return {"return": 1, "error": f"--policy={policy} is not known\n  allowed: {', '.join(POLICIES)}"}
+    return _check(i, may_apply=i["values"]["apply"] is True)
+
+
+def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
+    env, values = i["env"], i["values"]
     try:
         machine = choose.of_call(i)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    asked = asked_in(env, machine)
+    asked = asked_in(values, env, machine)
     found = look(machine, asked)
     rights = packages.rights(machine)
     print(findings.table(found, rights))
     wrong = ""
-    if is_yes(env.get("CM_USER_PERMISSIONS_APPLY")):
+    if may_apply:
         wrong = _apply(machine, found, asked)
         found = look(machine, asked)
         print(findings.table(found, rights))
@@ -63,12 +62,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_USER_PERMISSIONS_OK"] = "no" if problems else "yes"
     if wrong:
         return {"return": 1, "error": wrong}
-    if problems and policy == "fail":
+    if problems and values["policy"] == "fail":
         text = findings.table(problems, rights)
         return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
     if problems:
-        is_applied = is_yes(env.get("CM_USER_PERMISSIONS_APPLY"))
-        what = "these need root's rights or a person" if is_applied else "nothing was changed"
+        what = "these need root's rights or a person" if may_apply else "nothing was changed"
         print(f"{len(problems)} of {len(found)} checks found a problem; {what}")
     return {"return": 0}
 
@@ -76,17 +74,16 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 _HINT = "  hint: do what stands after 'fix:'; --apply does those that need no root's rights"
 
 
-def asked_in(env: dict[str, Any], machine: Machine) -> Asked:
-    """What CM's env asks to check: by default the clone around the current folder, and the scratch space."""
-    given = [part.strip() for part in str(env.get("CM_USER_PERMISSIONS_PATHS", "") or "").split(",") if part.strip()]
-    folders = [_absolute(part, machine) for part in given]
+def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine) -> Asked:
+    """What the inputs ask to check: by default the clone around the current folder, and the scratch space."""
+    folders = [_absolute(part, machine) for part in values["paths"] or ()]
     around = [os.getcwd(), *(str(path) for path in Path.cwd().parents)] if not machine.is_recorded else []
     here = next((folder for folder in around if machine.owner_uid(f"{folder}/.git") is not None), "")
     known = (str(env.get(key, "") or machine.environment.get(key, "") or "") for key in SCRATCH_KEYS)
-    scratch = next((value for value in known if value), "")
+    scratch = values["scratch"] or next((value for value in known if value), "")
     is_clone = {folder: machine.owner_uid(f"{folder}/.git") is not None for folder in folders}
     return Asked(
-        user=str(env.get("CM_USER_PERMISSIONS_USER", "") or ""),
+        user=values["user"] or "",
         clones=tuple(dict.fromkeys(filter(None, (here, *(one for one in folders if is_clone[one]))))),
         scratches=tuple(
             dict.fromkeys(

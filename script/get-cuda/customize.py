@@ -30,7 +30,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Chooses among the toolkits that are there; for _pip and _prebuilt it says which version to install."""
     env, machine = i["env"], i.get("machine") or Machine()
     try:
-        asked = request.from_env(env)
+        asked = request.asked_in(env, i["values"])
         if asked.source == "installed":
             return _choose(i, machine, asked, _homes(machine, asked, str(env.get("CM_TMP_CURRENT_PATH", "") or "/")))
         if asked.source == "pip":
@@ -47,7 +47,7 @@ plan = preprocess
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """After _pip or _prebuilt: takes what was installed and compiles a small program with it."""
     env, machine = i["env"], i.get("machine") or Machine()
-    asked = request.from_env(env)
+    asked = request.asked_in(env, i["values"])
     if asked.source == "installed":
         return {"return": 0}
     if asked.source == "pip":

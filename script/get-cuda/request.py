@@ -9,12 +9,10 @@ from typing import Any, Literal, NamedTuple, cast
 from crowdperf.call.values import text_of
 from crowdperf.machine import versions
 
-SOURCES = ("installed", "pip", "prebuilt")
 Source = Literal["installed", "pip", "prebuilt"]
 FIRST_PIP_COMPILER = "13.0"
 """The first CUDA whose PyPI package nvidia-cuda-nvcc holds the program nvcc. The wheels nvidia-cuda-nvcc-cu12 have only
 ptxas and nvvm, seen in 12.9.86 (20 November 2026)."""
-VERSION_KEYS = ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")
 
 
 class RequestError(Exception):
@@ -39,37 +37,31 @@ class Request(NamedTuple):
         return versions.asked_text(self.exact, self.minimum, self.maximum)
 
 
-def from_env(env: Mapping[str, Any]) -> Request:
-    """The request in CM's env.
+def asked_in(env: Mapping[str, Any], values: Mapping[str, Any]) -> Request:
+    """The request in a recipe's inputs, and in what the engine and the variations put into CM's env.
 
-    Raises RequestError for a version that is none, and for limits that nothing can meet.
+    Raises RequestError for a version that is none.
     """
-
-    def text(key: str) -> str:
-        return text_of(env, key)
-
-    for key in (*VERSION_KEYS, "CM_CUDA_FOR_CUDNN", "CM_CUDA_FOR_TENSORRT"):
-        if text(key) and not re.fullmatch(r"\d+(\.\d+){0,3}", text(key)):
+    limits = {name: text_of(env, f"CM_{name.upper()}") for name in ("version", "version_min", "version_max")}
+    fits = {name: values[name] or "" for name in ("for_cudnn", "for_tensorrt")}
+    for name, text in {**limits, **fits}.items():
+        if text and not re.fullmatch(r"\d+(\.\d+){0,3}", text):
             raise RequestError(
-                f"{text(key)!r} ({key}) is not a version, such as 12.4 or 12.4.1.\n"
+                f"--{name}={text} is not a version, such as 12.4 or 12.4.1.\n"
                 '  hint: cm run script "get cuda" --version_min=12.0 --version_max=12.9'
             )
-    source = text("CM_CUDA_SOURCE") or "installed"
-    if source not in SOURCES:
-        raise RequestError(
-            f"CM_CUDA_SOURCE is {source!r}; allowed are {', '.join(SOURCES)}\n  hint: use _pip, _prebuilt"
-        )
-    places = (text("CM_CUDA_INPUT_PATH") or text("CM_INPUT"),) if source == "installed" else ("",)
-    folders = text("CM_CUDA_SEARCH_PATHS") or text("CM_TMP_PATH") if source == "installed" else ""
+    source = cast(Source, text_of(env, "CM_CUDA_SOURCE") or "installed")
+    only_in: tuple[str, ...] = ()
+    if source == "installed":
+        one = str(values["input"] or text_of(env, "CM_INPUT"))
+        folders = values["path"] or text_of(env, "CM_TMP_PATH")
+        only_in = (one,) if one else tuple(part for part in folders.split(":") if part)
     return Request(
-        source=cast(Source, source),
-        needs_compiler=text("CM_CUDA_FULL_TOOLKIT_INSTALL") != "no",
-        exact=text("CM_VERSION"),
-        minimum=text("CM_VERSION_MIN"),
-        maximum=text("CM_VERSION_MAX"),
-        only_in=tuple(filter(None, places)) or tuple(part for part in folders.split(":") if part),
-        cudnn=text("CM_CUDA_FOR_CUDNN"),
-        tensorrt=text("CM_CUDA_FOR_TENSORRT"),
+        source,
+        text_of(env, "CM_CUDA_FULL_TOOLKIT_INSTALL") != "no",
+        *limits.values(),
+        only_in,
+        *fits.values(),
     )
 
 

@@ -43,7 +43,7 @@ def _own(env: dict[str, Any]) -> steps.Own:
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Checks what was unpacked or installed and sets the recipe's keys; CM's answer."""
     env, machine = i["env"], i.get("machine") or Machine()
-    asked = request.from_env(env, CUDNN)
+    asked = request.asked_in(env, i["values"], CUDNN)
     try:
         if asked.source == "tar":
             return _take_archive(env, machine, asked)

@@ -10,9 +10,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, engines, findings, packages, versions
 from crowdperf.machine.probe import Machine
 
@@ -23,12 +23,15 @@ NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, without what would change the machine."""
-    i["env"]["CM_DOCKER_APPLY"] = "no"
-    return preprocess(i)
+    return _find(i, may_apply=False)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the engine that is chosen; an error with what to do where none can start a container."""
+    return _find(i, may_apply=i["values"]["apply"] is True)
+
+
+def _find(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     env = i["env"]
     try:
         machine = choose.of_call(i)
@@ -39,7 +42,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if action == "install":
         return _show_install(machine, rights)
     if action == "restart":
-        return _restart(machine, env)
+        return _restart(machine, i["values"], may_apply=may_apply)
     asked = str(env.get("CM_CONTAINER_ENGINES", "") or "")
     found = engines.look(machine, tuple(name for name in engines.NAMES if not asked or name == asked))
     judged = tuple(advice.judge(machine, one) for one in found)
@@ -83,14 +86,14 @@ def _show_install(machine: Machine, rights: packages.Rights) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _restart(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
+def _restart(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> dict[str, Any]:
     """Shows how to restart the daemon, and does so with consent."""
     commands = (advice.start(machine, "restart"),)
     rights = packages.rights(machine)
-    if not is_yes(env.get("CM_DOCKER_APPLY")):
+    if not may_apply:
         print(findings.plan_text("To restart the daemon (nothing was run; --apply runs it):", commands, rights))
         return {"return": 0}
-    may_sudo = is_yes(env.get("CM_DOCKER_MAY_SUDO"))
+    may_sudo = values["sudo"] is True
     reason = findings.refusal(machine, commands, may_sudo=may_sudo)
     wrong = reason or findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo))
     if wrong:

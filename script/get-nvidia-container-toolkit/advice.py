@@ -18,8 +18,6 @@ from .toolkit import Toolkit
 REPOSITORY = "https://nvidia.github.io/libnvidia-container"
 KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 GUIDE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
-DEFAULT_MINIMUM = "1.4.0"
-"""What the documents of the Azure submission ask of libnvidia-container (seed 001)."""
 ENGINE = "engine"
 MAKE_CDI = Command(("nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"), needs_root=True)
 

@@ -22,8 +22,8 @@ AGAIN = "then: cm run script --tags=get,nvidia,container-toolkit"
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the toolkit and of the way; an error with what to do where the toolkit will not do."""
-    env, state = i["env"], i["state"]
-    minimum = str(env.get("CM_LIBNVIDIA_CONTAINER_MIN_VERSION", "") or advice.DEFAULT_MINIMUM)
+    env, state, values = i["env"], i["state"], i["values"]
+    minimum = values["min"]
     if not re.fullmatch(r"\d+(\.\d+){0,3}", minimum):
         return {"return": 1, "error": f"--min={minimum} is not a version, such as 1.4.0\n  hint: --min=1.4.0"}
     try:
@@ -41,7 +41,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         title = "To install the NVIDIA Container Toolkit (nothing was run):"
         print(findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}")
         return {"return": 0}
-    asked = str(env.get("CM_CONTAINER_GPU_WAY_ASKED", "") or "")
+    asked = values["way"]
     way = toolkit.asked_way(asked, there, engines) if asked else toolkit.choose_way(there, engines)
     if isinstance(way, str):
         return {"return": 1, "error": f"{way}\n  hint: without --way the recipe chooses"}

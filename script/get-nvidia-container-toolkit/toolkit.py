@@ -100,8 +100,6 @@ def _docker_way(toolkit: Toolkit, engine: Mapping[str, Any]) -> Way:
 
 def asked_way(name: str, toolkit: Toolkit, engines: Sequence[Mapping[str, Any]]) -> Way | str:
     """The way that the caller asks for, or why it cannot be had."""
-    if name not in WAYS:
-        return f"--way={name} is not known\n  allowed: {', '.join(WAYS)}"
     wanted = WAYS[name][0]
     fitting = [one for one in engines if one["name"] == wanted or (not wanted and one["name"] != "apptainer")]
     if not fitting:

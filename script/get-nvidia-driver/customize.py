@@ -23,7 +23,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         machine = choose.of_call(i)
-        asked = judge.asked_in(env)
+        asked = judge.asked_in(i["values"], env)
     except (choose.MachineError, judge.AskError) as error:
         return {"return": 1, "error": str(error)}
     there = seen.look(machine)
@@ -69,7 +69,7 @@ def _env_of(there: seen.Seen) -> dict[str, str]:
 
 
 def _install_text(there: seen.Seen, asked: judge.Asked) -> str:
-    wanted = install.branch(asked.branch, asked.minimum, asked.expected)
+    wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     commands = install.driver_plan(there, wanted)
     if not commands:
         return f"no plan is known for {there.host.pretty_name or 'this system'}; NVIDIA's guide: {install.GUIDE}"

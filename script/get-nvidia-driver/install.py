@@ -22,10 +22,8 @@ GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 REBOOT = Command(needs_root=True, line="{sudo}reboot")
 
 
-def branch(asked: str, *versions: str) -> int:
-    """The branch to plan for: the asked one, else the newest that is wanted anywhere, and no older than the default."""
-    if asked:
-        return int(asked)
+def branch(*versions: str) -> int:
+    """The branch to plan for: the newest that is wanted anywhere, and no older than the default."""
     wanted = [int(found[0]) for text in versions if (found := re.match(r"\d+", text))]
     return max((*wanted, DEFAULT_BRANCH))
 

@@ -35,20 +35,15 @@ class Asked(NamedTuple):
 
     minimum: str = ""
     expected: str = ""
-    branch: str = ""
+    branch: int | None = None
     must_match: bool = False
     shows_plan: bool = False
 
 
-def asked_in(env: Mapping[str, Any]) -> Asked:
-    """What CM's env asks. Raises AskError."""
-
-    def text(key: str) -> str:
-        return text_of(env, key)
-
-    minimum = max(text("CM_NVIDIA_DRIVER_MIN_VERSION"), text("CM_VERSION_MIN"), key=versions.key)
-    minimum = minimum.removesuffix(".xx")
-    expected = text("CM_NVIDIA_DRIVER_EXPECTED") or text("CM_VERSION")
+def asked_in(values: Mapping[str, Any], env: Mapping[str, Any]) -> Asked:
+    """What the inputs, and the versions in CM's env, ask. Raises AskError."""
+    minimum = max(values["min"] or "", text_of(env, "CM_VERSION_MIN"), key=versions.key).removesuffix(".xx")
+    expected = values["expected"] or text_of(env, "CM_VERSION")
     in_name = re.search(r"cuda_[\d.]+_(\d+\.\d+(?:\.\d+)?)_linux", expected)
     expected = in_name[1] if in_name else expected
     for name, value in (("min", minimum), ("expected", expected)):
@@ -58,13 +53,8 @@ def asked_in(env: Mapping[str, Any]) -> Asked:
                 "  allowed: numbers with dots, such as 510 or 535.54.03\n"
                 "  hint: cm run script --tags=get,nvidia,driver,_min.510"
             )
-    branch = text("CM_NVIDIA_DRIVER_BRANCH")
-    if branch and not re.fullmatch(r"\d{3}", branch):
-        raise AskError(
-            f"--branch={branch} is not the branch of a driver.\n  allowed: three digits\n  hint: --branch=550"
-        )
     flags = [is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")]
-    return Asked(minimum, expected, branch, *flags)
+    return Asked(minimum, expected, values["branch"], *flags)
 
 
 def judge(seen: Seen, asked: Asked) -> tuple[Finding, ...]:
@@ -88,7 +78,7 @@ def _driver_text(seen: Seen) -> str:
 def _missing(seen: Seen, asked: Asked) -> Finding:
     """Why no driver answers, told by the nearest cause."""
     driver = seen.driver
-    wanted = install.branch(asked.branch, asked.minimum, asked.expected)
+    wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     loaded = f"driver {driver.module_version} is loaded" if driver.module_version else ""
     if seen.jetson:
         text = f"{seen.jetson}: its driver is part of {seen.jetson_linux}, without a number or an nvidia-smi of its own"
@@ -128,7 +118,7 @@ def _minimum(seen: Seen, asked: Asked) -> list[Finding]:
         return []
     if versions.is_within(version, asked.minimum):
         return [Finding("minimum", "ok", f"{version} is {asked.minimum} or newer")]
-    plan = install.driver_plan(seen, install.branch(asked.branch, asked.minimum))
+    plan = install.driver_plan(seen, asked.branch or install.branch(asked.minimum))
     owner = "Windows" if seen.host.is_wsl else "the host" if seen.host.container else ""
     if owner:  # a driver that is installed in here would not be the one that runs the GPUs
         plan = (Command(line=f"the driver is {owner}'s: update it there"),)

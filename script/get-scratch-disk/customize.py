@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from crowdperf.call.values import is_yes
 from crowdperf.machine import choose, packages
 from crowdperf.machine.probe import Machine
 
@@ -23,17 +22,17 @@ NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints each candidate with the verdict on it and sets the keys of the chosen one; code 16 when none fits."""
-    env = i["env"]
+    env, values = i["env"], i["values"]
     try:
         machine = choose.of_call(i)
-        wanted = filters.parse(str(env.get("CM_SCRATCH_DISK_FILTER", "") or ""))
+        wanted = filters.parse(values["filter"] or "")
     except (choose.MachineError, filters.FilterError) as error:
         return {"return": 1, "error": str(error)}
-    with_os_disk = is_yes(env.get("CM_SCRATCH_DISK_INCLUDE_OS"))
+    with_os_disk = values["include_os_disk"] is True
     taken, judged = filters.choose(mounts.look(machine), wanted, with_os_disk=with_os_disk)
     idle = mounts.unmounted(machine)
     i["state"]["scratch_disk"] = {
-        "filter": str(env.get("CM_SCRATCH_DISK_FILTER", "") or ""),
+        "filter": values["filter"] or "",
         "file_systems": [{**one.file_system._asdict(), "verdict": one.against or "fits"} for one in judged],
         "not_mounted": [one._asdict() for one in idle],
     }

@@ -44,7 +44,7 @@ def _own() -> steps.Own:
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Checks what was unpacked or installed and sets the recipe's keys; CM's answer."""
     env, machine = i["env"], i.get("machine") or Machine()
-    asked = request.from_env(env, TENSORRT)
+    asked = request.asked_in(env, i["values"], TENSORRT)
     try:
         if asked.source == "tar":
             return _take_archive(env, machine, asked)

@@ -11,7 +11,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
 from crowdperf.machine import nvidia, toolkits
 from crowdperf.machine.probe import Machine
 
@@ -25,11 +24,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, machine = i["env"], i.get("machine") or Machine()
     if env.get("CM_CUDA_INSTALL_DRIVER") == "yes":
         return {"return": 1, "error": _no_driver()}
-    if machine.user.uid == 0 and not is_yes(env.get("CM_CUDA_AS_ROOT")):
+    if machine.user.uid == 0 and not i["values"]["as_root"]:
         return {"return": 1, "error": _not_as_root()}
     try:
         name = machine.run(("uname", "-m")).stdout.strip()
-        wish = order.Wish.from_env(env)
+        wish = order.Wish.of_call(env, i["values"])
         chosen = order.order(wish, order.known_files(), name, nvidia.look(machine).cuda_version)
     except order.OrderError as error:
         return {"return": 16, "error": str(error)}

@@ -51,15 +51,14 @@ def known_files() -> tuple[RunFile, ...]:
 
 
 class Wish(NamedTuple):
-    """What is asked; texts are empty where nothing is. ``folder`` is where relative paths count from."""
+    """What is asked; texts are empty where nothing is, ``run_file`` is None."""
 
     exact: str = ""
     minimum: str = ""
     maximum: str = ""
-    run_file: str = ""
+    run_file: Path | None = None
     url: str = ""
     sha256: str = ""
-    folder: str = ""
 
     @property
     def limits(self) -> tuple[str, str, str]:
@@ -67,11 +66,10 @@ class Wish(NamedTuple):
         return self.exact, self.minimum, self.maximum
 
     @classmethod
-    def from_env(cls, env: Mapping[str, Any]) -> Wish:
-        """The wish in CM's env."""
-        keys = ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX", "CUDA_RUN_FILE_LOCAL_PATH", "CM_CUDA_RUN_FILE_URL")
-        keys += ("CM_CUDA_RUN_FILE_SHA256", "CM_TMP_CURRENT_PATH")
-        return cls(*(text_of(env, key) for key in keys))
+    def of_call(cls, env: Mapping[str, Any], values: Mapping[str, Any]) -> Wish:
+        """The wish in a recipe's inputs, and in the versions that the engine put into CM's env."""
+        limits = (text_of(env, key) for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX"))
+        return cls(*limits, values["run_file"], *(values[name] or "" for name in ("url", "sha256sum")))
 
 
 def order(wish: Wish, files: Sequence[RunFile], machine: str, driver_cuda: str) -> Order:
@@ -82,7 +80,7 @@ def order(wish: Wish, files: Sequence[RunFile], machine: str, driver_cuda: str) 
     if wish.sha256 and not re.fullmatch(r"[0-9a-fA-F]{64}", wish.sha256):
         raise OrderError(f"--sha256sum={wish.sha256!r} must be 64 hexadecimal digits.\n  hint: sha256sum FILE")
     if wish.run_file:
-        return _own_file(wish, files)
+        return _own_file(wish.run_file, wish, files)
     if wish.url:
         return _own_address(wish, files)
     fitting = [file for file in files if file.machine == machine and versions.is_asked(file.version, *wish.limits)]
@@ -104,22 +102,15 @@ def offline_text(chosen: Order) -> str:
     )
 
 
-def _own_file(wish: Wish, files: Sequence[RunFile]) -> Order:
-    path = Path(wish.folder or ".") / Path(wish.run_file).expanduser()
+def _own_file(path: Path, wish: Wish, files: Sequence[RunFile]) -> Order:
     if not path.is_file():
-        raise OrderError(
-            f"--run_file={wish.run_file} is not a file.\n  hint: give NVIDIA's cuda_*_linux.run with its path"
-        )
+        raise OrderError(f"--run_file={path} is not a file.\n  hint: give NVIDIA's cuda_*_linux.run with its path")
     version = _version_in(path.name, wish)
     known = next((file.sha256 for file in files if file.name == path.name), "")
-    return Order(version, str(path.absolute()), "", wish.sha256.lower() or known)
+    return Order(version, str(path), "", wish.sha256.lower() or known)
 
 
 def _own_address(wish: Wish, files: Sequence[RunFile]) -> Order:
-    if not re.match(r"https?://", wish.url):
-        raise OrderError(
-            f"--url={wish.url} must start with https:// or http://.\n  hint: a file here is --run_file=FILE"
-        )
     name = wish.url.rpartition("/")[2]
     known = next((file.sha256 for file in files if file.name == name), "")
     if not (wish.sha256 or known):

@@ -6,7 +6,6 @@ Commands after the v0.7 README of NVIDIA's submission (steps 1, 2, 6, 7) and the
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -34,7 +33,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def plan(action: str, gpu: Gpu, profile: str = "") -> Plan:
+def plan(action: str, gpu: Gpu, profile: Sequence[str] = ()) -> Plan:
     """The plan for ``enable``, ``configure``, ``teardown`` or ``disable``. Raises MigError."""
     if gpu.mode == "unsupported":
         raise MigError(
@@ -74,7 +73,7 @@ def _teardown(gpu: Gpu) -> Plan:
     return Plan(commands, f"removes all slices of GPU {gpu.index}")
 
 
-def _configure(gpu: Gpu, asked: str) -> Plan:
+def _configure(gpu: Gpu, asked: Sequence[str]) -> Plan:
     _must_be_enabled(gpu)
     numbers, notes = profile_numbers(gpu, asked)
     listed = ",".join(map(str, numbers))
@@ -82,14 +81,12 @@ def _configure(gpu: Gpu, asked: str) -> Plan:
     return Plan((command,), f"makes {counted(len(numbers), 'slice')} on GPU {gpu.index}", notes)
 
 
-def profile_numbers(gpu: Gpu, asked: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def profile_numbers(gpu: Gpu, asked: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The profiles to make, one number for each slice, and notes. One profile alone means as many as fit now.
 
     Raises MigError for profiles that the GPU does not have or has no room for.
     """
-    names = [part.strip().removeprefix("MIG ") for part in (asked or DEFAULT_PROFILE).split(",") if part.strip()]
-    if not names:
-        raise MigError(f"--profile={asked} names no profile\n  hint: --profile=1g.5gb or --profile=19")
+    names = [part.removeprefix("MIG ") for part in asked or (DEFAULT_PROFILE,)]
     if not gpu.profiles:
         return _unchecked(gpu, names, bool(asked))
     known = {text: one for one in gpu.profiles for text in (one.name, str(one.number))}
@@ -129,10 +126,10 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
     return numbers, (f"not checked, because the profiles could not be listed: {gpu.trouble}",)
 
 
-def choose_slice(gpu: Gpu, profile: str, seed: str) -> Slice:
+def choose_slice(gpu: Gpu, profile: str, seed: int | None) -> Slice:
     """A free slice, by lot (the same for the same seed). Raises MigError where there is none."""
     free = free_slices(gpu, profile)
-    return free[_random(seed).randrange(len(free))]
+    return free[random.Random(seed).randrange(len(free))]
 
 
 def free_slices(gpu: Gpu, profile: str = "") -> tuple[Slice, ...]:
@@ -152,7 +149,7 @@ def free_slices(gpu: Gpu, profile: str = "") -> tuple[Slice, ...]:
     return free
 
 
-def hetero(gpu: Gpu, profile: str, seed: str) -> tuple[Slice, tuple[Slice, ...]]:
+def hetero(gpu: Gpu, profile: str, seed: int | None) -> tuple[Slice, tuple[Slice, ...]]:
     """A slice to measure on, and the others, on which something else runs meanwhile. Raises MigError below two."""
     main = choose_slice(gpu, profile, seed)
     others = tuple(one for one in free_slices(gpu) if one != main)
@@ -210,9 +207,3 @@ def _mode_command(index: int, value: str) -> Command:
 
 def _reset(index: int) -> Command:
     return as_root("nvidia-smi", "--gpu-reset", "-i", str(index))
-
-
-def _random(seed: str) -> random.Random:
-    if seed and not re.fullmatch(r"-?\d+", seed):
-        raise MigError(f"--seed={seed} is not a whole number\n  hint: --seed=1")
-    return random.Random(int(seed)) if seed else random.Random()

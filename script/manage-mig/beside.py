@@ -25,9 +25,6 @@ from .slices import Slice
 
 POLL_S, END_S = 0.1, 20.0
 """How often the work is looked at; how long it has to end after an interrupt."""
-SETTLE_S = 600.0
-"""How long the other work runs before the measurement begins; HeteroMIG has start_time_buffer, which counts from the
-first query, while this counts from the start of the commands."""
 
 
 class Work(NamedTuple):
@@ -81,7 +78,10 @@ def works(
 
 
 def run(main: Work, others: Sequence[Work], settle_s: float) -> Outcome:
-    """Starts the other work, then the measurement; both end when one of the others does, or the measurement."""
+    """Starts the other work, ``settle_s`` later the measurement; both end when one of the others does, or that ends.
+
+    HeteroMIG has start_time_buffer, which counts from the first query; this counts from the start of the commands.
+    """
     with ExitStack() as stack:
         running = [(work, stack.enter_context(_started(work))) for work in others]
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import re
 import shlex
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.call.values import is_yes, text_of
 from crowdperf.machine import choose, findings, nvidia, packages
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import counted
@@ -26,13 +24,16 @@ NO_DRIVER_CODE = 16  # CM's code for "not found"
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, without what would change the GPU."""
-    i["env"]["CM_MIG_APPLY"], i["env"]["CM_MIG_IS_PLAN"] = "no", "yes"
-    return preprocess(i)
+    return _manage(i, is_plan=True)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the state or the plan, sets the keys, and carries the plan out where that is asked for."""
-    env = i["env"]
+    return _manage(i, is_plan=False)
+
+
+def _manage(i: dict[str, Any], *, is_plan: bool) -> dict[str, Any]:
+    env, values = i["env"], i["values"]
     try:
         machine = choose.of_call(i)
         driver = nvidia.look(machine)
@@ -40,19 +41,19 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
             hint = "  hint: cm run script --tags=get,nvidia,driver says why"
             return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
-        undo_file = text_of(env, "CM_MIG_UNDO_FILE")
-        before = findings.read_record(_path(undo_file), "manage-mig") if undo_file else {}
-        gpu = _gpu(machine, driver, str(before.get("gpu", "")) or text_of(env, "CM_MIG_GPU_INDEX"))
-        action = "undo" if undo_file else text_of(env, "CM_MIG_ACTION")
+        undo_file = values["undo"]
+        before = findings.read_record(undo_file, "manage-mig") if undo_file else {}
+        gpu = _gpu(machine, driver, str(before.get("gpu", values["gpu"])))
+        action = "undo" if undo_file else str(env.get("CM_MIG_ACTION") or "")
         _tell(i, gpu)
         if action in CHANGES:
-            wanted = actions.undo(gpu, before) if undo_file else actions.plan(action, gpu, _profile(env))
-            now = _change(machine, env, gpu, wanted)
+            wanted = actions.undo(gpu, before) if undo_file else actions.plan(action, gpu, values["profile"] or ())
+            now = _change(machine, values, gpu, wanted, may_apply=values["apply"] is True and not is_plan)
             env["CM_MIG_MODE"], env["CM_MIG_SLICE_COUNT"] = now.mode, str(len(now.slices))
         elif action:
-            _choose(env, gpu, action)
-            if action == "hetero" and text_of(env, "CM_MIG_MAIN"):
-                _measure(env, gpu, is_run=not (machine.is_recorded or is_yes(env.get("CM_MIG_IS_PLAN"))))
+            _choose(env, values, gpu, action)
+            if action == "hetero" and values["main"]:
+                _measure(env, values, gpu, is_run=not (machine.is_recorded or is_plan))
     except (choose.MachineError, findings.RecordError, actions.MigError) as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}
@@ -85,9 +86,9 @@ def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
     }
 
 
-def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
+def _choose(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, action: str) -> None:
     """Sets CUDA_VISIBLE_DEVICES to a free slice; for `_hetero` the others are for work beside it."""
-    profile, seed = _profile(env), text_of(env, "CM_MIG_SEED")
+    profile, seed = ",".join(values["profile"] or ()), values["seed"]
     if action == "hetero":
         main, others = actions.hetero(gpu, profile, seed)
         env["CM_MIG_BACKGROUND_DEVICES"] = ",".join(one.uuid for one in others)
@@ -103,18 +104,12 @@ def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
     print(f"export CUDA_VISIBLE_DEVICES={main.uuid}")
 
 
-def _measure(env: dict[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
+def _measure(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
     """Runs --main on the chosen slice and --background on the others. Raises MigError where that does not count."""
     by_uuid = {one.uuid: one for one in gpu.slices}
     others = [by_uuid[uuid] for uuid in env["CM_MIG_BACKGROUND_DEVICES"].split(",")]
-    folder = _path(text_of(env, "CM_MIG_LOG_DIR") or str(Path(env.get("CM_TMP_CURRENT_PATH") or ".") / "mig-logs"))
-    settle = text_of(env, "CM_MIG_SETTLE_S")
-    if settle and not re.fullmatch(r"\d{1,5}(\.\d+)?", settle):
-        raise actions.MigError(f"--settle_s={settle} is not a number of seconds\n  hint: --settle_s=60")
-    settle_s = float(settle) if settle else beside.SETTLE_S
-    main, background = beside.works(
-        text_of(env, "CM_MIG_MAIN"), text_of(env, "CM_MIG_BACKGROUND"), by_uuid[env["CM_MIG_DEVICE"]], others, folder
-    )
+    settle_s, commands = values["settle_s"], (values["main"], values["background"] or "")
+    main, background = beside.works(*commands, by_uuid[env["CM_MIG_DEVICE"]], others, values["log_dir"])
     how = "" if is_run else " (nothing was run)"
     lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
     print("\n  ".join([f"The measurement beside other work{how}:", *lines]), flush=True)
@@ -134,32 +129,33 @@ def _measure(env: dict[str, Any], gpu: slices.Gpu, *, is_run: bool) -> None:
     print(f"the other work on {counted(len(background), 'slice')} outlasted the measurement", flush=True)
 
 
-def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> slices.Gpu:
+def _change(
+    machine: Machine, values: Mapping[str, Any], gpu: slices.Gpu, wanted: actions.Plan, *, may_apply: bool
+) -> slices.Gpu:
     """The GPU after the plan was shown and, with consent, what is there recorded and the plan carried out.
 
     Raises MigError, RecordError.
     """
     rights = packages.rights(machine)
-    is_applied = is_yes(env.get("CM_MIG_APPLY"))
     if not wanted.commands:
         print(f"{wanted.why}: nothing is to be done")
         return gpu
-    how = "" if is_applied else " (nothing was run; --apply --record=FILE runs it)"
+    how = "" if may_apply else " (nothing was run; --apply --record=FILE runs it)"
     print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
     for note in wanted.notes:
         print(f"  note: {note}")
-    if not is_applied:
+    if not may_apply:
         return gpu
-    may_sudo = is_yes(env.get("CM_MIG_MAY_SUDO"))
+    may_sudo = values["sudo"] is True
     if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
         raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
-    record, is_undo = text_of(env, "CM_MIG_RECORD_FILE"), bool(text_of(env, "CM_MIG_UNDO_FILE"))
-    if not record and not is_undo:
+    record = values["record"]
+    if not record and not values["undo"]:
         raise actions.MigError(
             "nothing was run: --apply needs a file for the way back\n  hint: --record=mig-before.json"
         )
     if record:
-        findings.write_record(_path(record), "manage-mig", actions.record_of(gpu))
+        findings.write_record(record, "manage-mig", actions.record_of(gpu))
         print(f"recorded what was there in {record}; --undo={record} goes back")
     if wrong := findings.failed_command(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
         raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
@@ -169,11 +165,3 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
         + ("" if now.mode == now.pending else ", reset pending")
     )
     return now
-
-
-def _profile(env: dict[str, Any]) -> str:
-    return text_of(env, "CM_MIG_PROFILE_ASKED")
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser().absolute()

@@ -188,7 +188,7 @@ def test_restarting_is_shown_and_refused_on_a_recorded_machine(tmp_path: Path, h
     answer, _ = run(hook_input, machine, CM_DOCKER_ACTION="restart", CM_DOCKER_APPLY="yes")
     assert answer["return"] == 1
     assert "recorded machine" in answer["error"]
-    call = hook_input({"CM_DOCKER_ACTION": "restart", "CM_DOCKER_APPLY": "yes"}, machine=machine)
+    call = hook_input({"CM_DOCKER_ACTION": "restart"}, machine=machine, input={"apply": True})
     assert recipe.plan(call) == {"return": 0}, "a plan applies nothing"
 
 

@@ -103,7 +103,6 @@ def test_apptainer_alone_needs_no_toolkit(tmp_path: Path, hook_input: Any) -> No
         ("gpus", {}, [engine("podman", "4")], "needs docker; engines that are there: podman"),
         ("nvidia-docker", {}, [engine()], "needs /usr/bin/nvidia-docker"),
         ("nv", {}, [], "engines that are there: none"),
-        ("magic", {}, [engine()], "allowed: nvidia-docker, gpus, runtime, cdi, nv"),
     ],
 )
 def test_an_asked_way_is_taken_or_refused_with_the_reason(

@@ -90,7 +90,6 @@ def test_the_recorded_nd_h100_v5_has_parted_versions(hook_input) -> None:  # typ
         ({"CM_NVIDIA_DRIVER_MIN_VERSION": "535.161.09"}, 1),
         ({"CM_VERSION_MIN": "550"}, 1),
         ({"CM_NVIDIA_DRIVER_MIN_VERSION": "latest"}, 1),
-        ({"CM_NVIDIA_DRIVER_BRANCH": "new"}, 1),
     ],
 )
 def test_a_minimum_is_an_error_with_a_plan(tmp_path: Path, hook_input: Any, env: dict[str, str], code: int) -> None:
@@ -207,9 +206,8 @@ def test_a_plan_names_the_packages_of_the_distribution(
 
 
 def test_the_branch_is_no_older_than_what_is_wanted() -> None:
-    assert install.branch("", "510") == 550
-    assert install.branch("", "570.12", "550.54.14") == 570
-    assert install.branch("535", "570") == 535
+    assert install.branch("510") == 550
+    assert install.branch("570.12", "550.54.14") == 570
 
 
 def test_planning_only_looks(tmp_path: Path, hook_input: Any) -> None:

@@ -166,16 +166,16 @@ def test_slices_in_use_are_not_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "numbers"),
     [
-        ("", [19] * 7),
-        ("1g.5gb", [19] * 7),
-        ("MIG 3g.20gb", [9, 9]),
-        ("9", [9, 9]),
-        ("3g.20gb,1g.5gb,1g.5gb", [9, 19, 19]),
-        ("20", [20]),
+        ((), [19] * 7),
+        (("1g.5gb",), [19] * 7),
+        (("MIG 3g.20gb",), [9, 9]),
+        (("9",), [9, 9]),
+        (("3g.20gb", "1g.5gb", "1g.5gb"), [9, 19, 19]),
+        (("20",), [20]),
     ],
 )
 def test_one_profile_fills_the_gpu_and_several_are_taken_as_they_are(
-    tmp_path: Path, asked: str, numbers: list[int]
+    tmp_path: Path, asked: tuple[str, ...], numbers: list[int]
 ) -> None:
     assert list(actions.profile_numbers(gpu(a100(tmp_path)), asked)[0]) == numbers
 
@@ -183,20 +183,19 @@ def test_one_profile_fills_the_gpu_and_several_are_taken_as_they_are(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("2g.10gb", r"no profile 2g.10gb\n  allowed: 1g.5gb \(19\) 7/7 free"),
-        ("1g.5gb; reboot", "no profile"),
-        (",", "names no profile"),
-        ("9,9,9", "3g.20gb: 3 wanted, 2 free"),
+        (("2g.10gb",), r"no profile 2g.10gb\n  allowed: 1g.5gb \(19\) 7/7 free"),
+        (("1g.5gb; reboot",), "no profile"),
+        (("9", "9", "9"), "3g.20gb: 3 wanted, 2 free"),
     ],
 )
-def test_profiles_that_do_not_fit_are_refused(tmp_path: Path, asked: str, told: str) -> None:
+def test_profiles_that_do_not_fit_are_refused(tmp_path: Path, asked: tuple[str, ...], told: str) -> None:
     with pytest.raises(actions.MigError, match=told):
         actions.profile_numbers(gpu(a100(tmp_path)), asked)
 
 
 def test_a_full_gpu_is_told_how_to_be_emptied(tmp_path: Path) -> None:
     with pytest.raises(actions.MigError, match="has 2 already"):
-        actions.plan("configure", gpu(sliced(tmp_path)), "3g.20gb")
+        actions.plan("configure", gpu(sliced(tmp_path)), ("3g.20gb",))
 
 
 def test_profiles_that_only_root_may_list_are_planned_by_number_and_marked(tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_profiles_that_only_root_may_list_are_planned_by_number_and_marked(tmp_p
     assert "not checked" in plan.notes[0]
     assert "Insufficient Permissions" in plan.notes[0]
     with pytest.raises(actions.MigError, match="names cannot be looked up"):
-        actions.plan("configure", seen, "1g.5gb")
+        actions.plan("configure", seen, ("1g.5gb",))
 
 
 @pytest.mark.parametrize("action", ["enable", "configure", "teardown", "disable"])
@@ -224,9 +223,8 @@ def test_a_failing_nvidia_smi_is_never_taken_for_a_mig_configuration(hook_input)
 
 
 def test_an_unknown_gpu_is_refused_with_those_that_are_there(tmp_path: Path, hook_input: Any) -> None:
-    for number in ("1", "-1", "0; reboot"):
-        answer, _ = run(hook_input, a100(tmp_path), "enable", GPU_INDEX=number)
-        assert f"allowed: 0 ({A100})" in answer["error"]
+    answer, _ = run(hook_input, a100(tmp_path), "enable", GPU_INDEX="1")
+    assert f"allowed: 0 ({A100})" in answer["error"]
 
 
 def test_a_free_slice_is_chosen_and_the_seed_repeats_the_choice(hook_input) -> None:  # type: ignore[no-untyped-def]
@@ -266,10 +264,9 @@ def test_a_slice_in_use_is_not_chosen(
         assert told in answer["error"]
 
 
-def test_a_choice_without_slices_or_with_a_strange_seed_is_an_error(tmp_path: Path, hook_input: Any) -> None:
+def test_a_choice_without_slices_is_an_error(tmp_path: Path, hook_input: Any) -> None:
     assert "_configure" in run(hook_input, a100(tmp_path), "set-device")[0]["error"]
     assert "has to be Enabled" in run(hook_input, a100(tmp_path, "Disabled"), "set-device")[0]["error"]
-    assert "not a whole number" in run(hook_input, sliced(tmp_path), "set-device", SEED="abc")[0]["error"]
 
 
 def test_work_beside_a_measurement_gets_the_other_slices(tmp_path: Path, hook_input: Any) -> None:
@@ -370,7 +367,7 @@ def test_without_consent_a_record_or_rights_nothing_is_run(tmp_path: Path, hook_
     assert "--record=" in run(hook_input, root, "teardown", APPLY="yes")[0]["error"]
     record = str(tmp_path / "before.json")
     assert "root's rights" in run(hook_input, user, "teardown", APPLY="yes", RECORD_FILE=record)[0]["error"]
-    call = hook_input({"CM_MIG_ACTION": "teardown", "CM_MIG_APPLY": "yes", "CM_MIG_GPU_INDEX": "0"}, machine=root)
+    call = hook_input({"CM_MIG_ACTION": "teardown"}, machine=root, input={"apply": True, "record": record})
     assert recipe.plan(call) == {"return": 0}
     assert root.changes == user.changes == []
     assert not Path(record).exists()

@@ -9,7 +9,7 @@ import nvidia_archives as made
 import pytest
 from machine_builder import every_shipped, shipped
 from nvidia_archives import needs_gcc
-from recipe_loader import load_recipe
+from recipe_loader import input_values, load_recipe
 
 from crowdperf.machine import probe, toolkits
 from crowdperf.machine.nvidia_libraries import archive, choose, load, outcome, request
@@ -69,12 +69,11 @@ def test_which_versions_are_admitted(asked: dict[str, str], version: str, is_rig
     [
         ({"CM_VERSION": "latest"}, "not a version of cuDNN"),
         ({"CM_CUDNN_EXPECTED_SHA256": "12"}, "64 hexadecimal digits"),
-        ({"CM_CUDNN_MAX_SIZE_BYTES": "2 GB"}, "whole number"),
     ],
 )
 def test_impossible_requests_are_refused_with_what_is_allowed(env: dict[str, str], says: str) -> None:
     with pytest.raises(request.RequestError, match=f"(?s){says}.*hint:"):
-        request.from_env(env, CUDNN)
+        request.asked_in(env, input_values("get-cudnn", env), CUDNN)
 
 
 def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest() -> None:

@@ -11,8 +11,6 @@ from crowdperf.call.values import text_of
 from crowdperf.machine import versions
 from crowdperf.machine.nvidia_libraries.kinds import Kind
 
-VERSION_KEYS = ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")
-
 
 class RequestError(Exception):
     """The request cannot be met. The text says what failed, what was found and the command to try."""
@@ -43,42 +41,36 @@ class Request(NamedTuple):
         return versions.asked_text(self.exact, self.minimum, self.maximum)
 
 
-def from_env(env: Mapping[str, Any], kind: Kind) -> Request:
-    """The request in CM's env; relative paths count from the folder where the command was given.
+def asked_in(env: Mapping[str, Any], values: Mapping[str, Any], kind: Kind) -> Request:
+    """The request in a recipe's inputs, and in what the engine and the variations put into CM's env.
 
-    Raises RequestError for a version or a checksum that is none.
+    Relative paths count from the folder where the command was given. Raises RequestError for a version or a checksum
+    that is none.
     """
-
-    def text(key: str) -> str:
-        return text_of(env, key)
-
-    for key in VERSION_KEYS:
-        if text(key) and not re.fullmatch(r"\d+(\.\d+){0,3}", text(key)):
+    limits = {name: text_of(env, f"CM_{name.upper()}") for name in ("version", "version_min", "version_max")}
+    for name, text in limits.items():
+        if text and not re.fullmatch(r"\d+(\.\d+){0,3}", text):
             raise RequestError(
-                f"{text(key)!r} ({key}) is not a version of {kind.name}, such as 8.9 or 8.9.7.\n"
+                f"--{name}={text} is not a version of {kind.name}, such as 8.9 or 8.9.7.\n"
                 f'  hint: cm run script "{kind.tags}" --version_min=8.6'
             )
-    sha256, size = text(f"{kind.prefix}_EXPECTED_SHA256").lower(), text(f"{kind.prefix}_MAX_SIZE_BYTES")
+    sha256 = (values["sha256sum"] or "").lower()
     if sha256 and not re.fullmatch(r"[0-9a-f]{64}", sha256):
         raise RequestError(f"--sha256sum={sha256!r} must be 64 hexadecimal digits.\n  hint: sha256sum FILE")
-    if size and not size.isdecimal():
-        raise RequestError(f"--max_size_bytes={size!r} must be a whole number.\n  hint: leave it out")
-    start = text("CM_TMP_CURRENT_PATH") or os.getcwd()
-    tar_file = text(f"{kind.prefix}_TAR_FILE_PATH")
-    places = [text(f"{kind.prefix}_INPUT_PATH") or text("CM_INPUT")]
-    if not places[0]:
-        places = [part for part in text("CM_TMP_PATH").split(":") if part]
-    source = text(f"{kind.prefix}_ASKED_SOURCE") or "installed"
+    start = text_of(env, "CM_TMP_CURRENT_PATH") or os.getcwd()
+    one, folders = str(values["input"] or text_of(env, "CM_INPUT")), values["path"] or text_of(env, "CM_TMP_PATH")
+    places = [one] if one else folders.split(":")
+    source = text_of(env, f"{kind.prefix}_ASKED_SOURCE") or "installed"
     return Request(
-        source="tar" if tar_file and source == "installed" else source,
-        exact=text("CM_VERSION"),
-        minimum=text("CM_VERSION_MIN"),
-        maximum=text("CM_VERSION_MAX"),
+        source="tar" if values["tar_file"] and source == "installed" else source,
+        exact=limits["version"],
+        minimum=limits["version_min"],
+        maximum=limits["version_max"],
         only_in=tuple(_absolute(start, place) for place in places if place),
-        needs_headers=text(f"{kind.prefix}_REQUIRE_DEV") == "yes",
-        tar_file=_absolute(start, tar_file) if tar_file else "",
+        needs_headers=text_of(env, f"{kind.prefix}_REQUIRE_DEV") == "yes",
+        tar_file=str(values["tar_file"] or ""),
         sha256=sha256,
-        max_size_bytes=int(size or 0),
+        max_size_bytes=values["max_size_bytes"] or 0,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from crowdperf.machine import toolkits
 from crowdperf.machine.nvidia_libraries import archive, choose, find, load, outcome
 from crowdperf.machine.nvidia_libraries.kinds import Kind
-from crowdperf.machine.nvidia_libraries.request import Request, RequestError, from_env
+from crowdperf.machine.nvidia_libraries.request import Request, RequestError, asked_in
 from crowdperf.machine.probe import Machine
 
 NOT_THERE_CODE = 1
@@ -55,7 +55,7 @@ def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[s
     """
     env, machine = i["env"], i.get("machine") or Machine()
     try:
-        asked = from_env(env, kind)
+        asked = asked_in(env, i["values"], kind)
         env[f"{kind.prefix}_SOURCE"] = asked.source
         if asked.source == "tar":
             look_at_archive(env, machine, kind, asked, is_plan=is_plan)
