@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -20,11 +21,13 @@ from crowdperf.kit.records import (
     POSITIVE,
     URL,
     Kind,
+    Named,
     Record,
     RecordError,
     filled_text,
     found_text,
     list_of,
+    matching,
     one_of,
     spelled,
     whole,
@@ -56,6 +59,10 @@ KINDS: list[tuple[Any, str, list[tuple[object, object]], list[object]]] = [
     (Color, "red", [("red", Color.RED)], ["blue", "", 1, []]),
     (Inner, "an object", [({"name": "x"}, Inner(name="x"))], [1, "x", [], True]),
     (tuple[str, ...], "a list of texts", [([], ()), (["a", "b"], ("a", "b"))], ["a", [1], [None], {}]),
+    (tuple[Inner, ...], "a list of objects", [([], ()), ([{"name": "x"}], (Inner(name="x"),))], [1, {}, "a"]),
+    (Mapping[str, Inner], "an object", [({}, {}), ({"a": {"name": "x"}}, {"a": Inner(name="x")})], [[], 1]),
+    (Literal["a", "b"], "a, b", [("a", "a")], ["c", 1, []]),
+    (Annotated[str, matching(re.compile("a+"))], "a text like a+", [("aa", "aa")], ["ab", "", 1]),
     (Mapping[str, Any], "an object", [({}, {}), ({"a": 1}, {"a": 1})], [[], "a", 1]),
     (Annotated[int, COUNT], "a whole number from 1", [(1, 1), (2**63 - 1, 2**63 - 1)], [0, -1, 2**63, 1.0, *NUMBERS]),
     (Annotated[int, whole(0, 9)], "a whole number from 0 to 9", [(0, 0), (9, 9)], [-1, 10, *NUMBERS]),
@@ -129,6 +136,22 @@ def test_all_problems_are_told_at_once_with_their_key_paths() -> None:
     ]  # fmt: skip
     assert 'top.inner.nmae: found "x"; allowed: no such key; known: name' in str(caught.value)
     assert str(caught.value).startswith("file.json: top.inner.name: found 1; allowed: a text; ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    size_bytes: Annotated[int, Named("bytes")]
+    rows: tuple[Inner, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+def test_rows_have_places_fields_other_names_and_an_open_document_further_keys() -> None:
+    content = {"bytes": 3, "rows": [{"name": "a"}, {"name": 1}, 2], "digests": {"x": "a", "y": None}, "more": 1}
+    record = Record(content)
+    assert record.filled(Files, is_open=True) == Files(size_bytes=3)
+    assert [problem.key for problem in record.problems] == ["rows[1].name", "rows[2]", "digests.y"]
+    record = Record({"rows": [1] * 10_000})
+    assert record.filled(Files) is None and len(record.problems) == 200
 
 
 def test_keys_that_may_be_missing_and_kinds_that_are_known_only_now() -> None:

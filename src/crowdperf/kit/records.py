@@ -26,15 +26,15 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 GREATEST = 2**127
 """Numbers beyond this are no measurement, and would overflow what is computed with them."""
 
-_SHOWN = 80
-"""Of a value that is wrong: the characters that are shown."""
+_SHOWN, _MOST_PROBLEMS = 80, 200
+"""Of a value that is wrong: the characters that are shown; of a document: the problems, each of which is looked for."""
 
 _Value = TypeVar("_Value")
 _Class = TypeVar("_Class")
@@ -64,11 +64,19 @@ class RecordError(ValueError):
 class Kind(Generic[_Value]):
     """What a value may be. allowed: in words. convert: what is made of a value, None where it may not be.
 
-    Null comes to `convert` only where neither the annotation nor the reader takes it.
+    Null comes to `convert` only where neither the annotation nor the reader takes it. A lambda that uses names of its
+    module cannot stand in an annotation itself: typing evaluates them elsewhere.
     """
 
     allowed: str
     convert: Callable[[Any], _Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The key of a field whose own name is another one."""
+
+    name: str
 
 
 MAY_BE_MISSING = "may be missing"
@@ -87,6 +95,12 @@ def whole(least: int | None = None, most: int = GREATEST) -> Kind[int]:
 def filled_text(allowed: str) -> Kind[str]:
     """Return the kind of texts that are not empty."""
     return Kind(allowed, lambda value: value if isinstance(value, str) and value else None)
+
+
+def matching(form: re.Pattern[str]) -> Kind[str]:
+    """Return the kind of texts of a form."""
+    allowed = f"a text like {form.pattern}"
+    return Kind(allowed, lambda value: value if isinstance(value, str) and form.fullmatch(value) else None)
 
 
 def one_of(names: tuple[str, ...]) -> Kind[str]:
@@ -151,9 +165,20 @@ def found_text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    """A key of a document. kind: a Kind, or the dataclass of an object. may_miss: also where all keys must be there."""
+class _Several:
+    """A list of objects, or an object whose keys are not known, by what each value is."""
 
+    item: Any
+    is_list: bool
+    allowed: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of a document, by the field that it becomes. kind: a Kind, a _Several, or the dataclass of an object.
+    may_miss: also where all keys must be there."""
+
+    field: str
     name: str
     kind: Any
     takes_null: bool
@@ -162,7 +187,7 @@ class _Key:
 
     @property
     def allowed(self) -> str:
-        words = str(self.kind.allowed) if isinstance(self.kind, Kind) else _OBJECT.allowed
+        words = _allowed(self.kind)
         return f"{words}, or null" if self.takes_null else words
 
 
@@ -170,38 +195,50 @@ class _Key:
 def _keys(record: type) -> tuple[_Key, ...]:
     """Return the keys of the document that a dataclass is."""
     hints = typing.get_type_hints(record, include_extras=True)
-    return tuple(
-        _key(one.name, hints[one.name], one.default is not MISSING or one.default_factory is not MISSING)
-        for one in fields(record)
-        if one.init
-    )
+    keys = []
+    for one in fields(record):
+        kind, takes_null, marks = _parts(hints[one.name])
+        name = next((mark.name for mark in marks if isinstance(mark, Named)), one.name)
+        has_default = one.default is not MISSING or one.default_factory is not MISSING
+        takes_null = takes_null and NOT_NULL not in marks
+        keys.append(_Key(one.name, name, kind, takes_null, has_default, MAY_BE_MISSING in marks))
+    return tuple(keys)
 
 
-def _key(name: str, hint: Any, has_default: bool) -> _Key:
-    kind, marks, takes_null = None, set(), False
+def _parts(hint: Any) -> tuple[Any, bool, list[Any]]:
+    """Return what an annotation takes, whether null, too, and its marks."""
+    marks: list[Any] = []
+    takes_null = False
     while True:
         origin, parts = typing.get_origin(hint), typing.get_args(hint)
         if origin is Annotated:
-            kind = next((one for one in parts[1:] if isinstance(one, Kind)), kind)
-            marks |= {one for one in parts[1:] if isinstance(one, str)}
+            marks += parts[1:]
             hint = parts[0]
         elif origin in (typing.Union, types.UnionType) and type(None) in parts:
             takes_null = True
             (hint,) = (one for one in parts if one is not type(None))
         else:
-            break
-    takes_null = takes_null and NOT_NULL not in marks
-    return _Key(name, kind or _kind_of(hint, origin, parts), takes_null, has_default, MAY_BE_MISSING in marks)
+            kind = next((one for one in marks if isinstance(one, Kind)), None)
+            return kind or _kind_of(hint, origin, parts), takes_null, marks
 
 
 def _kind_of(hint: Any, origin: Any, parts: tuple[Any, ...]) -> Any:
-    """Return what a type takes: its Kind, or itself where it is a dataclass."""
+    """Return what a type takes."""
     if origin is tuple:
-        inner = _OF_TYPES[parts[0]]
-        return list_of(inner, "a list of " + re.sub("^an? ", "", inner.allowed) + "s")
+        inner, _, _ = _parts(parts[0])
+        words = "a list of " + re.sub("^an? ", "", _allowed(inner)) + "s"
+        return list_of(inner, words) if isinstance(inner, Kind) else _Several(inner, True, words)
+    if origin is Mapping and parts[1] is not Any:
+        return _Several(_parts(parts[1])[0], False, _OBJECT.allowed)
+    if origin is typing.Literal:
+        return one_of(parts)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return spelled(hint, tuple(str(one.value) for one in hint))
     return hint if is_dataclass(hint) else _OF_TYPES[origin or hint]
+
+
+def _allowed(kind: Any) -> str:
+    return str(kind.allowed) if isinstance(kind, Kind | _Several) else _OBJECT.allowed
 
 
 class Record:
@@ -217,7 +254,10 @@ class Record:
 
     def note(self, key: str, found: str, allowed: str) -> None:
         """Note a problem: where, what is there, what could be there."""
-        if (problem := Problem(f"{self.place}{key}", found, allowed)) not in self.problems:
+        if (
+            len(self.problems) < _MOST_PROBLEMS
+            and (problem := Problem(f"{self.place}{key}", found, allowed)) not in self.problems
+        ):
             self.problems.append(problem)
 
     def refuse(self, key: str, allowed: str) -> None:
@@ -232,43 +272,61 @@ class Record:
     # --- a dataclass of its own ---
 
     def filled(
-        self, record: type[_Class], kinds: Mapping[str, Kind[Any]] | None = None, *, every_key: bool = False
+        self,
+        record: type[_Class],
+        kinds: Mapping[str, Kind[Any]] | None = None,
+        *,
+        every_key: bool = False,
+        is_open: bool = False,
     ) -> _Class | None:
         """Return what the dataclass of this document is; None where a value is wrong or missing that it needs.
 
-        A wrong value that may be null or missing is as one that is. Keys without a field are problems.
+        A wrong value that may be null or missing is as one that is.
         kinds: of fields whose values are known only now. every_key: the keys of fields with a default must be there,
-        too. Kinds and marks stand in the annotations.
+        too. is_open: keys without a field are left alone, else they are problems.
         """
         known = _keys(cast(Any, record))
         taken: dict[str, Any] = {}
         for key in known:
-            may_miss = key.may_miss or (key.has_default and not every_key)
-            kind = (kinds or {}).get(key.name, key.kind)
-            value = self._field(_Key(key.name, kind, key.takes_null, key.has_default, may_miss), every_key)
+            if kinds and key.field in kinds:
+                key = replace(key, kind=kinds[key.field])
+            if key.name not in self.values and not key.may_miss and (every_key or not key.has_default):
+                self.note(key.name, "nothing", f"{key.allowed} (every key is always there)")
+            value = self.values.get(key.name)
+            if value is not None or (key.name in self.values and not key.takes_null):
+                value = self._value(key, value, (every_key, is_open))
             if value is not None or (key.takes_null and not key.has_default):
-                taken[key.name] = value
-        for name in sorted(set(self.values) - {key.name for key in known}, key=str):
+                taken[key.field] = value
+        for name in () if is_open else sorted(set(self.values) - {key.name for key in known}, key=str):
             self.refuse(name, f"no such key; known: {', '.join(key.name for key in known)}")
-        is_whole = all(key.name in taken or key.has_default for key in known)
+        is_whole = all(key.field in taken or key.has_default for key in known)
         return record(**taken) if is_whole else None
 
-    def _field(self, key: _Key, every_key: bool) -> Any:
-        if key.name not in self.values:
-            if not key.may_miss:
-                self.note(key.name, "nothing", f"{key.allowed} (every key is always there)")
+    def _value(self, key: _Key, value: Any, how: tuple[bool, bool]) -> Any:
+        """Return what a value is; None with the problems noted."""
+        kind, found = key.kind, None
+        if isinstance(kind, Kind):
+            found = kind.convert(value)
+        elif isinstance(kind, _Several):
+            if isinstance(value, list if kind.is_list else Mapping):
+                return self._several(key, value, how)
+        elif isinstance(value, Mapping):
+            inner = Record(value, self.problems, f"{self.place}{key.name}.")
+            return inner.filled(kind, every_key=how[0], is_open=how[1])
+        if found is None:
+            self.note(key.name, found_text(value), key.allowed)
+        return found
+
+    def _several(self, key: _Key, values: Any, how: tuple[bool, bool]) -> Any:
+        """Return what the values of a list or an object are; None with the problems noted."""
+        form = "[{}]" if key.kind.is_list else ".{}"
+        found = {}
+        for at, one in enumerate(values) if key.kind.is_list else values.items():
+            inner = replace(key, name=key.name + form.format(at), kind=key.kind.item, takes_null=False)
+            found[at] = self._value(inner, one, how)
+        if any(one is None for one in found.values()):
             return None
-        value = self.values[key.name]
-        if value is None and key.takes_null:
-            return None
-        if isinstance(key.kind, Kind):
-            found = key.kind.convert(value)
-            if found is None:
-                self.refuse(key.name, key.allowed)
-            return found
-        if not isinstance(value, Mapping):
-            return self.refuse(key.name, key.allowed)
-        return Record(value, self.problems, f"{self.place}{key.name}.").filled(key.kind, every_key=every_key)
+        return tuple(found.values()) if key.kind.is_list else found
 
     # --- key by key ---
 

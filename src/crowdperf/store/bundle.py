@@ -17,8 +17,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
+from crowdperf.kit.records import Kind, Named, Record, matching, one_of
 from crowdperf.kit.whole_file import file_sha256
 from crowdperf.logs.found_runs import find_runs
 from crowdperf.store.curvebundles import NoCurve, is_allowed, members_of, started_of
@@ -44,7 +45,7 @@ FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 _MADE = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d\dZ-")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+Sha256 = Annotated[str, matching(re.compile(r"[0-9a-f]{64}"))]
 _LONGEST_JSON = 64 << 20
 LONGEST_FILES: Mapping[str, int] = {"user.conf": 16 << 10, "mlperf_log_detail.txt": 16 << 20}
 """Most bytes of files of which an honest run writes far less: as the submission gate reads them."""
@@ -54,13 +55,21 @@ class NothingToShare(Exception):
     """A folder of which no bundle can be made; the text says why, and what to do."""
 
 
+_ALIAS: Kind[str] = Kind(ALLOWED_ALIAS, lambda value: value if isinstance(value, str) and is_alias(value) else None)
+
+
+def _public_key(value: object) -> bytes | None:
+    is_one = isinstance(value, str) and re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", value)
+    return bytes.fromhex(value) if is_one and isinstance(value, str) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleFile:
     """A file of a bundle. masked: where something was taken out or replaced, by fields; of texts "text"."""
 
-    name: str
-    sha256: str
-    size_bytes: int
+    name: Annotated[str, matching(re.compile(r"[A-Za-z0-9._+/-]{1,200}"))]
+    sha256: Sha256
+    size_bytes: Annotated[int, Named("bytes")]
     masked: tuple[str, ...]
 
 
@@ -69,14 +78,14 @@ class Manifest:
     """What a bundle says of itself. made_utc: of the result, to the minute. recipes_sha256: of the list of recipes.
     digests: files that are not in it, by name. format: whether it is a call's or a curve's."""
 
-    run_id: str
-    made_utc: str
-    recipes_sha256: str
-    public_key: bytes
-    alias: str
+    run_id: Annotated[str, matching(_RUN_ID)]
+    made_utc: Annotated[str, matching(re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\dZ)?"))]
+    recipes_sha256: Sha256
+    public_key: Annotated[bytes, Kind(f"{2 * KEY_BYTES} hexadecimal digits", _public_key)]
+    alias: Annotated[str, _ALIAS]
     files: tuple[BundleFile, ...]
-    digests: Mapping[str, str]
-    format: str = FORMAT
+    digests: Mapping[str, Sha256]
+    format: Annotated[str, one_of((FORMAT, CURVE_FORMAT))] = FORMAT
 
     @property
     def is_curve(self) -> bool:
@@ -230,51 +239,17 @@ def _as_json(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _text(row: Mapping[str, Any], key: str, form: re.Pattern[str]) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or not form.fullmatch(value):
-        raise refused("MANIFEST", MANIFEST, f"{key} = {str(value)[:80]!r}", f"a text like {form.pattern}")
-    return value
-
-
-_ANY_NAME = re.compile(r"[A-Za-z0-9._+/-]{1,200}")
-_MINUTE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\dZ)?")
-_HEX_KEY = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}")
-
-
-def _file_row(row: Any) -> BundleFile:
-    if not isinstance(row, dict):
-        raise refused("MANIFEST", MANIFEST, "a row of files is not an object", "name, sha256, bytes, masked")
-    size, masked = row.get("bytes"), row.get("masked")
-    if isinstance(size, bool) or not isinstance(size, int) or not isinstance(masked, list):
-        raise refused("MANIFEST", MANIFEST, f"bytes = {size!r}", "a number of bytes, and a list of masked places")
-    return BundleFile(
-        name=_text(row, "name", _ANY_NAME),
-        sha256=_text(row, "sha256", _SHA256),
-        size_bytes=size,
-        masked=tuple(str(one) for one in masked),
-    )
-
-
 def _manifest(content: bytes, limits: Limits) -> Manifest:
-    row = read_json_object(MANIFEST, content, limits)
-    files, digests, alias = row.get("files"), row.get("digests"), row.get("alias")
-    if row.get("format") not in (FORMAT, CURVE_FORMAT):
-        raise refused("MANIFEST", MANIFEST, f"format {str(row.get('format'))[:80]!r}", f"{FORMAT} or {CURVE_FORMAT}")
-    if not isinstance(files, list) or not isinstance(digests, dict) or not isinstance(alias, str):
-        raise refused("MANIFEST", MANIFEST, "files, digests or alias of a wrong type", "a list, an object, a text")
-    if not is_alias(alias):
-        raise refused("MANIFEST", MANIFEST, f"alias {alias[:80]!r}", ALLOWED_ALIAS)
-    return Manifest(
-        run_id=_text(row, "run_id", _RUN_ID),
-        made_utc=_text(row, "made_utc", _MINUTE),
-        recipes_sha256=_text(row, "recipes_sha256", _SHA256),
-        public_key=bytes.fromhex(_text(row, "public_key", _HEX_KEY)),
-        alias=alias,
-        files=tuple(_file_row(one) for one in files),
-        digests={name: _text(digests, name, _SHA256) for name in digests},
-        format=str(row["format"]),
-    )
+    record = Record(read_json_object(MANIFEST, content, limits))
+    manifest = record.filled(Manifest, every_key=True, is_open=True)
+    if manifest is None or record.problems:
+        raise BundleRefused(
+            *(
+                Problem(rule="MANIFEST", file=MANIFEST, found=f"{one.key} = {one.found}", expected=one.allowed)
+                for one in record.problems
+            )
+        )
+    return manifest
 
 
 def read_bundle(
