@@ -12,8 +12,10 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from crowdperf.call.values import text_of
 from crowdperf.machine import choose, nvidia, toolkits
 from crowdperf.machine.probe import Machine
 
@@ -44,7 +46,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the properties of each device and sets the recipe's keys; CM's answer."""
     env = i["env"]
     try:
-        machine, asked = choose.of_call(i), _asked(env)
+        machine, asked = choose.of_call(i), _asked(env, i["values"])
         if asked.nvcc:
             devices = _by_toolkit(machine, asked)
         else:
@@ -68,18 +70,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _asked(env: dict[str, Any]) -> Asked:
-    visible = str(env.get("CM_CUDA_VISIBLE_DEVICES", "") or "").replace(" ", "")
+def _asked(env: dict[str, Any], values: Mapping[str, Any]) -> Asked:
+    visible = (values["visible_devices"] or "").replace(" ", "")
     if not VISIBLE.fullmatch(visible):
         raise DevicesError(
             f"--visible_devices={visible!r} must be numbers or UUIDs with commas.\n  hint: --visible_devices=0,2"
         )
-    memory = str(env.get("CM_CUDA_DEVICES_MIN_MEMORY_GB", "") or "0")
-    if not re.fullmatch(r"\d+(\.\d+)?", memory):
-        raise DevicesError(f"--min_memory_gb={memory!r} must be a number of GB.\n  hint: --min_memory_gb=8")
-    source = str(env.get("CM_CUDA_DEVICES_SOURCE", "nvcc"))
-    nvcc = str(env.get("CM_NVCC_BIN_WITH_PATH", "") or "") if source == "nvcc" else ""
-    return Asked("" if visible == "all" else visible, float(memory), nvcc)
+    nvcc = text_of(env, "CM_NVCC_BIN_WITH_PATH") if env.get("CM_CUDA_DEVICES_SOURCE", "nvcc") == "nvcc" else ""
+    return Asked("" if visible == "all" else visible, values["min_memory_gb"], nvcc)
 
 
 def _by_toolkit(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:

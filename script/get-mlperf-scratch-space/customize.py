@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """What preprocess will set and say of the space; called when a run is planned, makes nothing."""
     try:
-        asked = asked_in(i["env"])
+        asked = asked_in(i)
     except benchmarks.BenchmarkError as error:
         return {"return": 1, "error": str(error)}
     if asked.scratch is not None:
@@ -51,7 +51,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if is_yes(env.get("CM_MLPERF_SCRATCH_MAKES_DEFAULT")):
         return _make_default(env)
     try:
-        asked = asked_in(env)
+        asked = asked_in(i)
         if asked.scratch is None:
             return {"return": 1, "error": "no folder is known\n  hint: --path=FOLDER, or export MLPERF_SCRATCH_PATH"}
         if is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is None:
@@ -65,15 +65,15 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": str(error)}
 
 
-def asked_in(env: dict[str, Any]) -> Asked:
-    """What CM's env asks for. Raises BenchmarkError."""
+def asked_in(i: dict[str, Any]) -> Asked:
+    """What the inputs and CM's env ask for. Raises BenchmarkError."""
+    env, values = i["env"], i["values"]
     text = env.get("CM_MLPERF_SCRATCH_ASKED_PATH") or env.get("CM_MLPERF_SCRATCH_DEFAULT_PATH") or ""
     is_known = isinstance(text, str) and text.startswith("/")  # a planned value is none
-    build = str(env.get("CM_MLPERF_SCRATCH_BUILD_DIR", "") or "")
     return Asked(
         scratch=Path(text) if is_known else None,
-        chosen=benchmarks.named(str(env.get("CM_MLPERF_SCRATCH_BENCHMARKS", "") or "")),
-        build=Path(build) / "build" if build else None,
+        chosen=benchmarks.named(",".join(values["benchmarks"] or ())),
+        build=values["build_dir"] and values["build_dir"] / "build",
         is_inferentia=env.get("CM_MLPERF_SCRATCH_LAYOUT") == "inferentia",
     )
 
@@ -120,10 +120,9 @@ def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
     """What the variations ask for beyond the folders: links, a look at them, commands."""
     env = i["env"]
     if is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is not None:
-        may_replace = is_yes(env.get("CM_MLPERF_SCRATCH_RELINK"))
-        for path in folders.link(scratch, asked.build, may_replace=may_replace):
+        for path in folders.link(scratch, asked.build, may_replace=i["values"]["relink"] is True):
             print(f"  linked:  {path}")
-    archive = str(env.get("CM_MLPERF_SCRATCH_ARCHIVE", "") or "mlperf-scratch.tar")
+    archive = i["values"]["archive"]
     if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "export":
         print(transfer.export_text(scratch, archive))
     if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "import":

@@ -10,6 +10,7 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +32,22 @@ BANNER = (
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """What preprocess would say; called when a run is planned, installs nothing."""
-    i["env"]["CM_SYS_UTILS_APPLY"] = "no"
-    return preprocess(i)
+    return _look(i, {**i["values"], "apply": False})
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints what is missing and the commands for it; runs them only with --apply."""
+    return _look(i, i["values"])
+
+
+def _look(i: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     env = i["env"]
-    if is_yes(env.get("CM_SKIP_SYS_UTILS")):
+    if values["skip"]:
         print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
         return {"return": 0, "skip": True}
     try:
         machine = choose.of_call(i)
-        wanted = tools.named(str(env.get("CM_SYS_UTILS_TOOLS", "") or "all"))
-        required = tools.named(str(env.get("CM_SYS_UTILS_REQUIRED", "") or ""))
+        wanted, required = tools.named(values["tools"]), tools.named(values["require"] or ())
     except (choose.MachineError, tools.ToolError) as error:
         return {"return": 1, "error": str(error)}
     if is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
@@ -52,13 +55,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_SYS_UTILS_SIMULATED"] = "yes" if machine.is_recorded else "no"
     print("\n".join(BANNER))
     seen = install.look(machine, tuple({one.name: one for one in (*wanted, *required)}.values()))
-    _show(seen, is_quiet=is_yes(env.get("CM_QUIET")), is_plan=not _order(env, seen))
+    order = _order(values, seen)
+    _show(seen, is_quiet=values["quiet"] is True, is_plan=not order)
     if is_yes(env.get("CM_SYS_UTILS_AS_USER")):
         names = [one.pip for one in seen.missing if one.pip]
         env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
         env["CM_SYS_UTILS_NEEDS_VENV"] = "yes" if names else "no"
         print(f"_user: {', '.join(names) or 'nothing'} can be had without root, from PyPI")
-    elif seen.missing and (order := _order(env, seen)):
+    elif seen.missing and order:
         wrong = _apply(machine, seen)
         before = seen
         seen = install.look(machine, [one for one, _ in seen.places])
@@ -73,13 +77,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return _verdict(seen, required)
 
 
-def _order(env: dict[str, Any], seen: install.Look) -> str:
+def _order(values: Mapping[str, Any], seen: install.Look) -> str:
     """The input by which the user has what is missing installed; empty without one."""
-    apply = str(env.get("CM_SYS_UTILS_APPLY") or "")
-    if is_yes(apply):
-        return APPLY
-    is_quiet_root = is_yes(env.get("CM_QUIET")) and seen.packages.rights == "root"
-    return "--quiet" if is_quiet_root and not apply and install.commands(seen) else ""
+    if values["apply"] is not None:
+        return APPLY if values["apply"] else ""
+    is_quiet_root = values["quiet"] and seen.packages.rights == "root"
+    return "--quiet" if is_quiet_root and install.commands(seen) else ""
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

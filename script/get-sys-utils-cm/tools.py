@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,9 +64,9 @@ class ToolError(Exception):
     """A tool that the table does not have; the text names those that it has."""
 
 
-def named(text: str) -> tuple[Utility, ...]:
-    """The tools of a list separated by commas, each once; ``all`` and ``none`` are understood. Raises ToolError."""
-    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip() not in ("", "none")))
+def named(names: Sequence[str]) -> tuple[Utility, ...]:
+    """The tools of these names, each once; ``all`` and ``none`` are understood. Raises ToolError."""
+    words = tuple(dict.fromkeys(word for word in names if word != "none"))
     if "all" in words:
         return TABLE
     unknown = [word for word in words if word not in KNOWN]

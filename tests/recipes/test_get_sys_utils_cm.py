@@ -211,7 +211,7 @@ def test_skip_ends_at_once(hook_input: Any) -> None:
 def test_nothing_is_run_without_apply_nor_by_a_plan(tmp_path: Path, hook_input: Any) -> None:
     here = Pretended(machine(tmp_path, "/usr/bin/apt-get"), probe.User("root", 0, ()), {})
     assert run(hook_input, here)[0] == {"return": 0}
-    assert recipe.plan(hook_input({"CM_SYS_UTILS_APPLY": "yes"}, machine=here)) == {"return": 0}
+    assert recipe.plan(hook_input(machine=here, input={"apply": True})) == {"return": 0}
     assert here.ran == []
 
 
@@ -296,7 +296,7 @@ def test_a_recorded_machine_is_never_changed(hook_input: Any) -> None:
 
 
 def test_brew_needs_no_root(tmp_path: Path) -> None:
-    seen = install.look(machine(tmp_path, "/usr/bin/brew"), tools.named("tar,openssl,c-headers"))
+    seen = install.look(machine(tmp_path, "/usr/bin/brew"), tools.named(("tar", "openssl", "c-headers")))
     assert [step.words for step in install.commands(seen)] == [("brew", "install", "gnu-tar", "openssl@3")]
     assert [one.name for one in seen.without_package] == ["c-headers"]
 
