@@ -29,7 +29,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Downloads or takes the file and sets its keys; returns CM's answer."""
     env = i["env"]
     try:
-        asked = _as_locked(inputs.from_env(env), i.get("locked") or {})
+        asked = _as_locked(inputs.asked_in(env, i["values"]), i.get("locked") or {})
         path = _local_file(asked) if asked.local_file is not None else _downloaded_file(asked)
     except (inputs.InputError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
         return {"return": 1, "error": str(error)}

@@ -1,4 +1,4 @@
-"""Rules of the recipe download-file for what is asked: from CM's env to one `FileRequest`."""
+"""Rules of the recipe download-file for what is asked: from its inputs to one `FileRequest`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from crowdperf.call.values import is_no, text_of
+from crowdperf.call.values import text_of
 
 from . import checks
 
@@ -42,10 +42,13 @@ class FileRequest:
     own_copy_hint: str
 
 
-def from_env(env: Mapping[str, Any]) -> FileRequest:
-    """The request in CM's env. Raises InputError for a missing address and for values that cannot be."""
-    urls = addresses(text_of(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
-    local_text = text_of(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
+def asked_in(env: Mapping[str, Any], values: Any) -> FileRequest:
+    """The request in the inputs; a relative path that a recipe gives counts from its own step's folder.
+
+    Raises InputError for a missing address and for values that cannot be.
+    """
+    urls = addresses(values["url"] or "", values["mirrors"] or "")
+    local_text = values.text("from")
     if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
         local_text = unquote(_split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
@@ -53,8 +56,8 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         raise InputError(f"the local file {local_file} does not exist\nhint: check --from")
     if local_file is None:
         _check_addresses(urls)
-    folder, name = text_of(env, "CM_DOWNLOAD_PATH"), text_of(env, "CM_DOWNLOAD_FILENAME")
-    final_name = text_of(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
+    folder, name = values.text("download_path"), values["filename"] or ""
+    final_name = values["env_key"] or ""
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
         raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_FILE_PATH")
     is_place_given = bool(folder or name)
@@ -68,28 +71,18 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         local_file=local_file,
         target=target,
         is_place_given=is_place_given,
-        checksums=_checksums(env),
+        checksums=_checksums(values),
         final_env_name=final_name,
-        verifies_tls=not is_no(env.get("CM_VERIFY_SSL")),
+        verifies_tls=values["verify"] is not False,
         proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
-        max_size_bytes=_limit(text_of(env, "CM_DOWNLOAD_MAX_SIZE_BYTES")),
+        max_size_bytes=values["max_size_bytes"],
         own_copy_hint=text_of(env, "CM_MLPERF_DATA_OWN_COPY_HINT"),
     )
 
 
-def _limit(text: str) -> int | None:
-    if text and not text.isdecimal():
-        raise InputError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}\nhint: leave it out")
-    return int(text) if text else None
-
-
-def addresses(url: str, mirrors: object) -> tuple[str, ...]:
-    """The address and its mirrors, each once; mirrors are a list, or a text with blanks or commas between them."""
-    if isinstance(mirrors, (list, tuple)):
-        others = [str(mirror).strip() for mirror in mirrors]
-    else:
-        others = re.split(r"\s+|,(?=[a-z]+://)", str(mirrors or "").strip())
-    return tuple(dict.fromkeys(text for text in (url, *others) if text))
+def addresses(url: str, mirrors: str) -> tuple[str, ...]:
+    """The address and its mirrors, each once; mirrors have blanks or commas between them."""
+    return tuple(dict.fromkeys(text for text in (url, *re.split(r"\s+|,(?=[a-z]+://)", mirrors)) if text))
 
 
 def url_file_name(url: str) -> str:
@@ -159,16 +152,12 @@ def _not_an_address(url: str) -> InputError:
     )
 
 
-def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
+def _checksums(values: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
     found: list[checks.Checksum] = []
-    for key, algorithm, option in (
-        ("CM_DOWNLOAD_SHA256", "sha256", "--sha256sum"),
-        ("CM_DOWNLOAD_CHECKSUM", "md5", "--md5sum"),
-    ):
-        text = text_of(env, key)
-        if text:
+    for algorithm in checks.DIGITS:
+        if text := values[f"{algorithm}sum"]:
             try:
                 found.append(checks.parse(algorithm, text))
             except ValueError as error:
-                raise InputError(f"{option}: {error}\nhint: {algorithm}sum FILE prints it") from error
+                raise InputError(f"--{algorithm}sum: {error}\nhint: {algorithm}sum FILE prints it") from error
     return tuple(found)

@@ -26,7 +26,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Unpacks the archive and sets its keys; declares what lies inside the current folder, the entry's when cached."""
     env = i["env"]
     try:
-        asked = inputs.from_env(env)
+        asked = inputs.asked_in(env, i["values"])
         unpacked = place.unpack(asked)
     except (inputs.InputError, members.Refused, archive.ArchiveError, place.PlaceError) as error:
         return {"return": 1, "error": str(error)}

@@ -1,4 +1,4 @@
-"""Rules of the recipe extract-file for what is asked: from CM's env to one `ExtractRequest`."""
+"""Rules of the recipe extract-file for what is asked: from its inputs to one `ExtractRequest`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes, text_of
+from crowdperf.call.values import text_of
 
 # Text packs 10 times, masks of organs 100 times; zeros 1,000 times (gzip) and more (bzip2, xz).
 DEFAULT_MAX_RATIO = 200
@@ -43,9 +43,12 @@ class ExtractRequest:
         return self.folder / self.inner if self.inner else self.folder
 
 
-def from_env(env: Mapping[str, Any]) -> ExtractRequest:
-    """The request in CM's env. Raises InputError for a missing archive and for values that cannot be."""
-    text = text_of(env, "CM_EXTRACT_FILEPATH")
+def asked_in(env: Mapping[str, Any], values: Any) -> ExtractRequest:
+    """The request in the inputs; a relative path that a recipe gives counts from its own step's folder.
+
+    Raises InputError for a missing archive and for values that cannot be.
+    """
+    text = values.text("input")
     if not text:
         raise InputError(
             "no archive was given (--input)\nhint: cm run script --tags=extract,file --input=data.tar.gz --to=data"
@@ -53,19 +56,20 @@ def from_env(env: Mapping[str, Any]) -> ExtractRequest:
     path = _absolute(text)
     if not path.is_file():
         raise InputError(f"the archive {path} does not exist\nhint: check --input")
-    final_name = text_of(env, "CM_EXTRACT_FINAL_ENV_NAME")
+    final_name = values["env_key"] or ""
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
         raise InputError(f"--env_key={final_name} cannot name an env key\nhint: --env_key=CM_MY_DATA_PATH")
+    limit = values["max_size_bytes"]
     return ExtractRequest(
         archive=path,
-        folder=_absolute(text_of(env, "CM_EXTRACT_PATH") or "."),
-        inner=_one_name(env, "CM_EXTRACT_TO_FOLDER", "--extra_folder"),
-        result_name=_one_name(env, "CM_EXTRACT_EXTRACTED_FILENAME", "CM_EXTRACT_EXTRACTED_FILENAME"),
-        strip_folders=_number(env, "CM_EXTRACT_STRIP_FOLDERS", 0),
-        max_size_bytes=_number(env, "CM_EXTRACT_MAX_SIZE_BYTES", default_limit_bytes(path.stat().st_size)),
+        folder=_absolute(values.text("extract_path") or "."),
+        inner=_one_name(values["extra_folder"] or "", "--extra_folder"),
+        result_name=_one_name(text_of(env, "CM_EXTRACT_EXTRACTED_FILENAME"), "CM_EXTRACT_EXTRACTED_FILENAME"),
+        strip_folders=values["strip_folders"],
+        max_size_bytes=default_limit_bytes(path.stat().st_size) if limit is None else limit,
         max_members=DEFAULT_MAX_MEMBERS,
-        overwrites=is_yes(env.get("CM_EXTRACT_OVERWRITE")),
-        removes_archive=is_yes(env.get("CM_EXTRACT_REMOVE_EXTRACTED")),
+        overwrites=values["overwrite"] is True,
+        removes_archive=values["remove"] is True,
         final_env_name=final_name,
     )
 
@@ -79,15 +83,8 @@ def _absolute(text: str) -> Path:
     return Path(os.path.abspath(Path(text).expanduser()))
 
 
-def _number(env: Mapping[str, Any], key: str, default: int) -> int:
-    text = text_of(env, key)
-    if text and not text.isdecimal():
-        raise InputError(f"{key} is {text!r}, allowed is a whole number from 0\nhint: leave it out for {default}")
-    return int(text) if text else default
-
-
-def _one_name(env: Mapping[str, Any], key: str, option: str) -> str:
-    name = text_of(env, key).strip("/")
+def _one_name(text: str, option: str) -> str:
+    name = text.strip("/")
     if name in (".", "..") or "/" in name:
         raise InputError(f"{option}={name} must be one name, not a path\nhint: --to=FOLDER for a path")
     return name
