@@ -21,7 +21,7 @@ import numpy.typing as npt
 from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, listed_cases, read_facts
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.media.nifti import find_problems, read_volume, require_none
+from crowdperf.harness.media.nifti import VolumeCases, read_volume
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")  # in the order of the network's channels (Task043_BraTS_2019.py)
 LABELS = {0: 0, 1: 2, 2: 1, 4: 3}
@@ -55,23 +55,8 @@ class Scans:
     voxels: npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Brats19Dataset:
-    """The cases of one part; volumes are read from their files each time they are asked for."""
-
-    folder: Path
-    cases: tuple[str, ...]
-    facts: DatasetFacts
-
-    @property
-    def count(self) -> int:
-        """Number of cases."""
-        return len(self.cases)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The four scans and the labels of each case."""
-        return tuple(path for case in self.cases for path in self.case_files(case))
+class Brats19Dataset(VolumeCases):
+    """The cases of one part of BraTS 2019."""
 
     def case_files(self, case: str) -> tuple[Path, ...]:
         """Return the files of one case."""
@@ -109,8 +94,7 @@ def _open(folder: Path, key: str, official: tuple[str, ...]) -> Brats19Dataset:
 
 def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Brats19Dataset:
     dataset = Brats19Dataset(folder=folder, cases=cases, facts=facts)
-    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
-    require_none("BraTS 2019", problems, _HINT)
+    dataset.require_whole("BraTS 2019", _HINT)
     return dataset
 
 

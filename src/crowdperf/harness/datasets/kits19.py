@@ -12,14 +12,13 @@ Volumes are read when asked for; one may take 2 GB. Reading needs the package ni
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, listed_cases, read_facts
-from crowdperf.harness.media.nifti import Volume, find_problems, read_volume, require_none
+from crowdperf.harness.media.nifti import Volume, VolumeCases, read_volume
 
 _HINT = "make the data set again: cm run script --tags=get,dataset,original,kits19 --renew"
 _IMAGE, _LABELS = "imaging.nii.gz", "segmentation.nii.gz"
@@ -36,23 +35,8 @@ INFERENCE_CASES = _case_names(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kits19Dataset:
-    """The cases of one part of the data set; a volume is read from its file each time it is asked for."""
-
-    folder: Path
-    cases: tuple[str, ...]
-    facts: DatasetFacts
-
-    @property
-    def count(self) -> int:
-        """Number of cases."""
-        return len(self.cases)
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The scan and the segmentation of each case."""
-        return tuple(path for case in self.cases for path in self.case_files(case))
+class Kits19Dataset(VolumeCases):
+    """The cases of one part of KiTS19."""
 
     def case_files(self, case: str) -> tuple[Path, ...]:
         """Return the files of one case."""
@@ -80,8 +64,7 @@ def _open(folder: Path, key: str, official: tuple[str, ...]) -> Kits19Dataset:
 def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Kits19Dataset:
     place = case_folder(folder)
     dataset = Kits19Dataset(folder=place, cases=cases, facts=facts)
-    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
-    require_none("KiTS19", problems, _HINT)
+    dataset.require_whole("KiTS19", _HINT)
     return dataset
 
 

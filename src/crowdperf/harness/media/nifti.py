@@ -1,4 +1,4 @@
-"""Reads NIfTI volumes (*.nii.gz), and tells from their headers which ones are damaged.
+"""Reads NIfTI volumes (*.nii.gz), tells from their headers which ones are damaged, and data sets of such cases.
 
 Volumes are read with the package nibabel, which is imported where it is used.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdperf.harness.base.dataset import DatasetFacts
 from crowdperf.harness.base.errors import HarnessError
 
 _GZIP_SIZE_MODULUS = 2**32  # a gzip file ends with its content's size modulo this (RFC 1952, section 2.3.1)
@@ -88,8 +89,31 @@ def find_problems(paths: Sequence[Path]) -> list[str]:
     return problems
 
 
-def require_none(name: str, problems: Sequence[str], hint: str) -> None:
-    """Raise HarnessError listing the problems of the data set `name`, if there are any."""
-    if problems:
-        rest = [] if len(problems) <= _MOST_LISTED else [f"and {len(problems) - _MOST_LISTED} more"]
-        raise HarnessError("\n  ".join([f"{name} cannot be used:", *problems[:_MOST_LISTED], *rest]), hint)
+@dataclass(frozen=True, slots=True, eq=False)
+class VolumeCases:
+    """The cases of one part of a data set; volumes are read from their files each time they are asked for."""
+
+    folder: Path
+    cases: tuple[str, ...]
+    facts: DatasetFacts
+
+    @property
+    def count(self) -> int:
+        """Number of cases."""
+        return len(self.cases)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The scans and the labels of each case."""
+        return tuple(path for case in self.cases for path in self.case_files(case))
+
+    def case_files(self, case: str) -> tuple[Path, ...]:
+        """Return the files of one case."""
+        raise NotImplementedError
+
+    def require_whole(self, name: str, hint: str) -> None:
+        """Raise HarnessError naming the files of the data set `name` that are missing or damaged, if there are any."""
+        problems = [problem for case in self.cases for problem in find_problems(self.case_files(case))]
+        if problems:
+            rest = [] if len(problems) <= _MOST_LISTED else [f"and {len(problems) - _MOST_LISTED} more"]
+            raise HarnessError("\n  ".join([f"{name} cannot be used:", *problems[:_MOST_LISTED], *rest]), hint)
