@@ -3,47 +3,29 @@
 from crowdperf.call.answers import failure
 from crowdperf.data import published
 
-_KITS = "https://zenodo.org/record/5597155/files/"
-_KITS_LICENCE = "see https://zenodo.org/record/5597155"
 # MD5 of the KiTS files: get-ml-model-3d-unet-kits19 of the community's CM repository. Reference scores: README.md of
 # vision/medical_imaging/3d-unet-kits19 (mlcommons/inference) and of 3d-unet-brats19 at tag v2.0, where the BraTS
 # addresses are from too (Makefile).
 KITS19 = published.Model(
     architecture="unet3d",
     files={
-        "onnx": published.PublishedFile(
-            url=f"{_KITS}3dunet_kits19_128x128x128_dynbatch.onnx?download=1",
-            file_name="3dunet_kits19_128x128x128_dynbatch.onnx",
-            md5="82f0618fde78f9839e7c712274019b4a",
-            reference={"DICE": 0.86170},
-            licence=_KITS_LICENCE,
+        "onnx": published.zenodo(
+            5597155,
+            "3dunet_kits19_128x128x128_dynbatch.onnx",
+            {"DICE": 0.86170},
             is_complete=True,
+            md5="82f0618fde78f9839e7c712274019b4a",
         ),
-        "pytorch": published.PublishedFile(
-            url=f"{_KITS}3dunet_kits19_pytorch_checkpoint.pth?download=1",
-            file_name="3dunet_kits19_pytorch_checkpoint.pth",
-            md5="09c696e3ec13d83c628498bcd831eb5b",
-            reference={"DICE": 0.86170},
-            licence=_KITS_LICENCE,
+        "pytorch": published.zenodo(
+            5597155, "3dunet_kits19_pytorch_checkpoint.pth", {"DICE": 0.86170}, md5="09c696e3ec13d83c628498bcd831eb5b"
         ),
     },
 )
 BRATS = published.Model(
     architecture="unet3d_brats",
     files={
-        "onnx": published.PublishedFile(
-            url="https://zenodo.org/record/3928973/files/224_224_160_dyanmic_bs.onnx?download=1",
-            file_name="224_224_160_dyanmic_bs.onnx",
-            reference={"DICE": 0.85300},
-            licence="see https://zenodo.org/record/3928973",
-            is_complete=True,
-        ),
-        "pytorch": published.PublishedFile(
-            url="https://zenodo.org/record/3904106/files/fold_1.zip?download=1",
-            file_name="fold_1.zip",
-            reference={"DICE": 0.85300},
-            licence="see https://zenodo.org/record/3904106",
-        ),
+        "onnx": published.zenodo(3928973, "224_224_160_dyanmic_bs.onnx", {"DICE": 0.85300}, is_complete=True),
+        "pytorch": published.zenodo(3904106, "fold_1.zip", {"DICE": 0.85300}),
     },
 )
 BRATS_MEMBER = "model_final_checkpoint.model"

@@ -5,21 +5,20 @@ from crowdperf.data import published
 MODEL = published.Model(
     architecture="retinanet",
     files={
-        "onnx": published.PublishedFile(
-            url="https://zenodo.org/record/6617879/files/resnext50_32x4d_fpn.onnx",
-            file_name="resnext50_32x4d_fpn.onnx",
-            md5="4544f4e56e0a4684215831cc937ea45c",
-            licence="see https://zenodo.org/record/6617879",
-            reference={"mAP": 37.57},
+        "onnx": published.zenodo(
+            6617879,
+            "resnext50_32x4d_fpn.onnx",
+            {"mAP": 37.57},
+            query="",
             is_complete=True,
+            md5="4544f4e56e0a4684215831cc937ea45c",
         ),
-        "pytorch": published.PublishedFile(
-            url="https://zenodo.org/record/6605272/files/retinanet_model_10.zip?download=1",
-            file_name="retinanet_model_10.zip",
+        "pytorch": published.zenodo(
+            6605272,
+            "retinanet_model_10.zip",
+            {"mAP": 37.55},
             member="retinanet_model_10.pth",
             md5="2037c152a6be18e371ebec654314f7e0",
-            licence="see https://zenodo.org/record/6605272",
-            reference={"mAP": 37.55},
         ),
     },
 )

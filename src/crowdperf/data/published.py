@@ -75,6 +75,16 @@ class PublishedFile:
         return "published"
 
 
+def zenodo(
+    record: int, name: str, reference: Mapping[str, float], *, query: str = "?download=1", **more: Any
+) -> PublishedFile:
+    """Return a file of a record of Zenodo, whose page says the licence; it is stored as `name`, which it has there,
+    unless `more`, the other fields, has a file_name."""
+    page = f"https://zenodo.org/record/{record}"
+    more = {"file_name": name, "licence": f"see {page}", **more}
+    return PublishedFile(url=f"{page}/files/{name}{query}", reference=reference, **more)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullSize:
     """What making a model of full size takes. weights_bytes: of its float32 weights. download_bytes: what a download
