@@ -96,16 +96,21 @@ for room in src/crowdperf/*/; do
   [[ " ${with_numpy[*]} __pycache__ " = *" $room "* ]] || rooms+=(-p "crowdperf.$room")
 done
 "$bin/mypy" -p recipe_engine "${rooms[@]}"
+if [ "${#full[@]}" -gt 0 ]; then
+  prepare_browser
+  prepare_slurm
+fi
+
+# One worker for each core: most of these tests wait for processes. -n0 among the words makes it one. They begin while
+# the other environment, with torch in it, is still being filled.
+say "tests of the engine, the adapters, the recipes and the docs"
+part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results -m "not alone" "${workers[@]}"
 wait "$preparing"
 without_torch="$CHECKOUT/$harness_env/without-torch"
 if [ -f "$without_torch" ]; then
   CROWDPERF_WITHOUT_TORCH="$(cat "$without_torch")"
   export CROWDPERF_WITHOUT_TORCH
   say "$CROWDPERF_WITHOUT_TORCH: tests that need torch are skipped and counted, and mypy leaves the harness out"
-fi
-if [ "${#full[@]}" -gt 0 ]; then
-  prepare_browser
-  prepare_slurm
 fi
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
@@ -119,12 +124,9 @@ if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
   "$CHECKOUT/$harness_env/bin/mypy" "${with_numpy[@]/#/-pcrowdperf.}" &
   checking=$!
 fi
-# One worker for each core: most of these tests wait for processes. -n0 among the words makes it one.
 part "${harness[@]}" tests/harness tests/results "${with_harness[@]}" -m "not alone" "${workers[@]}"
 if [ -n "${checking:-}" ]; then wait "$checking"; fi
 unset CROWDPERF_REQUIRE_HARNESS
-say "tests of the engine, the adapters, the recipes and the docs"
-part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results -m "not alone" "${workers[@]}"
 if [ "${#full[@]}" -gt 0 ]; then
   say "the collector's pages in a browser"
   browser_env=".venv-browser${own:-}"

@@ -150,8 +150,6 @@ class Storm:
                 "STORM_DICE": dice,
                 "STORM_DEATHS": str(self.deaths),
                 "PYTHONPATH": str(self.home.folder / "site"),
-                "PYTHONPYCACHEPREFIX": str(self.home.folder / "compiled"),
-                "PYTHONDONTWRITEBYTECODE": "",  # compile the engine once
             }
         )
         out, err = (self.home.folder / "output" / f"{slot.replace(':', '-')}.{end}" for end in ("out", "err"))

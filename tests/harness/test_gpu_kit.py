@@ -19,7 +19,7 @@ need("numpy", "torch", "safetensors", "mlperf_loadgen")
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 gpu_kit = importlib.import_module("gpu_kit")
-SHORT = "facts,devices,models,copies,calls,quiet,refusals"
+SHORT = "facts,devices,models,copies,calls,quiet"
 
 
 def run_kit(folder: Path, *words: str, limit_s: float = 600.0) -> tuple[int, str, dict[str, Any]]:
@@ -39,7 +39,6 @@ def test_the_steps_that_need_no_gpu_and_take_seconds_pass(tmp_path: Path) -> Non
         "calls.resnet50.fp32.equal",
         "calls.bert.fp32.repeats",
         "calls.rnnt.states",
-        "refusals.gpu_99",
     ):
         assert verdicts[name] == "PASS", said
     assert "(needs a GPU)" in said and f"{content['counts']['PASS']} PASS" in said.splitlines()[-1]
@@ -53,6 +52,36 @@ def test_all_steps_pass_on_a_processor(tmp_path: Path) -> None:
     assert (code, content["counts"]["FAIL"]) == (0, 0), said
     found = {row["id"] for row in content["rows"]}
     assert {"loops.bert.fp32", "harness.resnet50.fp32.Server", "harness.bert.fp32.Offline"} <= found
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "writes_result", "verdict"),
+    [
+        (2, "harness: error: gpus [99] int8 nowhere tensorrt", False, "PASS"),
+        (0, "harness: error: gpus [99] int8 nowhere tensorrt", False, "FAIL"),
+        (1, "harness: error: another one", False, "FAIL"),
+        (1, "Traceback: error: gpus [99] int8 nowhere tensorrt", False, "FAIL"),
+        (2, "harness: error: gpus [99] int8 nowhere tensorrt", True, "FAIL"),
+    ],
+)
+def test_a_refusal_has_words_a_code_and_no_result(
+    tmp_path: Path, monkeypatch, code: int, said: str, writes_result: bool, verdict: str
+) -> None:
+    asked = []
+
+    def run_harness(kit, name: str, **changes: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
+        asked.append(changes)
+        return subprocess.CompletedProcess([], code, "", said), tmp_path if writes_result else tmp_path / "none"
+
+    runs = importlib.import_module("gpu_kit_runs")
+    monkeypatch.setattr(runs, "run_harness", run_harness)
+    (tmp_path / "steps").mkdir()
+    runs.refusals(gpu_kit.Kit(out=tmp_path, device="cpu", step="refusals"))
+    rows = gpu_kit.rows_of(tmp_path / "steps" / "refusals.jsonl")
+    assert {row.verdict for row in rows if row.id.split(".")[1] in ("gpu_99", "int8_on_pytorch", "no_model")} == {
+        verdict
+    }
+    assert {"device": "cuda", "gpus": [99]} in asked
 
 
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Path:
