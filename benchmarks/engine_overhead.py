@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/engine_overhead.py [--rounds=7] [--json] [--reference=CHECKOUT --reference-cm=CM]
 
 Makes a repository of recipes that do nothing in a temporary folder, and measures whole ``cm`` processes, the variants
-taking turns in each round so that a busy machine hits all of them alike. Prints medians in ms and the budgets:
+taking turns in each round so that a busy machine hits all of them alike. Prints medians in ms, of the wall time and of
+the CPU time (user + sys), which a busy machine changes less, and the budgets, which count in wall time:
 
 a. ``cm run script`` of one cached recipe against ``cm version core``, a bare start of cmind: at most 30 ms more;
 b. a recipe with 50 cached dependencies against one with none: at most 50 ms more;
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -30,6 +32,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 STEPS = 50
@@ -82,6 +85,13 @@ def write_repository(root: Path) -> None:
         write_recipe(root, f"chain-{number}", 1000 + number, deps=deps, cache=True, hooks=True)
 
 
+class Cost(NamedTuple):
+    """What one process took, in ms; ``cpu_ms`` is user + sys, of the processes that it started too."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
 class Bench:
     """A CM home of its own with one engine and the bench repository; lives for one measurement."""
 
@@ -99,32 +109,34 @@ class Bench:
         (self.home / "repos.json").write_text(json.dumps([str(alone), str(folder / "repo")]), encoding="utf-8")
         self.cm("version", "core")
 
-    def cm(self, *words: str) -> float:
-        """Runs ``cm`` and returns its wall time in ms; raises CalledProcessError when it fails."""
+    def cm(self, *words: str) -> Cost:
+        """Runs ``cm`` and returns what it took; raises CalledProcessError when it fails."""
         env = {**os.environ, "CM_REPOS": str(self.home)}
         for name in ("PYTHONDONTWRITEBYTECODE", "CROWDPERF_CACHE"):  # users' Pythons keep compiled modules
             env.pop(name, None)
-        started_s = time.perf_counter()
+        before, started_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([str(self._cm), *words], env=env, cwd=self.folder, check=True, capture_output=True)
-        return 1000 * (time.perf_counter() - started_s)
+        wall_s, after = time.perf_counter() - started_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Cost(1000 * wall_s, 1000 * cpu_s)
 
-    def run(self, alias: str) -> float:
-        """Wall time in ms of one recipe."""
+    def run(self, alias: str) -> Cost:
+        """What one recipe takes."""
         return self.cm("run", "script", f"--tags=bench,{alias}", "--quiet")
 
-    def first_chain(self) -> float:
-        """Wall time in ms of the chain with an empty cache; cmind's index of the old one goes too."""
+    def first_chain(self) -> Cost:
+        """What the chain takes with an empty cache; cmind's index of the old one goes too."""
         shutil.rmtree(self.store, ignore_errors=True)
         self.cm("reindex", "repo")
         return self.run("chain-0")
 
 
-def measure(benches: dict[str, Bench], rounds: int) -> dict[str, list[float]]:
-    """Times in ms of every variant with each engine, one of each in every round."""
-    times: dict[str, list[float]] = {}
+def measure(benches: dict[str, Bench], rounds: int) -> dict[str, list[Cost]]:
+    """What every variant took with each engine, one of each in every round."""
+    times: dict[str, list[Cost]] = {}
     for _ in range(rounds):
         for prefix, bench in benches.items():
-            variants: dict[str, Callable[[], float]] = {
+            variants: dict[str, Callable[[], Cost]] = {
                 "first chain": bench.first_chain,
                 "bare cmind": partial(bench.cm, "version", "core"),
                 "one cached": partial(bench.run, "one"),
@@ -165,7 +177,9 @@ def main() -> int:
                 Path(folder) / "reference", options.reference, options.reference_cm.absolute()
             )
         times = measure(benches, max(5, options.rounds))
-    median = {name: statistics.median(values) for name, values in times.items()}
+    median = {name: statistics.median(cost.wall_ms for cost in costs) for name, costs in times.items()}
+    cpu_ms = {name: [cost.cpu_ms for cost in costs] for name, costs in times.items()}
+    median_cpu = {name: statistics.median(values) for name, values in cpu_ms.items()}
     cost = costs_ms({name: value for name, value in median.items() if ": " not in name}, "")
     theirs = costs_ms(median, "reference: ") if options.reference else {}
     ratio = {name: median[f"reference: {name}"] / median[name] for name in CACHED_VARIANTS} if options.reference else {}
@@ -173,12 +187,20 @@ def main() -> int:
     is_met = all(cost[key] <= BUDGET_MS[key] for key in cost)
     is_met &= all(ratio[name] >= least for name, least in LEAST_RATIO.items() if name in ratio)
     if options.json:
-        rows = {"median_ms": median, "result_ms": cost, "reference_ms": theirs, "ratio": ratio, "budget_ms": BUDGET_MS}
+        rows = {
+            "median_ms": median,
+            "median_cpu_ms": median_cpu,
+            "result_ms": cost,
+            "reference_ms": theirs,
+            "ratio": ratio,
+            "budget_ms": BUDGET_MS,
+        }
         print(json.dumps(rows, indent=2))
         return 0 if is_met else 1
     for name, value in median.items():
-        spread = f"median of {len(times[name])}, {min(times[name]):.1f} to {max(times[name]):.1f}"
-        print(f"{name:25} {value:8.1f} ms ({spread})")
+        walls = [cost.wall_ms for cost in times[name]]
+        spread = f"median of {len(walls)}, {min(walls):.1f} to {max(walls):.1f}"
+        print(f"{name:25} {value:8.1f} ms ({spread}); CPU {median_cpu[name]:.1f} ms, least {min(cpu_ms[name]):.1f}")
     for key, value in cost.items():
         verdict = "ok" if value <= BUDGET_MS[key] else "TOO MUCH"
         beside = f", reference {theirs[key]:.1f} ms" if theirs else ""

@@ -26,7 +26,7 @@ from ..rules.schema import Reader
 from .files import read_index, read_regular, sha256_of, write_index
 
 META_NAMES = ("_cm.yaml", "_cm.json", SUCCESSOR_FILE)
-_BASE = re.compile(rb"""(?:^|[{,])\s*"?_base"?\s*:\s*["']?(?:[\w-]+::)?([\w.-]+)""", re.MULTILINE)
+_BASE = rb"""(?m)(?:^|[{,])\s*"?_base"?\s*:\s*["']?(?:[\w-]+::)?([\w.-]+)"""
 TICK_NS = 20_000_000
 """Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
 COARSE_TICK_NS = 2_000_000_000
@@ -168,7 +168,7 @@ def _inherited_files(meta_file: str, most: int = 10) -> Iterator[str]:
     """The metadata files of the recipe that ``_base`` names by its folder, and of those that this one inherits from."""
     with open(meta_file, "rb") as file:
         text = file.read()
-    found = _BASE.search(text) if b"_base" in text else None
+    found = re.search(_BASE, text) if b"_base" in text else None
     if found is None or not most:
         return
     base = os.path.join(os.path.dirname(os.path.dirname(meta_file)), os.fsdecode(found[1]))
@@ -254,9 +254,8 @@ class Library:
             TimedIndex(file and file.with_suffix(end), maker, self._repo, self._root) for end in (".txt", ".facts")
         )
         self._began_ns = time.time_ns()
-        self._table, self._lines = self._load()
-        self._paths = list(self._table)
-        self._same: dict[str, bool] = {}
+        self._paths, self._times_ns, self._lines, _ = self._index.load()
+        self._same: dict[int, bool] = {}
         self._facts: dict[str, Facts] | None = None
         self._listed: dict[str, tuple[int, frozenset[str]]] = {}
         self._used: dict[str, Used] = {}
@@ -275,11 +274,6 @@ class Library:
         for name in self._meant(module, {}):
             list(self._declared(name, {}))
 
-    def _load(self) -> tuple[Times, bytes]:
-        """The times of all paths, and the lines, each between newlines."""
-        paths, times_ns, lines, _ = self._index.load()
-        return dict(zip(paths, times_ns, strict=True)), lines
-
     def _load_facts(self) -> dict[str, Facts]:
         paths, times_ns, text, _ = self._facts_index.load()
         rows = zip(paths, times_ns, json.loads(text or "[]"), strict=True)
@@ -292,13 +286,15 @@ class Library:
             return None
         line = self._lines[start + 1 : self._lines.find(b"\n", start + 1)].partition(b"\t")[2]
         digest, known_stamp, n_used, numbers = json.loads(line)
-        paths = [self._paths[number] for number in numbers]
-        return (digest, tuple(paths[:n_used])) if known_stamp == stamp and all(map(self._is_same, paths)) else None
+        if known_stamp != stamp or not all(map(self._is_same, numbers)):
+            return None
+        return digest, tuple(self._paths[number] for number in numbers[:n_used])
 
-    def _is_same(self, path: str) -> bool:
-        if path not in self._same:
-            self._same[path] = time_of(self._repo, path) == self._table[path]
-        return self._same[path]
+    def _is_same(self, number: int) -> bool:
+        """Whether the path of this number still has its time."""
+        if number not in self._same:
+            self._same[number] = time_of(self._repo, self._paths[number]) == self._times_ns[number]
+        return self._same[number]
 
     def _look(self, key: str, stamp: str, folder: Path, modules: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Follows the imports, and notes what was found."""
@@ -408,8 +404,8 @@ class Library:
 
     def _write(self, key: str, found: list[object], times_ns: Times) -> None:
         """Puts a line into the file as it is now, without those of recipes that are gone, and of other times."""
-        table, lines = self._load()
-        paths, rows = list(table), {}
+        paths, known_ns, lines, _ = self._index.load()
+        table, rows = dict(zip(paths, known_ns, strict=True)), {}
         changed = {path for path, time_ns in times_ns.items() if table.get(path, time_ns) != time_ns}
         for line in filter(None, lines.splitlines()):
             name, _, text = line.decode().partition("\t")
@@ -421,7 +417,7 @@ class Library:
         table = {path: times_ns.get(path, table.get(path, 0)) for _, own in rows.values() for path in own}
         places = {path: number for number, path in enumerate(table)}
         kept = [f"{name}\t{json.dumps([*row, [places[path] for path in own]])}" for name, (row, own) in rows.items()]
-        self._table, self._paths, self._same = table, list(table), {}
+        self._paths, self._times_ns, self._same = list(table), list(table.values()), {}
         self._lines = "\n".join(["", *kept, ""]).encode()
         self._index.save(table.items(), self._lines)
         facts = self._facts or {}

@@ -327,6 +327,7 @@ class RecipeSource:
         self._roots = [repo.path for repo in repos]
         self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
+        self._packages: dict[Path, str] = {}
         self._libraries: dict[str, Library] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._file_digests: dict[Path, str] = {}
@@ -358,7 +359,9 @@ class RecipeSource:
             repo = self._repos.get(str(entry.repo_path))
             if repo:
                 rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs}
-                recipe = recipe._replace(packages=repo.packages, **rules)
+                if repo.path not in self._packages:
+                    self._packages[repo.path] = repo.packages
+                recipe = recipe._replace(packages=self._packages[repo.path], **rules)
             self._recipes[key] = recipe
         return self._recipes[key]
 

@@ -15,8 +15,7 @@ UNITS_S.update({name + ending: UNITS_S[name[0]] for name in ("hour", "day", "wee
 """``m`` are minutes, as in ``1h30m``; months have no fixed length and are refused."""
 
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
-_SIZE = re.compile(_NUMBER + r"\s*([a-z]*)", re.ASCII)
-_PART = re.compile(_NUMBER + r"\s*([a-z]+)\s*", re.ASCII)
+_SIZE, _PART = rf"(?a){_NUMBER}\s*([a-z]*)", rf"(?a){_NUMBER}\s*([a-z]+)\s*"  # compiled at their first use
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -32,7 +31,7 @@ def whole_number(text: str) -> int | None:
 
 def parse_size_bytes(text: object, flag: str) -> int:
     """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it is not a size."""
-    found = _SIZE.fullmatch(str(text).strip().lower())
+    found = re.fullmatch(_SIZE, str(text).strip().lower())
     if not found or found[2] not in UNITS_BYTES:
         raise RequestError(f"--{flag}={text} is not a size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
     return round(float(found[1]) * UNITS_BYTES[found[2]])
@@ -41,8 +40,8 @@ def parse_size_bytes(text: object, flag: str) -> int:
 def parse_age_s(text: object, flag: str) -> float:
     """The seconds that ``text`` means; raises RequestError, which names ``flag``, when it is not an age."""
     rest = str(text).strip().lower()
-    parts = _PART.findall(rest)
-    is_whole = parts and _PART.sub("", rest) == ""
+    parts = re.findall(_PART, rest)
+    is_whole = parts and re.sub(_PART, "", rest) == ""
     if not is_whole or any(unit not in UNITS_S for _, unit in parts):
         raise RequestError(f"--{flag}={text} is not an age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h")
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)

@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..disk.files import store_error
 from ..rules.env import Env, plain_copy, with_lists
 from ..rules.errors import ErrorText, HookFailed, RecipeError
-from ..rules.input_types import Values
 from ..rules.model import HookResult, Recipe
 from ..rules.query import split_words
 from ..rules.secrets import learn
@@ -33,6 +32,9 @@ from .compat import Automation
 from .console import MaskedOutput
 from .context import StepContext, os_info, placed
 from .shell import STATE_IN, STATE_OUT, ScriptCall, find_script, package_names, rival_package, run_script
+
+if TYPE_CHECKING:
+    from ..rules.input_types import Values
 
 logger = logging.getLogger(__name__)
 FILE_NAME = "customize.py"
@@ -152,7 +154,7 @@ def has_hook(recipe: Recipe, name: str) -> bool:
 
 def defines(text: str, name: str) -> bool:
     """Whether the text of a customize.py has a hook of this name at its top level: a function, or a name for one."""
-    return re.search(rf"^(?:def {name}\(|(?:\w+ = )*{name} = )", text, re.MULTILINE) is not None
+    return name in text and re.search(rf"^(?:def {name}\(|(?:\w+ = )*{name} = )", text, re.MULTILINE) is not None
 
 
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
@@ -172,6 +174,8 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
 
 def typed_values(recipe: Recipe, i: Mapping[str, Any]) -> Values:
     """The values of a recipe's inputs as its hook gets them."""
+    from ..rules.input_types import Values  # here, because recipes without inputs need none
+
     return Values(
         recipe.inputs, i["env"], i.get("input") or {}, lambda path: placed(path, i["env"].get(FOLDER_KEY) or "")
     )

@@ -53,11 +53,10 @@ VERSION_OUT = "tmp-ver.out"
 PREFIX_VARIABLE = "CROWDPERF_SCRIPT_PREFIX"
 """Holds the lines that recipes put before a script when there is a secret in them."""
 SHELL_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-ADDRESS = re.compile(r"https://(?P<place>(?P<host>[^/@:\s]+)(?::\d+)?)/")
-"""An https address without a user in it; ``place`` is the host with its port."""
-
-WITH_LOGIN = re.compile(r"(?P<scheme>https?://)(?:[^/?#@\s:]*:[^/?#\s]+|[A-Za-z0-9_-]{16,})@(?P<place>[^/@\s]+/)")
-GIT_KEYS = re.compile(r"(?:CM|MLC)_(?:TMP_)?GIT_")
+ADDRESS = r"https://(?P<place>(?P<host>[^/@:\s]+)(?::\d+)?)/"
+"""An https address without a user in it; ``place`` is the host with its port. Compiled at its first use."""
+WITH_LOGIN = r"(?P<scheme>https?://)(?:[^/?#@\s:]*:[^/?#\s]+|[A-Za-z0-9_-]{16,})@(?P<place>[^/@\s]+/)"
+GIT_KEYS = r"(?:CM|MLC)_(?:TMP_)?GIT_"
 """Env keys that git commands are made of (get-git-repo of cm4mlops e1d5c7cf0)."""
 HELPER = '!f() {{ echo username=git; echo "password=${{{key}}}"; }}; f'
 """A git credential helper (gitcredentials(7)): the token is filled in by the shell that runs it."""
@@ -266,12 +265,14 @@ def git_access(env: Mapping[str, EnvValue], count_before: str) -> Env:
     number = int(count_before) if count_before.isdecimal() else 0
     for prefix in (PREFIX, SUCCESSOR_PREFIX):
         address = str(env.get(prefix + "GIT_URL") or "")
-        login, plain = WITH_LOGIN.match(address), ADDRESS.match(address)
+        if not address:
+            continue
+        login, plain = re.match(WITH_LOGIN, address), re.match(ADDRESS, address)
         has_auth = is_yes(str(env.get(prefix + "GIT_AUTH")))
         without_login: Env = {}
         if login:
             setting, value = f"url.{login[0]}.insteadOf", login["scheme"] + login["place"]
-            texts = {key: text for key, text in env.items() if isinstance(text, str) and GIT_KEYS.match(key)}
+            texts = {key: text for key, text in env.items() if isinstance(text, str) and re.match(GIT_KEYS, key)}
             without_login = {key: text.replace(login[0], value) for key, text in texts.items() if login[0] in text}
         elif plain and has_auth and env.get(prefix + "GH_TOKEN"):
             setting, value = f"credential.https://{plain['place']}.helper", HELPER.format(key=prefix + "GH_TOKEN")
