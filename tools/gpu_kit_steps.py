@@ -102,7 +102,6 @@ def query_cuda(kit: Kit, capability: str) -> None:
 def models(kit: Kit) -> None:
     """Phase 0: random weights, a store of noise as pictures, made questions; nothing is downloaded."""
     from crowdperf.models.make_model import ModelRequest, make_model
-    from crowdperf.standins.datasets import squad
 
     for name in NETWORKS:
         started_s = time.monotonic()
@@ -111,6 +110,7 @@ def models(kit: Kit) -> None:
     write_pictures(kit.out, 1024 if kit.is_gpu else 32, 224 if kit.is_gpu else 64)
     (kit.out / "squad").mkdir(exist_ok=True)
     words = ["--kind", "synthetic" if kit.is_gpu else "tiny", "--count", "2000" if kit.is_gpu else "40"]
+    squad = importlib.import_module("crowdperf.standins.datasets.squad")
     assert squad.MADE.main("", [*words, "--output_dir", str(kit.out / "squad")]) == 0
     kit.tell("models.data", PASS)
 
