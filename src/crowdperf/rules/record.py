@@ -197,7 +197,9 @@ class Record:
     spans: the rounds that have it, oldest first; none for a benchmark that is not MLPerf's. spans_of_999: those of the
     level 99.9, where they differ.
     batch_size, largest_batch_size: samples of one inference in Offline and at most in Server before the search for the
-    best one, and where that search ends: this project's choice.
+    best one, and where that search ends: this project's choice. Backends that answer prompts look for none.
+    offline_min_sample_count: samples that a run in Offline has at least; the default is the official checker's number
+    for all benchmarks up to v3.1 (rounds.py).
     size_bounds: the smallest, the usual and the largest value of sizes of the networks' tensors that change from call
     to call, for engines that are built for them.
     input_type: what the harness hands to the network. response_type: the numbers that responses consist of; of other
@@ -225,9 +227,9 @@ class Record:
     dataset: str
     dataset_count: int
     performance_sample_count: int | None
-    offline_min_sample_count: int
-    batch_size: int
-    largest_batch_size: int
+    offline_min_sample_count: int = 24_576
+    batch_size: int = 1
+    largest_batch_size: int = 1
     references: tuple[Reference, ...]
     recipes: Recipes
     server_target_latency_ms: float | None = None

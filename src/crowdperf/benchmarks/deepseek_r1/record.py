@@ -18,8 +18,6 @@ RECORD = Record(
     performance_sample_count=4_388,
     offline_min_sample_count=4_388,
     server_target_latency_ms=60_000.0,
-    batch_size=1,
-    largest_batch_size=1,
     references=(
         Reference("exact_match", 81.3582),
         Reference("TOKENS_PER_SAMPLE", 3_886.2274, ratio=0.9, most=1.1),

@@ -10,7 +10,6 @@ RECORD = Record(
     dataset="criteo",
     dataset_count=330_067,
     performance_sample_count=204_800,
-    offline_min_sample_count=24_576,
     server_target_latency_ms=30.0,
     # A sample is itself a batch of some 270 rows: on a CPU, several samples at once only overflow the caches (the
     # tiny model answers 2,100 samples/s one by one, 500 in batches of 16).

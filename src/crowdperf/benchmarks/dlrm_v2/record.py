@@ -12,7 +12,6 @@ RECORD = Record(
     dataset="criteo",
     dataset_count=330_067,
     performance_sample_count=204_800,
-    offline_min_sample_count=24_576,
     server_target_latency_ms=60.0,
     batch_size=1,
     largest_batch_size=32,

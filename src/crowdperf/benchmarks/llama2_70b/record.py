@@ -21,8 +21,6 @@ RECORD = Record(
     performance_sample_count=24_576,
     offline_min_sample_count=24_576,
     server_target_latency_ms=20_000.0,
-    batch_size=1,
-    largest_batch_size=1,
     references=(
         Reference("ROUGE1", 44.4312),
         Reference("ROUGE2", 22.0352),

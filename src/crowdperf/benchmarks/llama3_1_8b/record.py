@@ -18,8 +18,6 @@ RECORD = Record(
     performance_sample_count=13_368,
     offline_min_sample_count=13_368,
     server_target_latency_ms=20_000.0,
-    batch_size=1,
-    largest_batch_size=1,
     references=(
         Reference("ROUGE1", 38.7792),
         Reference("ROUGE2", 15.9075),

@@ -12,8 +12,6 @@ RECORD = Record(
     dataset_count=5_000,
     performance_sample_count=5_000,
     offline_min_sample_count=5_000,
-    batch_size=1,
-    largest_batch_size=1,
     references=(
         Reference("ROUGE1", 39.06),
         Reference("ROUGE2", 16.1147),

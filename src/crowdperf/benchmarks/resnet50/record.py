@@ -15,7 +15,6 @@ RECORD = Record(
     dataset="imagenet",
     dataset_count=50_000,
     performance_sample_count=1024,
-    offline_min_sample_count=24_576,
     server_target_latency_ms=15.0,
     multi_stream_target_latency_ms=50.0,
     batch_size=4,

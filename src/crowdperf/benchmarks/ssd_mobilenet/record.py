@@ -12,7 +12,6 @@ RECORD = Record(
     dataset="coco",
     dataset_count=5_000,
     performance_sample_count=256,
-    offline_min_sample_count=24_576,
     multi_stream_target_latency_ms=50.0,
     batch_size=8,  # our choice
     largest_batch_size=128,

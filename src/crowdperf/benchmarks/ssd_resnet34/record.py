@@ -12,7 +12,6 @@ RECORD = Record(
     dataset="coco",
     dataset_count=5_000,
     performance_sample_count=64,
-    offline_min_sample_count=24_576,
     server_target_latency_ms=100.0,
     multi_stream_target_latency_ms=66.0,
     batch_size=1,  # our choice: a batch of 32 is 553 MB of pixels

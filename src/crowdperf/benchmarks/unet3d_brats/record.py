@@ -11,7 +11,6 @@ RECORD = Record(
     dataset="brats19",
     dataset_count=67,
     performance_sample_count=16,
-    offline_min_sample_count=24_576,
     batch_size=1,  # a volume takes gigabytes
     largest_batch_size=1,
     references=(Reference("DICE", 0.85300),),
