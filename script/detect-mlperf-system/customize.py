@@ -33,14 +33,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
-    env, state = i["env"], i["state"]
+    env, state, values = i["env"], i["state"], i["values"]
     start = users_folder(env)
     try:
-        chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
+        chosen = choose.choose(values["machine"] or "", start)
         rows = known_systems.read()
     except (choose.MachineError, OSError, ValueError) as error:
         return {"return": 1, "error": str(error)}
-    wanted = str(env.get(f"{PREFIX}PYTHON") or "")
+    wanted = values["python"] or ""
     python = pythons.find(chosen.machine, wanted, str(start))
     if wanted and not python:
         hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"

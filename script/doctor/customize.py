@@ -39,13 +39,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
-    env = i["env"]
+    env, values = i["env"], i["values"]
     start = users_folder(env)
     try:
-        chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
+        chosen = choose.choose(values["machine"] or "", start)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    machine, wanted = chosen.machine, str(env.get(f"{PREFIX}PYTHON") or "")
+    machine, wanted = chosen.machine, values["python"] or ""
     is_of_benchmarks = not wanted and not machine.is_recorded
     cache = Path(getattr(i.get("automation"), "cache_path", "") or start)
     benchmark_python = environment.benchmark_python(cache) if is_of_benchmarks else ""

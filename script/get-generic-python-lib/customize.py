@@ -59,7 +59,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         locked = i.get("locked", {}).get("python_packages", {})
         requirement.check_locked(locked)
         way = pip_tool.Way(
-            options=requirement.pip_options(env),
+            options=requirement.pip_options(env, i["values"]),
             proxies=requirement.proxies(env),
             locked=locked,
             is_silent=env.get("CM_TMP_SILENT") == "yes",

@@ -11,13 +11,8 @@ from typing import Any
 
 from crowdperf.call.values import is_yes, text_of
 
-# CM's env keys for pip -> the option of `pip install` (pip documentation, "pip install", options).
-OPTION_KEYS: Mapping[str, str] = {
-    "CM_GENERIC_PYTHON_PIP_INDEX_URL": "--index-url",
-    "CM_GENERIC_PYTHON_PIP_EXTRA_INDEX_URL": "--extra-index-url",
-    "CM_GENERIC_PYTHON_PIP_EXTRA_FIND_LINKS_URL": "--find-links",
-}
-FREE_OPTION_KEYS = ("CM_PYTHON_PIP_COMMON_EXTRA", "CM_GENERIC_PYTHON_PIP_EXTRA")
+OPTIONS = ("index_url", "extra_index_url", "find_links")
+"""The inputs that are options of `pip install`, too (pip documentation, "pip install", options)."""
 PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 SAME_FILES = (
@@ -112,13 +107,12 @@ def from_env(env: Mapping[str, Any], last_for_driver: str = "") -> Requirement:
                 f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
                 "with a version such as 1.2.3\nhint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
-    forced = is_yes(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL"))
     named = str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "")
     return Requirement(
         name=found[1],
         extras=(found[2] or "").replace(" ", ""),
         limits=limits,
-        is_forced=forced,
+        is_forced=is_yes(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL")),
         # Only wheels for Linux have builds by name; those for other systems have one build, for processors.
         local_build=str(env.get("CM_GENERIC_PYTHON_LOCAL_BUILD", "") or "") if sys.platform == "linux" else "",
         refused_build=str(env.get("CM_GENERIC_PYTHON_REFUSED_BUILD", "") or ""),
@@ -185,22 +179,22 @@ def sort_key(version: str) -> SortKey | None:
     return (int(epoch or 0), tuple(numbers), stage_key, post_key, float("inf") if dev is None else float(dev or 0))
 
 
-def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:
+def pip_options(env: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[str, ...]:
     """The options for `pip install` that the user asked for."""
     options: list[str] = []
-    for key, option in OPTION_KEYS.items():
-        value = text_of(env, key)
-        if value:
-            options += [option, value]
+    for name in OPTIONS:
+        if values[name]:
+            options += [f"--{name.replace('_', '-')}", values[name]]
     if env.get("CM_GENERIC_PYTHON_LOCAL_BUILD"):
         # Its index may be out of reach while another source has the wheel: pip goes on after these tries.
         options += ["--retries=2", "--timeout=15"]
-    for key in FREE_OPTION_KEYS:
+    common = "CM_PYTHON_PIP_COMMON_EXTRA"
+    for name, text in ((common, text_of(env, common)), ("--extra", values["extra"] or "")):
         try:
-            options += shlex.split(str(env.get(key, "") or ""))
+            options += shlex.split(text)
         except ValueError as error:
             raise RequirementError(
-                f"{key} cannot be read as options ({error}): {env[key]!r}\nhint: close its quotes"
+                f"{name} cannot be read as options ({error}): {text!r}\nhint: close its quotes"
             ) from error
     return tuple(options)
 

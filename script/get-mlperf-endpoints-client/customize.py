@@ -17,7 +17,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: sets the keys of the client, or ends with code 16 and how to install it."""
     env = i["env"]
     try:
-        found = finder.find(str(env.get(PREFIX) or ""))
+        found = finder.find(i["values"]["path"])
     except finder.ClientNotFound as error:
         return {"return": NOT_FOUND_CODE, "error": str(error)}
     env[f"{PREFIX}_WITH_PATH"] = str(found.program)

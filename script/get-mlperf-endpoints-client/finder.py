@@ -42,15 +42,14 @@ def how_to_install() -> str:
     )
 
 
-def find(given: str, search_path: str | None = None) -> Client:
+def find(given: Path | None, search_path: str | None = None) -> Client:
     """Return the client that `given` names, or the one on PATH; raises ClientNotFound."""
-    if not given:
+    if given is None:
         found = shutil.which(PROGRAM, path=search_path)
         if found is None:
             raise ClientNotFound(f"MLCommons' Endpoints client ({PROGRAM}) is not on PATH; {how_to_install()}")
         return _known(Path(found))
-    path = Path(given).expanduser()
-    places = [path] if path.is_file() else [path / inner / PROGRAM for inner in ("bin", ".venv/bin", ".")]
+    places = [given] if given.is_file() else [given / inner / PROGRAM for inner in ("bin", ".venv/bin", ".")]
     program = next((one for one in places if one.is_file()), None)
     if program is None:
         raise ClientNotFound(f"no {PROGRAM} in {given}: neither in bin/ nor in .venv/bin/; {how_to_install()}")

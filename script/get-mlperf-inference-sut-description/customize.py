@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes, text_of
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.call.values import is_yes
+from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import choose
 from crowdperf.rules.names import counted
 
@@ -33,13 +33,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return _describe(i, is_run=True)
 
 
-def _call_facts(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, description.Fact]:
+def _call_facts(asked: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, description.Fact]:
     """What the call decides: division, submitter, category, framework and the run's software."""
     values = {
-        "division": env.get("CM_MLPERF_SUBMISSION_DIVISION"),
-        "submitter": env.get("CM_MLPERF_SUBMITTER"),
-        "system_type": str(env.get("CM_MLPERF_SUBMISSION_CATEGORY") or "").replace("-", ","),
-        "framework": env.get("CM_SUT_DESC_FRAMEWORK"),
+        "division": asked["division"],
+        "submitter": asked["submitter"],
+        "system_type": asked["category"],
+        "framework": asked["framework"],
         "other_software_stack": inputs.get("software"),
     }
     found = {}
@@ -64,9 +64,8 @@ def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
     """All that is known, and whether the runs (if any) were made on this machine."""
     env, inputs, system = i["env"], i["input"], i["state"]["mlperf_system"]
     given = answers.from_call(inputs, env)
-    facts_file = given_path(env, "CM_SUT_DESC_FACTS_FILE")
-    if facts_file:
-        given = {**answers.from_file(facts_file), **given}
+    if i["values"]["system_facts"]:
+        given = {**answers.from_file(i["values"]["system_facts"]), **given}
     looked_at = choose.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), users_folder(env)).machine
     machine = inputs.get("run_machine") or {}
     is_here = not machine or description.is_this_machine(machine, system)
@@ -77,7 +76,7 @@ def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
         description.Sources(
             given=given,
             remembered={},
-            call=_call_facts(env, inputs),
+            call=_call_facts(i["values"], inputs),
             run=run,
             detected=looking.detected(system, env, looked_at) if is_here else {},
         ),
@@ -91,7 +90,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         sources, is_here = _gather(i)
     except (answers.AnswersError, choose.MachineError) as error:
         return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
-    name = text_of(env, NAME_KEY) or description.name_of(description.describe(sources))
+    name = i["values"]["name"] or description.name_of(description.describe(sources))
     local = _local_repo(i)
     sources = dataclasses.replace(sources, remembered=answers.remembered(local, name) if local else {})
     found = description.describe(sources)
@@ -107,8 +106,8 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         missing = description.missing(found)
     if is_run and local:
         answers.remember(local, name, sources.given)
-    for key, env_key in (("hw_notes", "CM_MLPERF_SUT_HW_NOTES_EXTRA"), ("sw_notes", "CM_MLPERF_SUT_SW_NOTES_EXTRA")):
-        found = description.with_note(found, key, " ".join(str(env.get(env_key) or "").split()))
+    for key in ("hw_notes", "sw_notes"):
+        found = description.with_note(found, key, " ".join((i["values"][f"{key}_extra"] or "").split()))
     env[NAME_KEY] = name
     state["CM_SUT_META"] = {key: fact.value for key, fact in found.items()}
     state["CM_SUT_DESCRIPTION"] = {

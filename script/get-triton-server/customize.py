@@ -10,17 +10,17 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import text_of
 from crowdperf.machine import images, neuron
 from crowdperf.machine.probe import Machine
 
 from . import packages
 
 KIND_KEY = "CM_TRITON_SERVER_KIND"
-IMAGE_KEY, DIGEST_KEY = "CM_TRITON_SERVER_IMAGE", "CM_TRITON_SERVER_IMAGE_DIGEST"
+IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
 FILE_KEY = "CM_TRITON_SERVER_FILE"
 PYTHON_KEY = "CM_TRITON_SERVER_PYTHON"
 NEURON_PACKAGES = {
@@ -38,12 +38,11 @@ def is_container(env: dict[str, Any]) -> bool:
     return env.get(KIND_KEY) == "container"
 
 
-def image_of(env: dict[str, Any]) -> str:
+def image_of(values: Mapping[str, Any]) -> str:
     """The reference of the image that is asked for, with its digest where one is given. Raises ValueError."""
     from crowdperf.rules.backends import BACKENDS
 
-    image, digest = (text_of(env, key) for key in (IMAGE_KEY, DIGEST_KEY))
-    return images.pinned(image or BACKENDS["triton"].image, digest)
+    return images.pinned(values["image"] or BACKENDS["triton"].image, values["image_digest"] or "")
 
 
 def image_env(image: str) -> dict[str, str]:
@@ -77,7 +76,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     if is_container(env):
         try:
-            image_of(env)
+            image_of(i["values"])
         except ValueError as error:
             return {"return": 1, "error": str(error)}
         return {"return": 0}
@@ -114,7 +113,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     the image and the commands for it."""
     env = i["env"]
     if is_container(env):
-        env.update(image_env(image_of(env)))
+        env.update(image_env(image_of(i["values"])))
         return {"return": 0, "locked": {"image": env[IMAGE_KEY]}}
     folder = Path.cwd()
     try:

@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes
-
 from . import environment, names
 
 
@@ -27,7 +25,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         folder = Path.cwd() / name
         base = Path(str(env["CM_PYTHON_BIN_WITH_PATH"]))
         environment.check_place(folder, is_entry=Path("_cm.json").is_file())
-        has_system = is_yes(env.get("CM_VIRTUAL_ENV_SYSTEM_PACKAGES"))
+        has_system = i["values"]["system_packages"] is True
         manager = str(env.get("CM_HOST_OS_PACKAGE_MANAGER", ""))
         version = environment.make(base, folder, manager, has_system_packages=has_system)
     except (names.BadName, environment.VenvError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pip
 import pytest
-from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, exported, input_values, load_module, load_recipe, recipe_meta
 
 from crowdperf.machine import nvidia
 
@@ -178,7 +178,7 @@ def test_options_are_given_to_pip_and_addresses_are_masked_in_messages() -> None
         "CM_GENERIC_PYTHON_PIP_EXTRA": "--pre --find-links 'a folder'",
         "CM_PYTHON_PIP_COMMON_EXTRA": "--break-system-packages",
     }
-    options = requirement.pip_options(env)
+    options = requirement.pip_options(env, input_values("get-generic-python-lib", env))
     assert options == (
         "--index-url",
         "https://user:secret@index.example/simple",
@@ -188,8 +188,8 @@ def test_options_are_given_to_pip_and_addresses_are_masked_in_messages() -> None
         "a folder",
     )
     assert "secret" not in requirement.masked(options)
-    with pytest.raises(requirement.RequirementError, match="quotes"):
-        requirement.pip_options({"CM_GENERIC_PYTHON_PIP_EXTRA": "'open"})
+    with pytest.raises(requirement.RequirementError, match=r"(?s)^--extra.*quotes"):
+        requirement.pip_options({}, input_values("get-generic-python-lib", {}, extra="'open"))
 
 
 # --- a real environment ---

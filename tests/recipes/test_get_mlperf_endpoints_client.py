@@ -48,22 +48,22 @@ def test_an_installed_checkout_has_its_own_commit(tmp_path: Path) -> None:
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "x")
     environment(tmp_path / "src" / ".venv", {"url": f"file://{tmp_path / 'src'}", "dir_info": {}})
-    assert finder.find(str(tmp_path / "src")).commit == git("rev-parse", "HEAD")
+    assert finder.find(tmp_path / "src").commit == git("rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize("origin", [None, [], {"url": "file:///absent"}, {"url": 7}, {"vcs_info": {}}])
 def test_an_unknown_commit_is_unknown(tmp_path: Path, origin: object) -> None:
-    found = finder.find(str(environment(tmp_path, origin)))
+    found = finder.find(environment(tmp_path, origin))
     assert (found.version, found.commit) == ("0.1.0", "")
 
 
 def test_on_path_and_a_program_without_an_environment(tmp_path: Path) -> None:
     program = environment(tmp_path)
-    assert finder.find("", search_path=str(program.parent)).program == program
+    assert finder.find(None, search_path=str(program.parent)).program == program
     alone = tmp_path / "own-name"
     alone.write_text("#!/bin/sh\n")
     alone.chmod(0o755)
-    assert finder.find(str(alone)) == finder.Client(alone, "", "")
+    assert finder.find(alone) == finder.Client(alone, "", "")
 
 
 def test_without_one_the_code_is_16_and_the_commands_install_one(
@@ -79,4 +79,4 @@ def test_without_one_the_code_is_16_and_the_commands_install_one(
 def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:
     environment(tmp_path).chmod(0o644)
     with pytest.raises(finder.ClientNotFound, match="chmod"):
-        finder.find(str(tmp_path))
+        finder.find(tmp_path)
