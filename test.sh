@@ -104,7 +104,8 @@ fi
 # One worker for each core: most of these tests wait for processes. -n0 among the words makes it one. They begin while
 # the other environment, with torch in it, is still being filled.
 say "tests of the engine, the adapters, the recipes and the docs"
-part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results -m "not alone" "${workers[@]}"
+harness_tests=(tests/{kit,rules,logs,compliance,call,harness,benchmarks,models,standins}) # as in tools/changed_tests.py
+part "$bin/python" -m pytest tests "${harness_tests[@]/#/--ignore=}" -m "not alone" "${workers[@]}"
 wait "$preparing"
 without_torch="$CHECKOUT/$harness_env/without-torch"
 if [ -f "$without_torch" ]; then
@@ -116,7 +117,7 @@ fi
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
 mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
 export CROWDPERF_REQUIRE_HARNESS=1
-mapfile -t alone < <(grep -lr 'mark\.alone' tests/harness)
+mapfile -t alone < <(grep -lr 'mark\.alone' "${harness_tests[@]}")
 harness=("$CHECKOUT/$harness_env/bin/python" -m pytest)
 if [ -f "$without_torch" ]; then harness+=(-rs); fi
 part "${harness[@]}" "${alone[@]}" -m alone
@@ -124,7 +125,7 @@ if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
   "$CHECKOUT/$harness_env/bin/mypy" "${with_numpy[@]/#/-pcrowdperf.}" &
   checking=$!
 fi
-part "${harness[@]}" tests/harness tests/results "${with_harness[@]}" -m "not alone" "${workers[@]}"
+part "${harness[@]}" "${harness_tests[@]}" "${with_harness[@]}" -m "not alone" "${workers[@]}"
 if [ -n "${checking:-}" ]; then wait "$checking"; fi
 unset CROWDPERF_REQUIRE_HARNESS
 if [ "${#full[@]}" -gt 0 ]; then
@@ -138,7 +139,7 @@ if [ "${#full[@]}" -gt 0 ]; then
   say "sweeps, curves and results once more, on a machine without any network"
   if reason="$(tools/without_network.sh true 2>&1)"; then
     words=("$@") # those that are marked full may install what they need
-    part tools/without_network.sh "$bin/python" -m pytest tests/sweeps tests/curves tests/store tests/web "${workers[@]}"
+    part tools/without_network.sh "$bin/python" -m pytest tests/{sweeps,endpoints,curves,store,web} "${workers[@]}"
     words=("${full[@]}" "$@")
   else
     say "skipped: $reason"

@@ -1,6 +1,6 @@
 """What the client of the backend endpoint can do on one core, against a server that answers at once.
 
-The server is that of the tests (tests/harness/stub_openai.py), a process of its own on another core; this process, with
+The server is that of the tests (tests/support/stub_openai.py), a process of its own on another core; this process, with
 the client's thread, is kept on one core. Each figure is the median of the rounds.
 
     requests/s      short answers of 4 tokens, 64 requests in flight
@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-STUB = ROOT / "tests" / "harness" / "stub_openai.py"
+STUB = ROOT / "tests" / "support" / "stub_openai.py"
 sys.path[:0] = [str(ROOT / "src")]
 
 import numpy as np  # noqa: E402

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "store")]
+sys.path[:0] = [str(ROOT / "src"), *(str(ROOT / "tests" / name) for name in ("support", "store"))]
 
 from made_results import SIGNER, SOURCE, made  # noqa: E402
 from made_summary import csv_of, rows  # noqa: E402

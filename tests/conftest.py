@@ -101,3 +101,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         known = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
         counted = {file: round(cost_s, 1) for file, cost_s in session.config.stash.get(_COSTS, {}).items()}
         place.write_text(json.dumps(known | counted, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Small networks in torch are quickest with one thread, on a busy machine by far."""
+    import torch  # not every environment has it
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -43,7 +43,7 @@ QUICK_LIMIT_S = 300.0
 
 EVERYTHING = re.compile(
     r"pyproject\.toml|cmr\.yaml|test\.sh|\.ci/run|requirements\.txt|tests/requirements[^/]*|tools/prepare\.sh"
-    r"|tests/(?:conftest|helpers)\.py"
+    r"|tests/conftest\.py|tests/support/helpers\.py"
 )
 """What can change the outcome of any test."""
 NOTHING = re.compile(r"LICENSE|\.gitignore|benchmarks/.*|cache/.*|tests/(?:costs\.json|compat/goldens/.*)")
@@ -54,7 +54,9 @@ BY_NAME = ("src/crowdperf/benchmarks/", "src/crowdperf/harness/backends/", "src/
 """Below these, modules are loaded by a computed name."""
 WITH_NUMPY = ("harness", "benchmarks", "models", "standins")
 """Rooms that stand on numpy, torch and LoadGen, as in test.sh."""
-AREAS = ("engine", "recipes", "submission", "harness", "store", "docs")
+HARNESS_TESTS = ("kit", "rules", "logs", "compliance", "call", *WITH_NUMPY)
+"""Folders of tests/ that test.sh runs in the environment of the harness: its rooms and those that it stands on."""
+AREAS = ("engine", "recipes", "gate", "harness", "store", "docs")
 """What the quick core must have, among others: folders of tests/."""
 
 _WORD = re.compile(r"[a-z0-9_]+(?:-[a-z0-9_]+)*")
@@ -121,7 +123,7 @@ def cost_of(test: str, costs: Mapping[str, float]) -> float:
 
 def environment(path: str, text: str) -> str:
     """The environment that test.sh runs a test file in."""
-    if path.startswith(("tests/harness/", "tests/results/")):
+    if area(path) in HARNESS_TESTS:
         return "harness"
     return "harness" if path.startswith("tests/recipes/") and "harness_libraries" in text else "plain"
 
@@ -219,7 +221,7 @@ class House:
             parts = path.split("/")
             who = "/".join(parts[:2]) if parts[0] == "script" else path
             for need in needs - {path}:
-                if path != "tests/helpers.py" or not need.startswith("automation/"):
+                if path != "tests/support/helpers.py" or not need.startswith("automation/"):
                     found.setdefault(need, set()).add(who)
         for path, text in self.texts.items():
             parts = path.split("/")

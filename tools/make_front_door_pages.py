@@ -18,7 +18,7 @@ LINES = ROOT / "tests" / "docs" / "document_lines.yaml"
 PAGES = {"nvidia": "from-nvidia", "nvidia_guides": "from-nvidia", "azure": "from-azure"}
 WORKSPACE = Path("/workspace/closed/NVIDIA")
 """Stands for the folder of the workspace in plans; nothing is there, and nothing is made."""
-sys.path[:0] = [str(ROOT / "tests" / "recipes"), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 
 
 def rows(document: str) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ import snapshot_trees
 from snapshot_engine import LIBRARY, Engine, mask
 
 ROOT = Path(__file__).resolve().parents[1]
-MACHINES = ROOT / "tests" / "recipes" / "fixtures" / "machines"
+MACHINES = ROOT / "tests" / "machine" / "fixtures"
 ENGINE_PARTS: Mapping[str, Callable[[Engine], snapshot_engine.Items]] = {
     "help": snapshot_engine.help_items,
     "plans": snapshot_engine.plan_items,

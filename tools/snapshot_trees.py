@@ -25,11 +25,10 @@ def package_roots(checkout: Path) -> list[Path]:
 
 def gate_items(checkout: Path, scratch: Path) -> Items:
     """What the gate finds in each changed and each forged tree of the tests, with the tests' own builders."""
-    builders = list(checkout.glob("tests/**/tree_builder.py"))
-    if not builders:
+    folders = {path.parent for name in ("tree_builder", "gate_support") for path in checkout.glob(f"tests/*/{name}.py")}
+    if not folders:
         return
-    folder = builders[0].parent
-    sys.path[:0] = [str(folder), str(checkout / "tests")]
+    sys.path[:0] = [*map(str, folders), str(checkout / "tests")]
     sys.path += map(str, package_roots(checkout))
     builder, support = importlib.import_module("tree_builder"), importlib.import_module("gate_support")
     for division in GOOD:

@@ -51,12 +51,13 @@ RUN = (
     "tests/recipes/test_get_dataset_coco.py",
     "tests/recipes/test_get_ml_model_yolo.py",
     "tests/docs/test_pages.py",
+    "tests/endpoints",
     "tests/curves",
     "tests/store",
     "tests/sweeps/test_expand.py",
     "tests/web/test_charts.py",
     "tests/web/test_curve_uploads.py",
-    "tests/submission/test_gate_command.py",
+    "tests/gate/test_gate_command.py",
 )
 """The fast part of the suite that --run runs in a copy, those of it that are left."""
 

@@ -1,6 +1,7 @@
 """Plans a run, makes it, and compares step by step what the plan called certain with what the run did.
 
-    python tests/compat/check_plans.py --recipes=FOLDER [--own] [--only=TEXT] [--jobs=N]
+    PYTHONPATH=tests/support:automation python tests/compat/check_plans.py
+        --recipes=FOLDER [--own] [--only=TEXT] [--jobs=N]
 
 ``--recipes`` is a checkout of cm4mlops; with ``--own`` the recipes of this checkout are taken instead. Each command
 runs twice in a home of its own: with an empty cache and with the one that the first run filled. Compared are the events
@@ -133,15 +134,8 @@ check,user,permissions
 """Commands on the recipes of this checkout."""
 
 
-def load_engine() -> None:
-    """Makes the engine of this checkout importable, and what tests share."""
-    sys.path.insert(0, str(CHECKOUT / "automation"))
-    sys.path.insert(0, str(CHECKOUT / "tests"))
-
-
 def check(words: str) -> dict[str, Any]:
     """Plans and runs one command, twice; runs in a process of its own, in the working folder of a fresh home."""
-    load_engine()
     import cmind
     from cmind.cli import parse
     from plan_comparison import compare, files_below, planned_rows, rows_of

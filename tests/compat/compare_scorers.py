@@ -1,6 +1,7 @@
 """Compares the harness's accuracy scorers with the official accuracy scripts, on the cases in tests/harness/scores.
 
-    python tests/compat/compare_scorers.py --inference=FOLDER --python=PYTHON [--old-python=PYTHON] [--bert=FOLDER]
+    PYTHONPATH=src:tests/support:tests/harness
+        python tests/compat/compare_scorers.py --inference=FOLDER --python=PYTHON [--old-python=PYTHON] [--bert=FOLDER]
         [--rouge=FOLDER] [--nltk-data=FOLDER] [--whisper=FOLDER] [--only=METRIC,...] [--record]
 
 ``--inference`` is a checkout of github.com/mlcommons/inference. The scripts run unchanged, as processes of
@@ -29,13 +30,8 @@ import tempfile
 from pathlib import Path
 
 import nltk
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-for _folder in ("src", "tests/harness", "tests/compat"):
-    sys.path.insert(0, str(CHECKOUT / _folder))
-
-from scorer_runs import RUNS, Place, Run  # noqa: E402
-from scores import (  # noqa: E402
+from scorer_runs import RUNS, Place, Run
+from scores import (
     auc_cases,
     coco_cases,
     dice_cases,
@@ -45,11 +41,12 @@ from scores import (  # noqa: E402
     wer_cases,
     whisper_cases,
 )
-from scores.case import Case, digest, log_text  # noqa: E402
-from scores.differences import DIFFERENCES  # noqa: E402
+from scores.case import Case, digest, log_text
+from scores.differences import DIFFERENCES
 
-from crowdperf.harness.base.errors import HarnessError  # noqa: E402
+from crowdperf.harness.base.errors import HarnessError
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 RECORDED = CHECKOUT / "tests" / "harness" / "scores" / "recorded.json"
 CASES = {
     "top1": top1_cases.CASES,

@@ -7,13 +7,10 @@ another engine and writes ``goldens/``, ``test_goldens.py`` runs them with this 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(CHECKOUT / "tests"), str(CHECKOUT / "automation")]  # when it is no test that imports this
-from helpers import write_recipe  # noqa: E402
+from helpers import write_recipe
 
 SET = {"env": {"CM_A": "inner"}, "new_env_keys": ["CM_A", "CM_SEEN*"], "new_state_keys": ["inner", "seen"]}
 NESTED = """

@@ -1,6 +1,7 @@
 """Records runs of any CM-compatible engine, for ``compare_goldens.py`` to compare this engine with.
 
-    python tests/compat/record_goldens.py --engine-command=CM --engine=FOLDER --output=FOLDER [--recipes=FOLDER]
+    PYTHONPATH=tests/support:automation
+        python tests/compat/record_goldens.py --engine-command=CM --engine=FOLDER --output=FOLDER [--recipes=FOLDER]
         [--commands=FILE | --deep] [--only=NAME,...] [--upstream=TEXT] [--facts-only]
 
 ``--engine-command`` is the ``cm`` of the environment of that engine, ``--engine`` a checkout with its ``automation/``.

@@ -7,13 +7,13 @@ import itertools
 import json
 import os
 import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from recipe_programs import importable
 from scores import rouge_cases
 from scores.case import Case
 
@@ -37,7 +37,6 @@ load = evaluate.load
 evaluate.load = lambda name: load(os.environ["ROUGE_FOLDER"])
 nltk.download = lambda name: None
 sys.argv = sys.argv[1:]
-sys.path.insert(0, os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """,
 }
@@ -64,11 +63,12 @@ class Place:
             (shims / "whisper").mkdir()
             (shims / "whisper" / "normalizers").symlink_to(arguments.whisper.absolute() / "whisper" / "normalizers")
         bert, rouge = str(arguments.bert or ""), str(arguments.rouge or "")
+        gptj = str(arguments.inference.absolute() / "language/gpt-j")
         nltk_data = arguments.nltk_data or folder / "nltk_data"
         if arguments.nltk_data is None:
             rouge_cases.write_punkt(nltk_data)
         changed = {
-            "PYTHONPATH": os.pathsep.join([str(shims), bert, os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(shims), bert, gptj, os.environ.get("PYTHONPATH", "")]),
             "NLTK_DATA": str(nltk_data),
             "ROUGE_FOLDER": rouge,
             "HF_HUB_OFFLINE": "1",
@@ -124,10 +124,9 @@ def _squad_command(name: str, place: Place) -> list[str]:
 
 def _check_features(case: Case, place: Place) -> None:
     """Raise AssertionError unless the official windows are the case's: else the lines would compare two inputs."""
-    sys.path.insert(0, str(place.inference / "language/bert"))
-    sys.path.insert(0, place.environment["PYTHONPATH"].split(os.pathsep)[1])
-    sys.path.insert(0, str(place.folder / "shims"))
-    official = pickle.loads((place.folder / "features.pickle").read_bytes())
+    bert = place.environment["PYTHONPATH"].split(os.pathsep)[1]
+    with importable(place.folder / "shims", Path(bert), place.inference / "language/bert"):
+        official = pickle.loads((place.folder / "features.pickle").read_bytes())
     assert len(official) == len(case.truth.features), (len(official), len(case.truth.features))
     for theirs, own in zip(official, case.truth.features, strict=True):
         first, last = own.document_start, own.document_start + len(own.tokens)

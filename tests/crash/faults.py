@@ -1,6 +1,6 @@
 """Fails one call to the operating system after the other, each in a process of its own; tells what went wrong.
 
-    python tests/crash/faults.py --stride=1
+    PYTHONPATH=tests/support:automation python tests/crash/faults.py --stride=1
 
 For each action (a first run, a hit, a renewal, gc, rm) the calls that the engine makes are counted. Then the action is
 repeated once for each of them, in the state it began with, and that call fails with EIO or ENOSPC. Whatever the call
@@ -24,10 +24,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-
-if __name__ == "__main__":  # as a program; pytest has done this already
-    sys.path[:0] = [str(Path(__file__).parent.parent)]
-    sys.path.append(str(Path(__file__).parent.parent.parent / "automation"))
 
 import recipe_engine.running.failure
 import recipe_engine.running.journal

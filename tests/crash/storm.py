@@ -1,6 +1,6 @@
 """Many processes of ``cm`` at once, killed at random, for many rounds; tells what went wrong.
 
-    python tests/crash/storm.py --kills=1000 --processes=16 --seed=1
+    PYTHONPATH=tests/support:automation python tests/crash/storm.py --kills=1000 --processes=16 --seed=1
 
 One round: so many processes run different and equal recipes (some start runs of their own), renew (some renewals
 fail), add, collect or remove entries, while ``kill -9`` hits single processes and whole groups, scripts, child runs and
@@ -27,10 +27,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-if __name__ == "__main__":  # as a program; pytest has done this already
-    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-    sys.path.append(str(Path(__file__).parent.parent.parent / "automation"))
 
 from helpers import TemporaryHome, cm_command
 from storm_checks import Ledger, busy_locks, finished_entries

@@ -1,6 +1,6 @@
 """docs/reference/benchmarks/ and the tables of docs/howto/rules.md: what they must hold, and what is refused.
 
-That they are what the tool makes of the records is a test in tests/results/test_records.py.
+That they are what the tool makes of the records is a test in tests/rules/test_records.py.
 """
 
 from __future__ import annotations

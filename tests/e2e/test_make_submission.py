@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, cm_command
-
-sys.path.insert(0, str(CHECKOUT / "tests" / "submission"))
 from generate_support import FACTS, SUT, unpack_runs
+from helpers import CHECKOUT, cm_command
 
 PATIENCE_S = 240
 

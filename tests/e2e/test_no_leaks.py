@@ -23,7 +23,7 @@ import pytest
 from helpers import Finished, TemporaryHome, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = ROOT / "tests" / "submission" / "data" / "resnet50_edge_runs.tar.xz"
+RUNS = ROOT / "tests" / "gate" / "data" / "resnet50_edge_runs.tar.xz"
 SUT = "edge-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"
 USER = "annabellezz"
 PUSH = "push,github,mlperf,inference,submission"

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import recipe_engine
-from helpers import CHECKOUT
+from helpers import with_python_path
 from recipe_engine.actions.adapter import loaded
 
 FEATURES = (*("planning", "explaining", "provenance", "auditing", "documents.needs", "documents.console_text"),)
@@ -24,15 +24,14 @@ from pathlib import Path
 
 class Refusing:
     def find_spec(self, name, path=None, target=None):
-        if name.removeprefix("recipe_engine.").startswith(tuple(sys.argv[3].split(","))):
+        if name.removeprefix("recipe_engine.").startswith(tuple(sys.argv[2].split(","))):
             raise ImportError(f"the core needs {name}")
 
 
 sys.meta_path.insert(0, Refusing())
-sys.path[:0] = sys.argv[1].split(",")
 from helpers import TemporaryHome
 
-home = TemporaryHome(Path(sys.argv[2]))
+home = TemporaryHome(Path(sys.argv[1]))
 home.recipe("get-tool", {"cache": True, "new_env_keys": ["TOOL"]}, run_sh="echo TOOL=here > tmp-run-env.out")
 home.recipe("use-tool", {"deps": [{"tags": "get,tool"}], "new_env_keys": ["TOOL"]})
 for status in ("made", "reused"):
@@ -41,9 +40,8 @@ for status in ("made", "reused"):
 
 
 def run_without(tmp_path: Path, *blocked: str) -> subprocess.CompletedProcess[str]:
-    roots = f"{CHECKOUT / 'tests'},{CHECKOUT / 'automation'}"
-    words = [sys.executable, "-c", RUN_WITHOUT, roots, str(tmp_path), ",".join(blocked)]
-    return subprocess.run(words, capture_output=True, text=True)
+    words = [sys.executable, "-c", RUN_WITHOUT, str(tmp_path), ",".join(blocked)]
+    return subprocess.run(words, env=with_python_path("tests/support", "automation"), capture_output=True, text=True)
 
 
 def test_a_recipe_is_made_and_reused_without_plan_explain_provenance_and_audit(tmp_path: Path) -> None:

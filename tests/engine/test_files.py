@@ -11,16 +11,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, is_alive, wait_until
+from helpers import is_alive, wait_until, with_python_path
 from recipe_engine.disk import files, locks
 from recipe_engine.rules.errors import CycleError, LockTimeout
 
 HOLDER = """
 import os, subprocess, sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from recipe_engine.disk import files, locks
-with locks.lock(Path(sys.argv[2]), "get-thing"):
+with locks.lock(Path(sys.argv[1]), "get-thing"):
     if "child" in sys.argv:
         sleeper = subprocess.Popen(["sleep", "600"], pass_fds=locks.held_descriptors(), start_new_session=True)
         print(sleeper.pid, flush=True)
@@ -37,8 +36,10 @@ def lock_path(tmp_path: Path) -> Path:
 
 def hold(lock_path: Path, *words: str) -> subprocess.Popen[str]:
     """A process that holds the lock until its standard input is closed."""
-    command = [sys.executable, "-c", HOLDER, str(CHECKOUT / "automation"), str(lock_path), *words]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", HOLDER, str(lock_path), *words]
+    return subprocess.Popen(
+        command, env=with_python_path("automation"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_a_write_that_is_refused_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
@@ -190,7 +191,7 @@ def test_what_needs_the_lock_it_holds_is_a_cycle(lock_path: Path) -> None:
 
 def test_a_child_process_that_needs_the_lock_of_its_parent_is_a_cycle(lock_path: Path) -> None:
     with locks.lock(lock_path, "outer"):
-        command = [sys.executable, "-c", HOLDER, str(CHECKOUT / "automation"), str(lock_path)]
+        command = [sys.executable, "-c", HOLDER, str(lock_path)]
         child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "CycleError: get-thing needs" in child.stderr
 

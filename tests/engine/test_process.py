@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, is_alive, wait_until
+from helpers import is_alive, wait_until, with_python_path
 from recipe_engine.rules.errors import Interrupted
 from recipe_engine.running.console import held_back, raised_as_interrupted
 from recipe_engine.running.process import Ended, descendants, end_group, exit_text, last_lines, run_process
@@ -161,7 +161,6 @@ def test_secrets_reach_the_child_in_its_environment(tmp_path: Path) -> None:
 
 STARTING = """
 import os, signal, subprocess, sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from recipe_engine.running import process
 from recipe_engine.rules.errors import Interrupted
@@ -185,8 +184,10 @@ except Interrupted as stop:
 
 
 def test_a_signal_that_comes_while_a_child_is_started_ends_the_child_too(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", STARTING, str(CHECKOUT / "automation")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", STARTING]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=with_python_path("automation"), capture_output=True, text=True, timeout=60
+    )
     assert done.stdout == "143\n", done.stderr
     assert not is_alive(int((tmp_path / "pid").read_text()))
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import TemporaryHome
 from recipe_engine.rules.env import quoted
 from recipe_engine.running import shell
-
-from tests.helpers import TemporaryHome
 
 VARIABLES = {"CM_DIR": "/a dir", "HOME": "/home/x", "CM_EVIL": "$(touch injected)`touch injected`"}
 

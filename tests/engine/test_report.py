@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome
+from helpers import TemporaryHome, with_python_path
 from recipe_engine.actions.adapter import answer_cm, set_up_logging, stdout_to_stderr, to_cm
 from recipe_engine.rules.errors import ErrorText, HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
 from recipe_engine.rules.model import CacheEntry, RecipeId, StepResult
@@ -120,7 +120,6 @@ def test_an_internal_error_names_its_place_and_how_to_see_more(capsys: pytest.Ca
 
 PRINTING = """
 import os, subprocess, sys
-sys.path.insert(0, sys.argv[1])
 from recipe_engine.actions.adapter import stdout_to_stderr
 print("before")
 with stdout_to_stderr(True):
@@ -132,8 +131,8 @@ print("after")
 
 
 def test_everything_that_is_printed_goes_to_stderr_inside_the_block() -> None:
-    command = [sys.executable, "-c", PRINTING, str(CHECKOUT / "automation")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", PRINTING]
+    done = subprocess.run(command, env=with_python_path("automation"), capture_output=True, text=True, check=True)
     assert done.stdout == "before\nafter\n"
     assert sorted(done.stderr.split()) == ["child", "printed", "written"]
 

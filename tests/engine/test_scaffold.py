@@ -151,14 +151,28 @@ def test_cm_adds_and_runs(home: TemporaryHome) -> None:
 def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Path, template: str) -> None:
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns("__pycache__", "fixtures", "test_*")
-    shutil.copytree(CHECKOUT / "tests" / "recipes", copy / "tests" / "recipes", ignore=ignored)
+    for name in ("recipes", "support"):
+        shutil.copytree(CHECKOUT / "tests" / name, copy / "tests" / name, ignore=ignored)
     (copy / BENCHMARKS).mkdir(parents=True)
     home = Home([RepoInfo(copy, "crowdperf", "0000000000000001")], tmp_path / "home", tmp_path / "home" / "local")
     answer = add_action({"artifact": "crowdperf:get-new-thing", "template": template, "program": "bash"}, home)
     test = copy / "tests" / "recipes" / "test_get_new_thing.py"
     assert str(test) in answer["files"]
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(copy), str(test)]
-    done = subprocess.run(words, cwd=copy, env=os.environ.copy(), capture_output=True, text=True, timeout=120)
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(copy),
+        "-o",
+        "pythonpath=tests/support",
+    ]
+    done = subprocess.run(
+        [*words, str(test)], cwd=copy, env=os.environ.copy(), capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
 

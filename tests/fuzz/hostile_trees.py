@@ -1,6 +1,6 @@
 """Judges hostile trees of hundreds of megabytes and prints what that cost; fails above 60 s or 500 MB of memory.
 
-    .venv-test/bin/python tests/fuzz/hostile_trees.py [NAME ...] [--megabytes=500]
+    PYTHONPATH=src:tests/support .venv-test/bin/python tests/fuzz/hostile_trees.py [NAME ...] [--megabytes=500]
 
 Each tree is a good one with files beside it that were made to keep a reader busy. Not a test of the suite: it writes
 up to 500 MB and takes minutes.
@@ -19,17 +19,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-for folder in (HERE.parent / "submission", HERE.parents[1] / "src"):
-    sys.path.insert(0, str(folder))
+from changes import C_MODEL, O_MODEL, OPEN, replace
+from tree_builder import LOG_ROUND, MEASUREMENTS, SYSTEM, build, copy_of
 
-from changes import C_MODEL, O_MODEL, OPEN, replace  # noqa: E402
-from tree_builder import LOG_ROUND, MEASUREMENTS, SYSTEM, build, copy_of  # noqa: E402
-
-from crowdperf.gate import report  # noqa: E402
-from crowdperf.gate.gate import check  # noqa: E402
-from crowdperf.gate.views import Options  # noqa: E402
-from crowdperf.kit.privacy import Known  # noqa: E402
+from crowdperf.gate import report
+from crowdperf.gate.gate import check
+from crowdperf.gate.views import Options
+from crowdperf.kit.privacy import Known
 
 MEGABYTE = 1024 * 1024
 ALLOWED_S, ALLOWED_MB = 60, 500

@@ -1,6 +1,6 @@
 """Runs every model on every backend in every scenario and mode, in tiny form, and says what ran and what did not.
 
-    .venv-harness/bin/python tests/harness/matrix.py [--models=bert,resnet50]
+    PYTHONPATH=src:tests/support .venv-harness/bin/python tests/harness/matrix.py [--models=bert,resnet50]
 
 Each cell is one LoadGen run in a process of its own, forked from this one, which has the libraries in memory already.
 The responses of the accuracy runs are compared: scenarios, batch sizes, numbers of instances and preprocessed stores
@@ -19,11 +19,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-if __name__ == "__main__":
-    import harness_support
-
-    sys.path[:0] = [str(harness_support.SOURCE)]
 
 import numpy as np
 from harness_support import request

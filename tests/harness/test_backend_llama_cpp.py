@@ -13,7 +13,7 @@ from typing import Any
 
 import harness_support
 import pytest
-from stub_openai import write_tokenizer
+import stub_openai
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model
 
 from crowdperf.harness.backends.llama_cpp import engine as llama_cpp
@@ -24,7 +24,6 @@ from crowdperf.rules.record import Sampling
 
 FAKE = """
 import json, sys, time
-sys.path.insert(0, {tests!r})
 import stub_openai
 order = json.loads(sys.argv[1])
 print("called with", sys.argv[1], flush=True)
@@ -44,7 +43,7 @@ def gguf_info(tmp_path: Path) -> Path:
     """The model.json of a tiny model whose GGUF file is none that anything could read."""
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32}
     (tmp_path / "config.json").write_text(json.dumps(sizes))
-    write_tokenizer(tmp_path)
+    stub_openai.write_tokenizer(tmp_path)
     (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
     (tmp_path / "model.json").write_text('{"format": 1, "files": {"model": {"file": "tiny.gguf"}}}')
     return tmp_path / "model.json"
@@ -56,7 +55,8 @@ def request_of(info: Path, **changes: object):
 
 def use_fake(monkeypatch: pytest.MonkeyPatch, folder: Path, wrong: str = "") -> None:
     program = folder / "fake.py"
-    program.write_text(FAKE.format(tests=str(Path(__file__).parent), wrong=wrong))
+    program.write_text(FAKE.format(wrong=wrong))
+    monkeypatch.setenv("PYTHONPATH", str(Path(stub_openai.__file__).parent))
     monkeypatch.setattr(llama_cpp, "_PROGRAM", program)
     monkeypatch.setattr(llama_cpp.metadata, "version", lambda name: "1.2")
 

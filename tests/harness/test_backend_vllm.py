@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stub_openai import write_tokenizer
+import stub_openai
 from text_engines import Told, engine_request, prompts_of, tiny_model
 
 from crowdperf.harness.backends.vllm import engine as vllm
@@ -20,7 +20,6 @@ from crowdperf.harness.text.request import TextRequest
 
 FAKE = """
 import os, sys, time
-sys.path.insert(0, {tests!r})
 import stub_openai
 words = sys.argv[1:]
 print("called with", *words, "cache", os.environ.get("VLLM_CPU_KVCACHE_SPACE"), os.environ["HF_HUB_OFFLINE"])
@@ -39,15 +38,15 @@ with stub_openai.running_stub(int(words[words.index("--port") + 1])):
 def fake_python(folder: Path, wrong: str = "") -> Path:
     """A program that stands for the Python of vLLM's environment."""
     program, path = folder / "fake.py", folder / "python"
-    program.write_text(FAKE.format(tests=str(Path(__file__).parent), wrong=wrong))
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+    program.write_text(FAKE.format(wrong=wrong))
+    path.write_text(f'#!/bin/sh\nPYTHONPATH={Path(stub_openai.__file__).parent} exec {sys.executable} {program} "$@"\n')
     path.chmod(0o755)
     return path
 
 
 def request_of(folder: Path, wrong: str = "", **text: object):
     info = tiny_model(folder / "model")
-    write_tokenizer(folder / "model")
+    stub_openai.write_tokenizer(folder / "model")
     asked = TextRequest(server=fake_python(folder, wrong), **text)  # type: ignore[arg-type]
     return engine_request(info, text=asked, folder=folder)
 

@@ -17,7 +17,6 @@ from harness_support import need
 need("numpy", "torch", "safetensors", "mlperf_loadgen")
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
 gpu_kit = importlib.import_module("gpu_kit")
 SHORT = "facts,devices,models,copies,calls,quiet"
 

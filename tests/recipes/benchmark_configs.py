@@ -5,11 +5,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from recipe_loader import FIXTURES, load_recipe
+from recipe_loader import load_recipe
 
 CONFIG = load_recipe("get-mlperf-benchmark-config")
 ADD = load_recipe("add-mlperf-custom-system")
-MACHINES = FIXTURES / "machines"
 BASE = """
 sources:
   s: {text: a paper, date: 2026-11-23}

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from benchmark_configs import BASE, CONFIG, MACHINES, write_sheet
+from benchmark_configs import BASE, CONFIG, write_sheet
 from helpers import TemporaryHome
+from machine_builder import MACHINES
 from recipe_loader import load_module, recipe_meta
 
 from crowdperf.fronts.nvidia import lookup

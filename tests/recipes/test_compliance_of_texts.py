@@ -21,7 +21,7 @@ verifying = load_module("run-mlperf-compliance", "verifying")
 from crowdperf.compliance.verdict_lines import missing_lines  # noqa: E402
 from crowdperf.logs.accuracy_log import DamagedLog  # noqa: E402
 
-LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures" / "valid-offline"
+LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures" / "valid-offline"
 TEXT = {
     "endpoint": {"url": "http://127.0.0.1:8000/v1", "model": "m", "api": None, "key_variable": "MY_KEY"},
     "max_in_flight": 32, "kv_cache_bytes": 2_500_000_000, "timeout_s": 60.0,

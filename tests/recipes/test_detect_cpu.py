@@ -8,13 +8,13 @@ import platform
 from pathlib import Path
 
 import pytest
-from recipe_loader import FIXTURES, exported, load_module, load_recipe
+from recipe_loader import exported, load_module, load_recipe
 
 cpu_facts = load_module("detect-cpu", "cpu_facts")
 limits = load_module("detect-cpu", "limits")
 sources = load_module("detect-cpu", "sources")
 
-CPU = FIXTURES / "cpu"
+CPU = Path(__file__).parent / "fixtures" / "cpu"
 
 
 def facts_of(lscpu: str = "", cpuinfo: str = "", core_lists: tuple[str, ...] = (), machine: str = "x86_64"):  # type: ignore[no-untyped-def]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate, Unpromised
-from recipe_loader import RECIPES, exported, input_values, load_module, load_recipe, recipe_meta
+from recipe_loader import PYTHONPATH, RECIPES, exported, input_values, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("download-file")
 download = load_module("download-file", "download")
@@ -412,9 +412,8 @@ def test_a_killed_download_goes_on_where_it_ended(server: LocalServer, tmp_path:
         "download.download(download.DownloadRequest(urls=(sys.argv[1],), target=Path(sys.argv[2])))\n"
     )
     target = tmp_path / "f"
-    paths = f"{RECIPES.parent / 'src'}{os.pathsep}{Path(__file__).parent}"
     command = [sys.executable, "-c", code, server.url("/f"), str(target)]
-    running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
+    running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": PYTHONPATH})
     while running.poll() is None and not (part.part_path(target).exists() and part.part_path(target).stat().st_size):
         time.sleep(0.005)
     running.send_signal(signal.SIGKILL)

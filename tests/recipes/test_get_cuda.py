@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import FIXTURES, exported, load_module, load_recipe
+from machine_builder import MACHINES
+from recipe_loader import exported, load_module, load_recipe
 
 from crowdperf.machine import probe, toolkits
 
@@ -24,7 +25,6 @@ outcome = load_module("get-cuda", "outcome")
 request_rules = load_module("get-cuda", "request")
 words = load_module("get-cuda", "words")
 
-MACHINES = FIXTURES / "machines"
 Request = request_rules.Request
 
 

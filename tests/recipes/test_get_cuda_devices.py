@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
+from machine_builder import MACHINES
+from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 from crowdperf.machine import nvidia, probe
 
@@ -220,7 +221,7 @@ def test_devices_are_chosen_by_number_or_uuid(hook_input: Any, tmp_path: Path, v
 
 
 def test_a_slice_is_chosen_by_its_uuid_and_is_not_the_whole_gpu(hook_input: Any, capsys: Any) -> None:
-    machine = probe.recorded(FIXTURES / "machines" / "a100-mig-7x1g5gb")
+    machine = probe.recorded(MACHINES / "a100-mig-7x1g5gb")
     uuid = nvidia.look(machine).slices[2].uuid
     answer, call = run(hook_input, machine, CM_CUDA_DEVICES_SOURCE="nvml", CM_CUDA_VISIBLE_DEVICES=uuid)
     assert answer == {"return": 0}
@@ -252,7 +253,7 @@ def test_limits_of_a_capability_that_is_not_in_the_table_are_not_guessed(hook_in
     ],
 )
 def test_recorded_machines(hook_input: Any, name: str, gpu: str) -> None:
-    folder = FIXTURES / "machines" / name
+    folder = MACHINES / name
     if not folder.is_dir():
         pytest.skip(f"no recorded machine {name}")
     answer, call = run(hook_input, probe.recorded(folder), CM_CUDA_DEVICES_SOURCE="nvml")
@@ -261,7 +262,7 @@ def test_recorded_machines(hook_input: Any, name: str, gpu: str) -> None:
 
 
 def test_a_driver_that_is_not_loaded_is_told_in_nvidia_smis_words(hook_input: Any) -> None:
-    folder = FIXTURES / "machines" / "driver-not-loaded"
+    folder = MACHINES / "driver-not-loaded"
     if not folder.is_dir():
         pytest.skip("no such recorded machine")
     answer, _ = run(hook_input, probe.recorded(folder), CM_CUDA_DEVICES_SOURCE="nvml")

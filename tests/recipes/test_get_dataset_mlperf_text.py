@@ -12,13 +12,13 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from harness_libraries import need
 from local_server import LocalServer, Status, Truncate
 from made_sets import make_set
 from recipe_loader import RECIPES, load_recipe
+from recipe_programs import program
 
 need("numpy")
 
@@ -31,16 +31,7 @@ TABLES = json.loads((Path(__file__).parent / "fixtures" / "pickled_tables.json")
 """Tables pickled by pandas 1.5.3, 2.2.3 and 3.0.0, compressed; recorded 2026-11-23."""
 
 
-def program(name: str) -> ModuleType:
-    """A program of the recipe, which imports those beside it by their own names."""
-    sys.path.insert(0, str(RECIPE))
-    try:
-        return __import__(name)
-    finally:
-        sys.path.remove(str(RECIPE))
-
-
-frames, convert, storage = (program(name) for name in ("frames", "convert", "storage"))
+frames, convert, storage = (program(RECIPE.name, name) for name in ("frames", "convert", "storage"))
 
 
 # --- pickled tables ---

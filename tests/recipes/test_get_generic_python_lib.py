@@ -17,7 +17,7 @@ from typing import Any
 
 import pip
 import pytest
-from recipe_loader import RECIPES, exported, input_values, load_module, load_recipe, recipe_meta
+from recipe_loader import PYTHONPATH, RECIPES, exported, input_values, load_module, load_recipe, recipe_meta
 
 from crowdperf.machine import nvidia
 
@@ -480,7 +480,7 @@ def test_two_installs_into_one_environment_wait_for_each_other(python: Path, whe
     )
     waiting = subprocess.Popen(
         [sys.executable, "-c", code, str(python)],
-        env={**os.environ, "PYTHONPATH": f"{RECIPES.parent / 'src'}{os.pathsep}{Path(__file__).parent}"},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

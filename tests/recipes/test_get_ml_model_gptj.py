@@ -31,11 +31,11 @@ def customize() -> ModuleType:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     """convert_checkpoint.py's command line with the libraries that run.sh has: exit code and stderr."""
-    monkeypatch.syspath_prepend(str(RECIPE))
+    convert = program(RECIPE.name, "convert_checkpoint")
 
     def call(*words: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["convert_checkpoint.py", *map(str, words)])
-        code = importlib.import_module("convert_checkpoint").main()
+        code = convert.main()
         return code, capsys.readouterr().err
 
     return call

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import FIXTURES, RECIPES, exported, load_module, load_recipe
+from machine_builder import MACHINES
+from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 from crowdperf.machine import probe
 
@@ -18,7 +19,6 @@ tools = load_module("get-sys-utils-cm", "tools")
 install = load_module("get-sys-utils-cm", "install")
 jetson = load_module("get-sys-utils-cm", "jetson")
 
-MACHINES = FIXTURES / "machines"
 VALIDATE = RECIPES / "get-sys-utils-cm" / "validate_cache.sh"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import exported, load_module, load_recipe, recipe_meta
+from recipe_loader import PYTHONPATH, exported, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("install-python-venv")
 names = load_module("install-python-venv", "names")
@@ -142,20 +142,21 @@ def test_a_killed_attempt_whose_programs_go_on_is_waited_for(tmp_path: Path, fak
     begin = f"echo begin >> '{trace}'; [ $(wc -l < '{trace}') -gt 1 ] || {{ sleep 1; {first}; }}"
     base = fake_tool("python3", f'{begin}; exec {sys.executable} "$@"')
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys\n"
         "from pathlib import Path\n"
         "from recipe_loader import load_module\n"
         "environment = load_module('install-python-venv', 'environment')\n"
-        "environment.make(Path(sys.argv[2]), Path(sys.argv[3]), '')\n"
+        "environment.make(Path(sys.argv[1]), Path(sys.argv[2]), '')\n"
     )
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(base), str(tmp_path / "env")]
-    killed = subprocess.Popen(command)
+    command = [sys.executable, "-c", code, str(base), str(tmp_path / "env")]
+    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    killed = subprocess.Popen(command, env=env)
     while killed.poll() is None and not trace.exists():
         time.sleep(0.01)
     killed.kill()
     killed.wait()
     assert trace.read_text() == "begin\n"
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, env=env)
     assert trace.read_text().splitlines()[:3] == ["begin", "end", "begin"]
     assert not late.exists()
     subprocess.run([tmp_path / "env" / "bin" / "python3", "-I", "-m", "pip", "--version"], check=True)

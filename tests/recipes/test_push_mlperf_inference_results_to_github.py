@@ -356,7 +356,7 @@ def test_the_gate_is_asked_for_the_round_of_the_logs(
     push: Push, submission: Path, folder: str, asked: str | None
 ) -> None:
     if folder:
-        log = RECIPES.parent / "tests" / "results" / "fixtures" / folder / "mlperf_log_detail.txt"
+        log = RECIPES.parent / "tests" / "logs" / "fixtures" / folder / "mlperf_log_detail.txt"
         shutil.copy(log, submission / SYSTEM / "Offline" / "performance" / "run_1")
     assert push()["calls"][0].get("version") == asked
 

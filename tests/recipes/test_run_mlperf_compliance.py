@@ -22,7 +22,7 @@ finding = load_module("run-mlperf-compliance", "finding")
 record = load_module("run-mlperf-compliance", "record")
 
 META = recipe_meta("run-mlperf-compliance")
-LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"
+LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures"
 SAMPLES = 20
 
 

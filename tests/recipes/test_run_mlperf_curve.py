@@ -6,23 +6,20 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from curve_builder import given, standin
+from curve_tree import NUMBERS, setup_of
 from helpers import TemporaryHome, wait_until
-from recipe_loader import ROOT, load_recipe
+from recipe_loader import load_recipe
+from report_folder import write_report
+from stub_openai import running_stub
 
-sys.path += [str(ROOT / "tests" / "curves"), str(ROOT / "tests" / "harness")]
 recipe = load_recipe("run-mlperf-curve")
-
-from curve_builder import given, standin  # noqa: E402
-from curve_tree import NUMBERS, setup_of  # noqa: E402
-from report_folder import write_report  # noqa: E402
-from stub_openai import running_stub  # noqa: E402
 
 
 class Cm:

@@ -25,7 +25,7 @@ from crowdperf.store.resultfolders import LeftOut, results_below
 from crowdperf.store.store import Store
 
 MASKED = ("machine", "made_utc")
-LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"
+LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures"
 
 
 @pytest.fixture(scope="module")

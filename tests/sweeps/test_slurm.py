@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from point_builder import make_point
+from recipe_programs import importable
 from slurm_sandbox import reason_against
 from slurm_tools import executor, slurm
 
@@ -245,9 +246,9 @@ def test_submitit_can_start_a_point_as_well(sweep: SweepFolder, monkeypatch: pyt
     libraries = str(sweep.path.parent / "libraries")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--target", libraries, "submitit"]
     subprocess.run(install, check=True, timeout=300)
-    monkeypatch.syspath_prepend(libraries)
     monkeypatch.setenv("PYTHONPATH", libraries)  # of its job
-    submitit = importlib.import_module("submitit")
+    with importable(Path(libraries)):
+        submitit = importlib.import_module("submitit")
     point = make_point(sweep, "a", INTERVAL.format(0.1))
     with slurm(monkeypatch, 1) as sandbox:
         executor = submitit.AutoExecutor(folder=sandbox.folder / "submitit", cluster="slurm")

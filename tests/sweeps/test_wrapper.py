@@ -36,9 +36,10 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def test_a_wrapper_imports_only_what_is_imported_quickly() -> None:
     slow = {"argparse", "dataclasses", "datetime", "inspect", "shutil", "socket", "tempfile"}
-    program = "import sys; sys.path.append(sys.argv[1]); import crowdperf.sweeps.wrapper; print(*sys.modules)"
-    words = [*wrapper_words(sys.executable)[:-1], "-c", program, str(STARTER.parents[2])]
-    loaded = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    program = "import sys,  crowdperf.sweeps.wrapper; print(*sys.modules)"
+    words = [*wrapper_words(sys.executable)[:-1], "-c", program]
+    done = subprocess.run(words, cwd=STARTER.parents[2], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
     assert not slow & loaded
     assert {name.partition(".")[0] for name in loaded} - {"__main__"} <= {"crowdperf", *sys.stdlib_module_names}
 

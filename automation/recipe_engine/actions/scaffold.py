@@ -215,7 +215,7 @@ def write_recipe(recipe: NewRecipe) -> list[Path]:
         files.append(path)
     tests = recipe.repo.path / "tests" / "recipes"
     test = tests / f"test_{re.sub(r'[^A-Za-z0-9]+', '_', recipe.alias).lower()}.py"
-    if (tests / "recipe_loader.py").is_file() and not test.exists():
+    if (recipe.repo.path / "tests" / "support" / "recipe_loader.py").is_file() and not test.exists():
         write_text(test, test_text)
         files.append(test)
     return files

@@ -134,7 +134,7 @@ TOKEN_SHAPES = (
     ("eyJ", r"[A-Za-z0-9_-]{10,1000}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 )
 """Access tokens as services shape them: how one begins, and the pattern of the rest. `crowdperf.kit.secret_shapes` has
-the same table: it works without an engine, and the engine imports no recipe; tests/results/test_privacy.py compares
+the same table: it works without an engine, and the engine imports no recipe; tests/kit/test_privacy.py compares
 them, so a shape is added to both."""
 _FEW = ("gh", "gl")
 """Beginnings that are in many a word: what follows them is part of what is looked for first."""

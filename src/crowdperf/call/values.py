@@ -1,7 +1,7 @@
 """The values in the env of a hook, and in the words of a program, as texts and as yes or no. Pure.
 
 The words for yes and no are those of the engine's flags (recipe_engine.rules.conditions), which a recipe cannot import;
-tests/recipes/test_call_values.py compares the two.
+tests/engine/test_call_values.py compares the two.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Short latencies get a fifth instead: up to 0.2 ms in SingleStream, 1.6 ms in Mul
 queries per second of a stream with the same two numbers, so that there all but the shortest get it: those of 5 us and
 more (MultiStream: 0.625 us). Sources: compliance/TEST01 and TEST04 of mlcommons/inference at b66003e1 (August
 2026), compliance/nvidia/TEST05 at v4.0. Where a run has errors or no score, or a response differs after its first
-element, the verdict here is the stricter one; `tests/results/test_verification.py` has the list.
+element, the verdict here is the stricter one; `tests/compliance/test_verification.py` has the list.
 """
 
 from __future__ import annotations

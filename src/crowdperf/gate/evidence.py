@@ -3,7 +3,7 @@
 A rule may refuse where an official checker, the rules' text, LoadGen's source or a client's source says what it says.
 One of this project's own may refuse where the published round has at most the exceptions that are explained here.
 published_round.json has how often each rule was asked in that round, how often it refused, and how often it warned
-(tests/submission/record_published.py). A test refuses every rule without such a ground.
+(tests/gate/record_published.py). A test refuses every rule without such a ground.
 """
 
 from __future__ import annotations

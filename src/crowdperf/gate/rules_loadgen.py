@@ -22,7 +22,7 @@ _VERSION = re.compile(
 )
 _UNCHANGED = ("", "NA")
 _SOURCES = Path(__file__).parent / "loadgen_sources.json"
-"""Each commit of mlcommons/inference since LoadGen 4.1 (tests/submission/record_loadgen_sources.py)."""
+"""Each commit of mlcommons/inference since LoadGen 4.1 (tests/gate/record_loadgen_sources.py)."""
 
 _DIGITS = 10
 """LoadGen shows so many of its revision."""

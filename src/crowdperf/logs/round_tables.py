@@ -1,6 +1,6 @@
 """The figures of each round for each model, as data: rounddata/<round>.json, and this project's own tables before v5.0.
 
-The files are made by tests/submission/record_rounds.py: up to v6.0 from both official checkers, from v6.1 on from the
+The files are made by tests/gate/record_rounds.py: up to v6.0 from both official checkers, from v6.1 on from the
 newer one, with what LoadGen's mlperf.conf and the rules ask beyond it. Rounds before v5.0 have the benchmarks of this
 project, v4.0 and v4.1 also the language models that it runs in later rounds only (earlier.json).
 """

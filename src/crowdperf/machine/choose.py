@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from crowdperf.machine import probe
 
-SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "recipes" / "fixtures" / "machines"
+SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "machine" / "fixtures"
 """The recorded machines of this repository: they may be named without their folder."""
 
 

@@ -1,6 +1,6 @@
 """Records the sources of LoadGen at every commit since version 4.1: loadgen_sources.json of the gate.
 
-    python tests/submission/record_loadgen_sources.py --inference=CLONE    (a clone of mlcommons/inference with history)
+    python tests/gate/record_loadgen_sources.py --inference=CLONE    (a clone of mlcommons/inference with history)
 
 LoadGen logs the SHA-1 of each file that it was compiled from. Of 3,254 published logs of round v5.1, 3,216 are of these
 commits, and all but the 6 of one submitter, who changed a file, have their digests. Without mlperf_conf.h, which the

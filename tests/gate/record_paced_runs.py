@@ -1,6 +1,6 @@
 """Records runs of v6.1's benchmarks with real LoadGen and a SUT of known answers and pace.
 
-    python tests/submission/record_paced_runs.py FOLDER [MODEL/RUN ...]     e.g. deepseek-r1/Server-TEST06
+    PYTHONPATH=src python tests/gate/record_paced_runs.py FOLDER [MODEL/RUN ...]     e.g. deepseek-r1/Server-TEST06
 
 Each run is a process of its own, as LoadGen wants it; a full run lasts about eleven minutes, and nearly all of it is
 sleep. The Python that runs this needs mlcommons-loadgen 6.0.17. finish_paced_runs.py makes of the logs what
@@ -20,10 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "src"))
-
-from crowdperf.rules.compliance import audit_text, audit_values  # noqa: E402
+from crowdperf.rules.compliance import audit_text, audit_values
 
 FULL_S, QUICK_S = 662.0, 100.0
 """How long performance runs last, and those that need no duration."""

@@ -1,7 +1,7 @@
 """Logs of compliance tests, right and wrong in many ways: what the tests judge, and what the official scripts judged.
 
-`python tests/results/compliance_cases.py /path/to/inference` (a clone of mlcommons/inference with the tag v4.0, and
-numpy) writes fixtures/compliance_verdicts.json anew: for each case whether the official script says pass.
+`python tests/compliance/compliance_cases.py /path/to/inference` (a clone of mlcommons/inference with the tag v4.0, and
+numpy) writes compliance_verdicts.json anew: for each case whether the official script says pass.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FIXTURES = Path(__file__).resolve().parent / "fixtures"
-VERDICTS = FIXTURES / "compliance_verdicts.json"
+FIXTURES = Path(__file__).resolve().parents[1] / "logs" / "fixtures"
+VERDICTS = Path(__file__).resolve().with_name("compliance_verdicts.json")
 PERFORMANCE_TESTS = ("TEST01", "TEST04", "TEST05")
 
 _SCORES = {

@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"
+LOGS = Path(__file__).resolve().parents[1] / "logs" / "fixtures"
 RECORDED = {
     "SingleStream": "valid-singlestream",
     "MultiStream": "valid-multistream",
@@ -24,7 +24,7 @@ V07_FIGURES = {
 def recorded_run(
     folder: Path, recording: str, accuracy_log: str = "[]\n", *, min_duration_ms: int | None = 600_000
 ) -> Path:
-    """A performance run (fixtures/README.md in tests/results says what the recordings are).
+    """A performance run (tests/logs/fixtures/README.md says what the recordings are).
 
     The recorded runs were short: what they were asked to last is changed to ``min_duration_ms``, None for not at all.
     """

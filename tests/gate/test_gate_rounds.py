@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from helpers import with_python_path
 from tree_builder import SUBMITTER, SYSTEM, build
 
 from crowdperf.gate.rules_run import early_stopping_was_met
@@ -234,7 +235,7 @@ def test_the_tables_are_those_of_both_official_checkers():
     checkout = official_checkout()
     script = Path(__file__).with_name("record_rounds.py")
     call = [sys.executable, str(script), f"--inference={checkout}", "--check"]
-    assert subprocess.run(call, check=False).returncode == 0
+    assert subprocess.run(call, env=with_python_path("src", "tests/support"), check=False).returncode == 0
 
 
 def official_checkout() -> Path:

@@ -1,6 +1,6 @@
 """Makes data/paced_logs.tar.xz of the runs of record_paced_runs.py: scored, verified, and cut as for a submission.
 
-    python tests/submission/finish_paced_runs.py RECORDED FOLDER --inference=PATH
+    PYTHONPATH=src python tests/gate/finish_paced_runs.py RECORDED FOLDER --inference=PATH
 
 FOLDER becomes MODEL/SCENARIO/..., as in a submission. PATH is a checkout of mlcommons/inference, whose
 run_verification.py gives the verdicts of the compliance tests; the Python that runs this needs NumPy.
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from record_paced_runs import MODELS, RIGHT, Model  # isort: skip: makes crowdperf importable
+from record_paced_runs import MODELS, RIGHT, Model
 
 from crowdperf.logs.truncation import LOG_NAME, SCORE_NAME, truncate_log
 

@@ -1,6 +1,6 @@
 """Judges a published round and writes crowdperf/gate/published_round.json: how often each rule was asked, and refused.
 
-    python tests/submission/record_published.py --tree=DIR --round=v5.1 --commit=HEX [--check]
+    PYTHONPATH=src python tests/gate/record_published.py --tree=DIR --round=v5.1 --commit=HEX [--check]
 
 DIR is a checkout of mlcommons/inference_results_<round>: closed/ and open/ with all files, links as links. Takes three
 minutes. The figures are what the rules rest on (crowdperf/gate/evidence.py); `--check` writes nothing and fails on a
@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
 from crowdperf.gate import gate
 from crowdperf.gate.evidence import PUBLISHED

@@ -138,7 +138,7 @@ def test_what_only_looks_alike_is_no_leak(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["tests/results/fixtures", "docs", "script", "automation", "README.md", "LICENSE", "CHANGELOG.md"]
+    "folder", ["tests/logs/fixtures", "docs", "script", "automation", "README.md", "LICENSE", "CHANGELOG.md"]
 )
 def test_nothing_is_found_in_loadgen_logs_licences_and_our_own_texts(folder: str) -> None:
     place = ROOT / folder

@@ -1,4 +1,4 @@
-"""The recorded machines under fixtures/machines: each says where it is from, and can be read on any file system."""
+"""The recorded machines in fixtures/: each says where it is from, and can be read on any file system."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from recipe_loader import FIXTURES
+from machine_builder import MACHINES
 
 from crowdperf.machine import choose, probe, system
 
-MACHINES = FIXTURES / "machines"
 NAMES = choose.shipped()
 KEYS = {"note", "environment", "user", "disks", "commands", "owners", "writable"}
 

@@ -21,7 +21,7 @@ from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.tree import ScenarioPlace, SubmissionTree, TreeLayout
 from crowdperf.rules.names import Mode
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).resolve().parents[1] / "gate" / "data"
 SUBMITTER, SYSTEM = "ExampleOrg", "box-1"
 OPEN_MODEL, CLOSED_MODEL = "tiny-net", "resnet50"
 OPEN_SCENARIOS = ("SingleStream", "MultiStream", "Offline")

@@ -1,6 +1,6 @@
 """Asks the newer official checker about the synthetic trees of v6.1 and writes data/round_verdicts.json.
 
-    python tests/submission/record_round_verdicts.py --inference=PATH [--check]
+    PYTHONPATH=src:tests/support python tests/gate/record_round_verdicts.py --inference=PATH [--check]
 
 PATH is a checkout of mlcommons/inference; the Python that runs this needs PyYAML, numpy and pandas. Takes minutes. The
 checker reads the trees only, and runs in a scratch folder. `--check` writes nothing and fails on a difference.
@@ -16,17 +16,13 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-for folder in (HERE, HERE.parents[1] / "src"):
-    sys.path.insert(0, str(folder))
+from disagreements import CASES
+from round_trees import ROUND, build_endpoints, build_model
 
-from disagreements import CASES  # noqa: E402
-from round_trees import ROUND, build_endpoints, build_model  # noqa: E402
+from crowdperf.gate.official import run_official
+from crowdperf.logs.round_tables import load_round
 
-from crowdperf.gate.official import run_official  # noqa: E402
-from crowdperf.logs.round_tables import load_round  # noqa: E402
-
-VERDICTS = HERE / "data" / "round_verdicts.json"
+VERDICTS = Path(__file__).resolve().parent / "data" / "round_verdicts.json"
 
 
 def ask(root: Path, checkout: Path) -> str:

@@ -1,6 +1,6 @@
 """Asks both official checkers for their verdict on every mutation and writes data/verdicts.json.
 
-    python tests/submission/record_verdicts.py --inference=PATH [--jobs=2]
+    PYTHONPATH=src:tests/support python tests/gate/record_verdicts.py --inference=PATH [--jobs=2]
 
 PATH is a checkout of mlcommons/inference; the Python that runs this needs PyYAML. Takes minutes; not a test.
 """
@@ -15,17 +15,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-for folder in (HERE, HERE.parents[1] / "src"):
-    sys.path.insert(0, str(folder))
+from mutations import MUTATIONS, Mutation
+from tree_builder import LOG_ROUND, build, copy_of
 
-from mutations import MUTATIONS, Mutation  # noqa: E402
-from tree_builder import LOG_ROUND, build, copy_of  # noqa: E402
+from crowdperf.gate.gate import check
+from crowdperf.gate.official import run_official
 
-from crowdperf.gate.gate import check  # noqa: E402
-from crowdperf.gate.official import run_official  # noqa: E402
-
-VERDICTS = HERE / "data" / "verdicts.json"
+VERDICTS = Path(__file__).resolve().parent / "data" / "verdicts.json"
 
 
 def ask(mutation: Mutation, good: Path, scratch: Path, checkout: Path) -> dict[str, str]:

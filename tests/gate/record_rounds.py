@@ -3,8 +3,8 @@
 Settings of LoadGen come from its mlperf.conf and the audit.config files of the same checkout; they were the same in all
 rounds that are written here.
 
-    python tests/submission/record_rounds.py --inference=PATH [--check]
-    python tests/submission/record_rounds.py --inference=PATH --earlier=CHECKER [--check]
+    PYTHONPATH=tests/support python tests/gate/record_rounds.py --inference=PATH [--check]
+    PYTHONPATH=tests/support python tests/gate/record_rounds.py --inference=PATH --earlier=CHECKER [--check]
 
 PATH is a checkout of mlcommons/inference. The second command writes earlier.json: the models of rounds v4.0 and v4.1
 that this project has no rules of, from CHECKER, tools/submission/submission_checker.py of tag v4.1. A figure that the
@@ -23,6 +23,8 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+
+from recipe_programs import importable
 
 LIBRARY = Path(__file__).resolve().parents[2] / "src" / "crowdperf"
 ROUNDS_FOLDER = LIBRARY / "logs" / "rounddata"
@@ -135,10 +137,11 @@ def sampling_target(inference: Path, model: str) -> int:
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """Import a file of the checkout under a name of its own."""
+    """Import a file of the checkout under a name of its own; what lies beside it can be imported by it."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with importable(path.parent):
+        spec.loader.exec_module(module)
     return module
 
 
@@ -302,7 +305,6 @@ def earlier_text(checker: ModuleType, settings: dict) -> str:
 
 def write_earlier(path: Path, inference: Path, *, is_check: bool) -> int:
     """Write or compare earlier.json."""
-    sys.path.insert(0, str(path.parent))  # the checker imports from beside it
     settings = with_settings({"aliases": {}, "models": {}}, inference, "v5.0")["settings"]
     text, written = earlier_text(load(path, "earlier_checker"), settings), ROUNDS_FOLDER / "earlier.json"
     if not is_check:
@@ -323,7 +325,6 @@ def main() -> int:
     if arguments.earlier is not None:
         return write_earlier(arguments.earlier, arguments.inference, is_check=arguments.check)
     folder = arguments.inference / "tools" / "submission"
-    sys.path.insert(0, str(folder))  # the older checker imports from beside it
     modules = (
         load(folder / "submission_checker" / "constants.py", "new_constants"),
         load(folder / "submission_checker_old.py", "old_checker"),

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "script"
 
 PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest, used=lambda asked: used_digests(ROOT, asked))
-RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"
+RUNS_ARCHIVE = Path(__file__).resolve().parents[1] / "gate" / "data" / "resnet50_edge_runs.tar.xz"
 SUT = "edge-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"
 SCENARIOS = ("SingleStream", "MultiStream", "Offline")
 FACTS = {

@@ -1,4 +1,4 @@
-"""Tiny recorded machines for the tests of recipes that look after a machine; also those of ``fixtures/machines``."""
+"""Tiny recorded machines for the tests of recipes that look after a machine; also those of ``tests/machine``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recipe_loader import FIXTURES
-
 from crowdperf.machine import nvidia, probe
 
+MACHINES = Path(__file__).resolve().parents[1] / "machine" / "fixtures"
 UBUNTU = 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\nPRETTY_NAME="Ubuntu 22.04.3 LTS"\n'
 APT, SUDO = "/usr/bin/apt-get", "/usr/bin/sudo"
 BENCH = {"name": "bench", "uid": 1000, "groups": ["bench", "sudo"]}
@@ -29,7 +28,7 @@ def build(folder: Path, files: dict[str, str] | None = None, **facts: Any) -> pr
 
 def shipped(name: str) -> probe.Machine:
     """One of the recorded machines of the repository."""
-    return probe.recorded(FIXTURES / "machines" / name)
+    return probe.recorded(MACHINES / name)
 
 
 def smi(version: str, *names: str, mode: str = "[N/A]") -> dict[str, Any]:
@@ -45,7 +44,7 @@ def smi(version: str, *names: str, mode: str = "[N/A]") -> dict[str, Any]:
 
 def every_shipped() -> list[str]:
     """The names of all recorded machines of the repository."""
-    return sorted(path.parent.name for path in (FIXTURES / "machines").glob("*/machine.json"))
+    return sorted(path.parent.name for path in MACHINES.glob("*/machine.json"))
 
 
 def t4(folder: Path, **facts: Any) -> probe.Machine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "script"
-FIXTURES = Path(__file__).resolve().parent / "fixtures"
+PYTHONPATH = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/support"))
+"""For processes of tests that load recipes."""
 
 
 HOOKS = ("predeps", "preprocess", "postprocess", "plan", "plan_reuse")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from disagreements import CASES, CRASH, Case
 from gate_support import refusing_rules, verdict
+from helpers import with_python_path
 from round_trees import MODELS, build_endpoints, build_model, category_of, recorded, scenarios_of
 from test_gate_rounds import official_checkout
 from tree_builder import DATA
@@ -158,4 +159,4 @@ def test_the_checker_still_says_what_is_recorded():
     checkout = official_checkout()
     script = Path(__file__).with_name("record_round_verdicts.py")
     call = [sys.executable, str(script), f"--inference={checkout}", "--check"]
-    assert subprocess.run(call, check=False).returncode == 0
+    assert subprocess.run(call, env=with_python_path("src", "tests/support"), check=False).returncode == 0

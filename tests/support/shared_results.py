@@ -19,7 +19,7 @@ from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, make_bundle
 from crowdperf.store.masking import Sender, as_file
 from crowdperf.store.signing import SigningKey, canonical, new_key
 
-RECORDED = Path(__file__).parent / "data" / "digits.tar.xz"
+RECORDED = Path(__file__).resolve().parents[1] / "store" / "data" / "digits.tar.xz"
 HOME = "/home/annamaria"
 ANNA = Known(users=("annamaria",), hosts=("anna-laptop",), homes=(HOME,), emails=("anna@example.org",))
 SENDER = Sender(Places({"<result>": f"{HOME}/results/call", "<cache>": f"{HOME}/CM/cache", "<home>": HOME}), ANNA)

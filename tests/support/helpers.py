@@ -34,7 +34,7 @@ from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.env import ValueRule
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240.0
 """How long a test waits for something that must happen, before it fails; nothing is ever judged by its speed."""
 
@@ -53,6 +53,11 @@ class Finished:
         value = json.loads(self.stdout)
         assert isinstance(value, dict)
         return value
+
+
+def with_python_path(*names: str) -> dict[str, str]:
+    """The environment of a process that imports from these folders of the checkout."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(CHECKOUT / name) for name in names)}
 
 
 def shell_wait(condition: str) -> str:
