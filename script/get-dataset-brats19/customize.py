@@ -1,7 +1,7 @@
 """Hooks of get-dataset-brats19: the user's own copy of the cases, checked, or synthetic ones.
 
 The scans may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic cases
-(`crowdperf.standins`) or checks the given copy (`crowdperf.models.check_dataset`), which names what is missing.
+(`crowdperf.standins`) or checks the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
 from crowdperf.data import datasets, manual

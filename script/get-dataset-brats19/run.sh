@@ -7,5 +7,5 @@ if [ "${CM_DATASET_BRATS19_WAY}" = synthetic ]; then
     --output_dir "${CM_DATASET_BRATS19_FOLDER}" --size "${CM_DATASET_BRATS19_KIND}" \
     --count "${CM_DATASET_SIZE}" --calibration_count 8 --seed "${CM_DATASET_BRATS19_SEED}"
 else
-  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.check_dataset --dataset brats19 --folder "${CM_DATASET_BRATS19_FOLDER}"
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.harness.commands.check_dataset --dataset brats19 --folder "${CM_DATASET_BRATS19_FOLDER}"
 fi

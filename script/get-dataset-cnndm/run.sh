@@ -17,5 +17,5 @@ check) ;;
     exit 2
     ;;
 esac
-"${python}" -B -m crowdperf.models.check_dataset --dataset cnndm --folder "${CM_CNNDM_FOLDER}" --thorough \
+"${python}" -B -m crowdperf.harness.commands.check_dataset --dataset cnndm --folder "${CM_CNNDM_FOLDER}" --thorough \
     --count "${CM_CNNDM_EXPECTED_COUNT}"

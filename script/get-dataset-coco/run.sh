@@ -22,8 +22,8 @@ check) ;;
     ;;
 esac
 if [ "${CM_DATASET_COCO_IS_WITH_CALIBRATION:-no}" = yes ]; then
-    "${python}" -B -m crowdperf.models.listed_images --dataset coco --url "${CM_DATASET_COCO_CALIBRATION_URL}" \
+    "${python}" -B -m crowdperf.harness.commands.listed_images --dataset coco --url "${CM_DATASET_COCO_CALIBRATION_URL}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"
 fi
-"${python}" -B -m crowdperf.models.check_dataset --dataset coco --thorough \
+"${python}" -B -m crowdperf.harness.commands.check_dataset --dataset coco --thorough \
     --folder "${CM_DATASET_COCO_FOLDER}" --count "${CM_DATASET_SIZE}"

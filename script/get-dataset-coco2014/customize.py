@@ -1,7 +1,7 @@
 """Hooks of get-dataset-coco2014: the user's own copy of the captions, opened once, or synthetic ones.
 
 The captions are a file of mlcommons/inference, but what scores pictures is fetched by hand, so nothing is downloaded
-here. run.sh makes synthetic files (`crowdperf.standins`) or opens the given copy (`crowdperf.models.check_dataset`),
+here. run.sh makes synthetic files (`crowdperf.standins`) or opens the given copy (`check_dataset` of the harness),
 which names what is missing.
 """
 

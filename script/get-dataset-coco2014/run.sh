@@ -6,4 +6,4 @@ if [ "${CM_DATASET_COCO2014_WAY}" = synthetic ]; then
   "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.datasets.coco2014 --output_dir "${CM_DATASET_COCO2014_FOLDER}" \
     --count "${CM_DATASET_SIZE}" --kind "${CM_DATASET_COCO2014_KIND}" --seed "${CM_DATASET_COCO2014_SEED}"
 fi
-"${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.check_dataset --dataset coco2014 --folder "${CM_DATASET_COCO2014_FOLDER}"
+"${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.harness.commands.check_dataset --dataset coco2014 --folder "${CM_DATASET_COCO2014_FOLDER}"

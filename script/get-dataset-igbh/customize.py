@@ -1,7 +1,7 @@
 """Hooks of get-dataset-igbh: the user's own copy of the graph, opened once, or a synthetic one.
 
 The graph has 2.2 TB, so nothing is downloaded here. run.sh makes a synthetic one (`crowdperf.standins`) or opens the
-given copy (`crowdperf.models.check_dataset`), which names what is missing.
+given copy (`check_dataset` of the harness), which names what is missing.
 """
 
 from crowdperf.data import datasets, manual

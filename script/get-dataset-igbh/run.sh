@@ -7,5 +7,5 @@ if [ "${CM_DATASET_IGBH_WAY}" = synthetic ]; then
     --output_dir "${CM_DATASET_IGBH_FOLDER}" --kind "${CM_DATASET_IGBH_KIND}" \
     --count "${CM_DATASET_SIZE}" --seed "${CM_DATASET_IGBH_SEED}"
 else
-  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.check_dataset --dataset igbh --folder "${CM_DATASET_IGBH_FOLDER}"
+  "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.harness.commands.check_dataset --dataset igbh --folder "${CM_DATASET_IGBH_FOLDER}"
 fi

@@ -3,7 +3,7 @@
 The whole set may be had for research only, from image-net.org with an account, so it is not downloaded; of the
 community's 500 images the archives are fetched before run.sh, which puts them together (`assemble_dataset.py`). Else
 run.sh makes synthetic images (`crowdperf.standins`). Real ones are read from start to end mark
-(`crowdperf.models.check_dataset`).
+(`check_dataset` of the harness).
 """
 
 from pathlib import Path

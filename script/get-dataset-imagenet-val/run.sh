@@ -4,7 +4,7 @@ set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
 folder="${CM_DATASET_IMAGENET_VAL_FOLDER}"
-check=("${python}" -B -m crowdperf.models.check_dataset --dataset imagenet --folder "${folder}" --thorough)
+check=("${python}" -B -m crowdperf.harness.commands.check_dataset --dataset imagenet --folder "${folder}" --thorough)
 
 case "${CM_DATASET_IMAGENET_VAL_WAY}" in
 synthetic)

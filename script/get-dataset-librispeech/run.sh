@@ -20,7 +20,7 @@ check) ;;
     exit 2
     ;;
 esac
-"${python}" -B -m crowdperf.models.check_dataset --dataset librispeech --folder "${CM_LIBRISPEECH_FOLDER}" --thorough \
+"${python}" -B -m crowdperf.harness.commands.check_dataset --dataset librispeech --folder "${CM_LIBRISPEECH_FOLDER}" --thorough \
     --count "${CM_LIBRISPEECH_EXPECTED_COUNT}"
 if [ "${CM_LIBRISPEECH_IS_DOWNLOADED}" = yes ]; then
     rm -rf "${PWD}/LibriSpeech" # unpacked here by extract,file; the wav files hold the same sound

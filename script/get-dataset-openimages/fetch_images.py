@@ -5,7 +5,7 @@
 
 Writes validation/data/ID.jpg and annotations/openimages-mlperf.json as tools/openimages.py of mlcommons/inference
 does: images in the order of their ids, categories numbered in the order of classes.txt, boxes in pixels of the image.
-The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by crowdperf.models.listed_images.
+The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by `listed_images` of the harness.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.commands.listed_images import HINT, fetch_all, read_classes, record_images
 from crowdperf.harness.media import imaging
-from crowdperf.models.listed_images import HINT, fetch_all, read_classes, record_images
 
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"

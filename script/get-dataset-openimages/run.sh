@@ -25,8 +25,8 @@ check) ;;
     ;;
 esac
 if [ "${CM_DATASET_OPENIMAGES_IS_WITH_CALIBRATION:-no}" = yes ]; then
-    "${python}" -B -m crowdperf.models.listed_images --dataset openimages --url "${CM_DATASET_OPENIMAGES_CALIBRATION_URL}" \
+    "${python}" -B -m crowdperf.harness.commands.listed_images --dataset openimages --url "${CM_DATASET_OPENIMAGES_CALIBRATION_URL}" \
         --output_dir "${CM_DATASET_OPENIMAGES_FOLDER}" --threads "${CM_DATASET_OPENIMAGES_THREADS:-10}"
 fi
-"${python}" -B -m crowdperf.models.check_dataset --dataset openimages --thorough \
+"${python}" -B -m crowdperf.harness.commands.check_dataset --dataset openimages --thorough \
     --folder "${CM_DATASET_OPENIMAGES_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -1,7 +1,7 @@
 """Hooks of get-dataset-whisper: the user's own copy of the clips, opened once, or synthetic ones.
 
 The clips come through the r2 downloader of MLCommons, so nothing is downloaded here. run.sh makes synthetic ones
-(`crowdperf.standins`) or opens the given copy (`crowdperf.models.check_dataset`), which names what is missing.
+(`crowdperf.standins`) or opens the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
 from crowdperf.data import datasets, manual

@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
 SOURCE = SCRIPTS.parent / "src"
 MAKE = "crowdperf.standins.datasets.cnndm"
-CHECK = "crowdperf.models.check_dataset"
+CHECK = "crowdperf.harness.commands.check_dataset"
 
 
 def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:

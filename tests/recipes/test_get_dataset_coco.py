@@ -99,7 +99,16 @@ def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
     made = run("-m", "crowdperf.standins.datasets.scenes", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
-    check = ("-m", "crowdperf.models.check_dataset", "--dataset", name, "--folder", tmp_path, "--thorough", "--count")
+    check = (
+        "-m",
+        "crowdperf.harness.commands.check_dataset",
+        "--dataset",
+        name,
+        "--folder",
+        tmp_path,
+        "--thorough",
+        "--count",
+    )
     assert run(*check, "5").returncode == 0
     images = sorted(tmp_path.rglob("*.jpg"))
     images[1].write_bytes(images[1].read_bytes()[:-20])
@@ -141,7 +150,7 @@ def open_images(folder: Path, server: LocalServer) -> list[str]:
 
 def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_pixels(tmp_path, monkeypatch):
     module = fetcher()
-    monkeypatch.setattr("crowdperf.models.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("crowdperf.harness.commands.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -168,7 +177,7 @@ def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_p
 
 def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, capsys):
     module = fetcher()
-    monkeypatch.setattr("crowdperf.models.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("crowdperf.harness.commands.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -183,8 +192,8 @@ def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, cap
 def test_the_images_of_the_calibration_list_are_fetched_and_written_down(name, place, tmp_path, monkeypatch):
     cv2, numpy = need("cv2", "numpy")
     from crowdperf.harness.base import calibration_lists
+    from crowdperf.harness.commands import listed_images
     from crowdperf.harness.datasets import coco, openimages
-    from crowdperf.models import listed_images
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(listed_images, "FIRST_PAUSE_S", 0.0)

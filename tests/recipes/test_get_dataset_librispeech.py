@@ -17,7 +17,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
 SOURCE = SCRIPTS.parent / "src"
 MAKE = "crowdperf.standins.datasets.librispeech"
-CHECK = "crowdperf.models.check_dataset"
+CHECK = "crowdperf.harness.commands.check_dataset"
 
 
 def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:

@@ -216,9 +216,9 @@ def test_every_benchmark_that_the_harness_can_load_is_declared(recipes: dict[str
 
 LOADERS = {
     "harness/base/architecture.py": "benchmarks",
+    "harness/commands/listed_images.py": "datasets",
     "harness/runner/registry.py": "benchmarks|datasets",
     "models/engines/building.py": "engines",
-    "models/listed_images.py": "datasets",
     "models/make_model.py": "benchmarks",
     "models/quantize.py": "benchmarks",
     "rules/record_files.py": "benchmarks|datasets|backends",

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.commands.listed_images import read_classes
 from crowdperf.harness.detection.boxes import Floats, Integers, overlaps
-from crowdperf.models.listed_images import read_classes
 from crowdperf.standins.made import Given, MadeSet
 
 _JPEG_QUALITY = 92

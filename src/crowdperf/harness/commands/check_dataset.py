@@ -1,6 +1,6 @@
 """Opens a copy of a data set as the harness does, and says what is missing or damaged.
 
-    python3 -m crowdperf.models.check_dataset --dataset coco --folder FOLDER --thorough --count 5000
+    python3 -m crowdperf.harness.commands.check_dataset --dataset coco --folder FOLDER --thorough --count 5000
 
 With --thorough, where the data set has `problems`, each file is read, and files that do not belong are named.
 """

@@ -1,4 +1,6 @@
-"""Downloads images by name, and those of an official calibration list: `python3 -m crowdperf.models.listed_images`.
+"""Downloads images by name, and those of an official calibration list.
+
+    python3 -m crowdperf.harness.commands.listed_images --help
 
 An image that is there whole is not fetched again, so that an interrupted run is resumed. No checksums of single images
 are published: a list in sha256sum's form is written, and its digest into downloads.json, as download-file writes it.
@@ -102,7 +104,7 @@ def record_images(url: str, names: Sequence[str], folder: Path, list_path: Path)
 def main(words: Sequence[str] | None) -> None:
     """Command line entry."""
     parser = argparse.ArgumentParser(
-        prog="python3 -m crowdperf.models.listed_images",
+        prog="python3 -m crowdperf.harness.commands.listed_images",
         description="Fetch the images of the official calibration list of a data set.",
     )
     parser.add_argument("--dataset", required=True, choices=("coco", "openimages"))
