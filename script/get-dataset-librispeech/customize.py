@@ -50,7 +50,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
 def preprocess(i):
     """CM hook: decides what run.sh does, and whether the archive is needed."""
     env = i["env"]
-    env.setdefault("CM_NUM_PREPROCESS_THREADS", str(os.cpu_count() or 1))
+    env["CM_NUM_PREPROCESS_THREADS"] = str(i["values"]["threads"] or os.cpu_count() or 1)
     return answers.work_answer(env, lambda path: plan_work(path, env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
 
 
