@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import compileall
+import functools
 import gc
+import importlib
 import importlib.util
 import json
 import os
@@ -77,6 +79,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("full"):
                 item.add_marker(pytest.mark.skip(reason="slow: run by ./test.sh --full"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imports_of_a_text_are_found_once() -> Iterator[None]:
+    """Hooks look through the sources of this checkout in each call, because a process has one; here it has hundreds."""
+    digests = importlib.import_module("recipe_engine.disk.digests")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "imports_of", functools.cache(digests.imports_of))
+        yield
 
 
 _COSTS = pytest.StashKey[dict[str, float]]()

@@ -20,7 +20,6 @@ from crowdperf.logs.run_log import read_run_logs  # noqa: E402
 from crowdperf.rules.names import Scenario  # noqa: E402
 
 __all__ = ["digits"]  # a fixture
-pytestmark = pytest.mark.alone
 
 SHORT = {"min_duration_ms": 200, "min_query_count": 459}
 SLOW = {"backend": "slow", "batch_size": 4, "instances": 1, "threads": 1, "target_qps": 1000}
@@ -39,6 +38,7 @@ def found(folder: Path) -> dict:
     return json.loads((folder / "out" / "find.json").read_text())
 
 
+@pytest.mark.alone
 def test_a_search_ends_at_a_rate_that_held_and_says_that_it_is_no_result(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.001)
     content = find_request(digits, tmp_path, target_latency_ms=40, **SLOW)
@@ -67,6 +67,7 @@ def test_a_search_ends_at_a_rate_that_held_and_says_that_it_is_no_result(digits:
     assert not (tmp_path / "out" / "mlperf_log_summary.txt").exists()
 
 
+@pytest.mark.alone
 def test_a_hopeless_run_is_given_up_at_once_and_no_rate_is_an_error_that_says_what_was_tried(
     digits: Digits, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_hopeless_run_is_given_up_at_once_and_no_rate_is_an_error_that_says_wh
     assert not (ended.folder / "result.json").exists()
 
 
+@pytest.mark.alone
 def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.05)
     content = find_request(
@@ -101,6 +103,7 @@ def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: 
     assert not (ended.folder / "result.json").exists()
 
 
+@pytest.mark.alone
 def test_a_network_that_hangs_in_a_search_ends_it(digits: Digits, tmp_path: Path) -> None:
     hangs = "time.sleep(60 if time.monotonic() - STARTED_S > 4 else 0.001)"
     text = SLOW_BACKEND.replace("time.sleep(0.001)", hangs).replace(
@@ -115,6 +118,7 @@ def test_a_network_that_hangs_in_a_search_ends_it(digits: Digits, tmp_path: Path
     assert not (ended.folder / "result.json").exists()
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.001)
@@ -148,6 +152,7 @@ def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) 
     assert after["settings"]["target_qps"]["value"] > 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("scenario", ["SingleStream", pytest.param("MultiStream", marks=pytest.mark.full), "Offline"])
 def test_the_other_scenarios_are_measured_once_for_a_later_run(digits: Digits, tmp_path: Path, scenario: str) -> None:
     content = find_request(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,15 @@ sessionfile = load_module("run-mlperf-inference", "sessionfile")
 
 from crowdperf.kit.file_locks import file_lock  # noqa: E402 - importable from here on
 from crowdperf.logs.layout import ResultsPaths  # noqa: E402 - importable from here on
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recipes_are_read_once() -> Iterator[None]:
+    """Each call of the hook reads the metadata of every recipe, for their names and tags."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "recipe_meta", functools.cache(session.recipe_meta))
+        yield
+
 
 FINISHED, FAILED, STARTED = resume.Progress.FINISHED, resume.Progress.FAILED, resume.Progress.STARTED
 PERFORMANCE, ACCURACY = matrix.matrix(config(CM_MLPERF_LOADGEN_SCENARIO="offline"))
