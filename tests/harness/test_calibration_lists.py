@@ -199,5 +199,5 @@ def test_a_models_record_of_its_calibration_is_read() -> None:
     "record", ["official", {"name": "x", "sha256": "ab"}, {"name": "x", "sha256": 1, "is_official": 1}]
 )
 def test_a_damaged_record_is_refused(record: object) -> None:
-    with pytest.raises(HarnessError, match="calibration cannot be used"):
+    with pytest.raises(HarnessError, match=r"model\.json cannot be used: calibration"):
         parse_model_facts(model_json(record), Path("model.json"))

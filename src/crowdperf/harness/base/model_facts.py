@@ -17,7 +17,6 @@ sealed by the digests of the files that this was said of, so that it does not ho
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,8 @@ from types import MappingProxyType
 from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.records import TEXT, Record
+from crowdperf.kit.text_documents import given_text, json_object
 from crowdperf.rules.provenance import MODEL_ORIGINS
 
 FORMAT = 1
@@ -93,29 +93,22 @@ def _digest(path: Path, digest: hashlib._Hash) -> str:
     return digest.hexdigest()
 
 
-def _reference(values: Any, source: str) -> Mapping[str, float] | None:
-    if values is None:
-        return None
-    good = isinstance(values, dict) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
-    )
-    if not good:
-        raise HarnessError(f"{source}: reference is {values!r}; allowed: numbers by metric name, or null", _HINT)
-    return {str(name): float(value) for name, value in values.items()}
+def _calibration(record: Record) -> CalibrationSource | None:
+    given = record.values.get("calibration") is not None
+    return record.within("calibration").filled(CalibrationSource, is_open=True) if given else None
+
+
+def _refuse_problems(record: Record, source: object) -> None:
+    if record.problems:
+        raise HarnessError(f"{source} cannot be used: {'; '.join(map(str, record.problems))}", _HINT)
 
 
 def parse_calibration(values: Any, source: str) -> CalibrationSource | None:
     """Return what `calibration` of a model.json or calibration.json says; raises HarnessError for another form."""
-    if values is None:
-        return None
-    try:
-        name, sha256, is_official = values["name"], values["sha256"], values["is_official"]
-        if not (isinstance(name, str) and isinstance(sha256, str) and isinstance(is_official, bool)):
-            raise TypeError(f"{values!r}")
-    except (KeyError, TypeError) as error:
-        wanted = "name and sha256 (texts) and is_official (true or false), or null"
-        raise HarnessError(f"{source}: calibration cannot be used: {error!r}; allowed: {wanted}", _HINT) from error
-    return CalibrationSource(name=name, sha256=sha256, is_official=is_official)
+    record = Record({"calibration": values})
+    found = _calibration(record)
+    _refuse_problems(record, source)
+    return found
 
 
 def gguf_file(facts: ModelFacts, engine: str) -> Path:
@@ -143,33 +136,37 @@ def required_config(
 def parse_model_facts(text: str, path: Path) -> ModelFacts:
     """Return what the model.json at `path` with this text says; raises HarnessError naming what is wrong with it."""
     try:
-        values = json.loads(text)
+        values = json_object(text)
     except ValueError as error:
-        raise HarnessError(f"{path} is not JSON: {error}", _HINT) from error
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise HarnessError(f"{path} cannot be used: {error}", _HINT) from error
+    if values.get("format") != FORMAT:
         raise HarnessError(f"{path} is not a model.json of format {FORMAT}", _HINT)
-    try:
-        files = {
-            str(name): ModelFile(path=path.parent / entry["file"], sha256=entry.get("sha256"))
-            for name, entry in values["files"].items()
-        }
-        config, engine = dict(values.get("config") or {}), dict(values.get("engine") or {})
-        quantisation = dict(values.get("quantisation") or {})
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise HarnessError(f"{path}: files, config, engine or quantisation cannot be used: {error!r}", _HINT) from error
-    return ModelFacts(
+    record = Record(values)
+    rows, scores = record.within("files"), record.within("reference")
+    if values.get("files") is None:
+        record.note("files", "nothing", "an object")
+    named = {name: rows.within(name) for name in rows.values}
+    files = {
+        name: ModelFile(path=path.parent / row.needed("file"), sha256=row.take("sha256", TEXT))
+        for name, row in named.items()
+    }
+    reference = {name: scores.number(name) or 0.0 for name in scores.values}
+    precision = record.text("precision", "fp32")
+    facts = ModelFacts(
         folder=path.parent,
         files=files,
-        framework=values.get("framework"),
-        precision=str(values.get("precision", "fp32")),
-        is_synthetic=bool(values.get("is_synthetic", False)),
-        config=config,
-        reference=_reference(values.get("reference"), str(path)),
-        calibration=parse_calibration(values.get("calibration"), str(path)),
-        engine=engine,
+        framework=record.text("framework") or None,
+        precision=precision,
+        is_synthetic=record.flag("is_synthetic") is True,
+        config=record.within("config").values,
+        reference=None if values.get("reference") is None else reference,
+        calibration=_calibration(record),
+        engine=record.within("engine").values,
         origin=_origin(values.get("origin"), files),
-        is_for_tensorrt_only=quantisation.get("target") == "tensorrt_fp16" and values.get("precision") == "int8",
+        is_for_tensorrt_only=record.within("quantisation").text("target") == "tensorrt_fp16" and precision == "int8",
     )
+    _refuse_problems(record, path)
+    return facts
 
 
 def _origin(values: Any, files: Mapping[str, ModelFile]) -> str:
