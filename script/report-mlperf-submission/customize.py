@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from crowdperf.kit.privacy import find_leaks, known_here
+from crowdperf.kit.text_documents import mapping, part
 from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.kit.whole_file import file_sha256, read_object, write_whole
 from crowdperf.logs.found_runs import find_runs
@@ -56,13 +57,13 @@ def read_loads(folder: Path | None) -> dict:
 
 def read_origins(source: Path) -> dict:
     """Where the facts of each system come from: <tree>_facts/systems.json of generate-submission, where it is."""
-    systems = (read_object(source.with_name(f"{source.name}_facts") / "systems.json") or {}).get("systems")
-    found = {}
-    for system, entry in systems.items() if isinstance(systems, dict) else ():
-        facts = entry.get("facts") if isinstance(entry, dict) else None
-        rows = facts.items() if isinstance(facts, dict) else ()
-        found[system] = {key: str(row["origin"]) for key, row in rows if isinstance(row, dict) and row.get("origin")}
-    return found
+    systems = mapping(part(read_object(source.with_name(f"{source.name}_facts") / "systems.json"), "systems"))
+    return {
+        system: {
+            key: str(origin) for key, row in mapping(part(entry, "facts")).items() if (origin := part(row, "origin"))
+        }
+        for system, entry in systems.items()
+    }
 
 
 def write(path: Path, text: str, source: Path) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.text_documents import given_text, part
 
 from .choosing import Choice, Place
 
@@ -68,22 +68,13 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _entry(content: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
-    found: Any = content
-    for name in (place.system, place.benchmark, place.scenario):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _part(content: Mapping[str, Any], place: Place, name: str) -> dict[str, Any]:
-    found = _entry(content, place).get(name)
-    return found if isinstance(found, dict) else {}
+def _part(content: Mapping[str, Any], place: Place, *names: str) -> Any:
+    return part(content, place.system, place.benchmark, place.scenario, *names)
 
 
 def digests_of(content: Mapping[str, Any], place: Place, slot: int) -> Digests | None:
     """What an earlier update wrote into a slot; None where it wrote nothing."""
-    files = _part(content, place, "performance" if slot else "accuracy").get("files")
-    found = files.get(f"run_{slot}") if slot and isinstance(files, dict) else files
+    found = _part(content, place, *(("performance", "files", f"run_{slot}") if slot else ("accuracy", "files")))
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         return None
     return found or None
@@ -91,7 +82,7 @@ def digests_of(content: Mapping[str, Any], place: Place, slot: int) -> Digests |
 
 def last_slot(content: Mapping[str, Any], place: Place) -> int:
     """The slot that was written last, 0 where none was."""
-    found = _part(content, place, "performance").get("last_updated", 0)
+    found = _part(content, place, "performance", "last_updated")
     return found if isinstance(found, int) and found >= 0 else 0
 
 

@@ -19,7 +19,7 @@ from crowdperf.gate.documents import JsonFile, YamlFile, read_json, read_yaml
 from crowdperf.gate.listing import join
 from crowdperf.gate.log_view import number_of
 from crowdperf.gate.views import ScenarioView, Subject
-from crowdperf.kit.text_documents import Json
+from crowdperf.kit.text_documents import Json, part
 from crowdperf.logs.round_tables import ModelTable
 
 SUMMARY, SCORES = "performance/result_summary.json", "accuracy/accuracy_results.json"
@@ -56,15 +56,16 @@ class EndpointsView:
 
     def setting(self, *keys: str) -> Json:
         """A value of config.yaml by its path, None where there is none."""
-        return inner(self.config.fields, *keys)
+        found: Json = part(self.config.fields, *keys)
+        return found
 
     def figure(self, *keys: str) -> float | None:
         """A number of result_summary.json by its path."""
-        return number_of(inner(self.summary.fields, *keys))
+        return number_of(part(self.summary.fields, *keys))
 
     def percentile(self, metric: str, percent: str) -> float | None:
         """A percentile of `latency`, `ttft` or `tpot`: the early-stopping estimate, which the checker looks at."""
-        values = inner(self.summary.fields, metric, "early_stopping_percentiles")
+        values = part(self.summary.fields, metric, "early_stopping_percentiles")
         if not isinstance(values, dict):
             return None
         return number_of(values.get(percent, values.get(percent.removesuffix(".0"))))
@@ -74,14 +75,6 @@ class EndpointsView:
         """The scores, one entry for each data set."""
         found = self.scores.fields.get("accuracy_scores")
         return tuple(one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
-
-
-def inner(fields: Mapping[str, Json], *keys: str) -> Json:
-    """Return what lies in nested objects, None where a key is missing."""
-    value: Json = dict(fields)
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def numbers_in(value: Json) -> Iterator[tuple[str, float]]:

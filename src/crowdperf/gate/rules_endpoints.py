@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from crowdperf.gate.documents import JsonFile
-from crowdperf.gate.endpoints import AUDITS, EndpointsView, inner, numbers_in
+from crowdperf.gate.endpoints import AUDITS, EndpointsView, numbers_in
 from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import CLIENT, CLOSED, NEWER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
+from crowdperf.kit.text_documents import part
 from crowdperf.logs.round_tables import Limit
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS
 
@@ -335,7 +336,7 @@ def percentiles_rise(view: EndpointsView) -> Iterator[Found]:
 
 def _percentiles(view: EndpointsView, metric: str, kind: str) -> list[tuple[str, float | None]]:
     """The percentiles of a metric with their names, in the order of these."""
-    values = inner(view.summary.fields, metric, kind)
+    values = part(view.summary.fields, metric, kind)
     rows = [(name, number_of(one)) for name, one in values.items()] if isinstance(values, dict) else []
     return sorted((row for row in rows if _PERCENTILE.fullmatch(row[0])), key=lambda row: float(row[0]))
 

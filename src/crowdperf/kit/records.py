@@ -11,7 +11,7 @@ A document of ours is a frozen dataclass whose annotations say what each key may
 
     record = Record({"url": "host:1", "port": None, "nmae": ["a"]})
     server = record.filled(Server)      # None: a value that it cannot be without is wrong
-    record.checked("server.json")       # RecordError: server.json: url: found "host:1"; allowed: a URL ...; nmae: ...
+    record.problems                     # url: found "host:1"; allowed: a URL that begins ...; nmae: found ["a"] ...
 
 A document of others, whose shape is not that of what is made of it, is read key by key (`text`, `within` ...).
 """
@@ -50,14 +50,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.key}: found {self.found}; allowed: {self.allowed}"
-
-
-class RecordError(ValueError):
-    """A document that is not what it should be; the text names it and all that is wrong."""
-
-    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
-        super().__init__(f"{source}: {'; '.join(map(str, problems))}")
-        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +255,6 @@ class Record:
     def refuse(self, key: str, allowed: str) -> None:
         """Note that a key holds what it may not."""
         self.note(key, found_text(self.values.get(key)), allowed)
-
-    def checked(self, source: str) -> None:
-        """Raise RecordError with all problems, if there are any. source: the document."""
-        if self.problems:
-            raise RecordError(source, tuple(self.problems))
 
     # --- a dataclass of its own ---
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.text_documents import part
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.found_runs import FoundRun, Misplaced, find_runs
 from crowdperf.logs.published_results import Anchor, Hardware, find_anchors, hardware, speed_ratio
@@ -135,8 +136,7 @@ def described_hardware(system: Mapping[str, Any]) -> Hardware | None:
 
 
 def _setting(result: Mapping[str, Any], key: str) -> Any:
-    entry = (result.get("run") or {}).get(key)
-    return entry.get("value") if isinstance(entry, dict) else None
+    return part(result, "run", key, "value")
 
 
 def measured_hardware(facts: RunFacts) -> Hardware | None:
@@ -182,22 +182,21 @@ def label_of(
     records += [own] if isinstance(own, dict) else []
     said = [record["is_synthetic"] for record in records if isinstance(record.get("is_synthetic"), dict)]
     is_synthetic = any(value is True for row in said for value in row.values()) if said else None
-    parts = [part for label in (*(str(r.get("label") or "") for r in records), *kept) for part in label.split("; ")]
+    parts = [one for label in (*(str(r.get("label") or "") for r in records), *kept) for one in label.split("; ")]
     is_synthetic = True if SYNTHETIC_LABEL in parts else is_synthetic
     for facts in runs:
         if facts.run.mode is Mode.PERFORMANCE and duration_shortage(facts, facts.round_name):
             parts.append(TEST_RUN_LABEL)
     if is_synthetic:
         parts.insert(0, SYNTHETIC_LABEL)
-    return "; ".join(part for part in dict.fromkeys(parts) if part and part != FULL_RUN_LABEL), is_synthetic
+    return "; ".join(one for one in dict.fromkeys(parts) if one and one != FULL_RUN_LABEL), is_synthetic
 
 
 def kept_label(kept: Mapping[str, Any], facts: RunFacts) -> str:
     """The label that update-mlperf-results kept of a run it copied; ``kept`` is its metadata file, or empty."""
-    found: Any = kept
-    for name in (facts.run.system, facts.run.model, facts.run.scenario.value, facts.run.mode.value, "labels"):
-        found = found.get(name) if isinstance(found, dict) else None
-    text = found.get(f"run_{facts.run.number}") if isinstance(found, dict) else found
+    run = facts.run
+    found = part(kept, run.system, run.model, run.scenario.value, run.mode.value, "labels")
+    text = found.get(f"run_{run.number}") if isinstance(found, dict) else found
     return text if isinstance(text, str) else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tokenizer import end_tokens
 from crowdperf.harness.watch.silence import SILENCE_S, silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem
+from crowdperf.kit.text_documents import mapping, part
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, Latencies, LoadGenLog
 from crowdperf.logs.text_figures import with_problems
@@ -153,8 +154,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
 
 
 def _most_in_flight(engine: TextEngine) -> int | None:
-    found = engine.record().get("max_in_flight")
-    value = found.get("value") if isinstance(found, dict) else None
+    value = part(engine.record(), "max_in_flight", "value")
     return value if isinstance(value, int) and value > 0 else None
 
 
@@ -232,10 +232,6 @@ def _problems(prepared: PreparedText) -> tuple[str, ...]:
     return prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
 
 
-def _mapping(part: Json) -> Mapping[str, Json]:
-    return part if isinstance(part, Mapping) else {}
-
-
 def _in_ms(latencies: Latencies | None) -> Json:
     if latencies is None:
         return None
@@ -278,6 +274,6 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         raise_recorded(work)
         log = with_problems(run.log(), _problems(prepared))
         result = build_result(config, settings, log, prepared.facts())
-        result["run"] = {**_mapping(result["run"]), "batch_size": None, "instances": None}
+        result["run"] = {**mapping(result["run"]), "batch_size": None, "instances": None}
         result["text"] = _text_record(prepared, log)
     return run.write(result, monitor)
