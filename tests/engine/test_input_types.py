@@ -70,7 +70,7 @@ def test_a_text_becomes_the_value_that_it_means(described: dict[str, Any], text:
 @pytest.mark.parametrize(
     ("described", "text", "allowed"),
     [
-        ({"type": "whole"}, "1.5", "a whole number from 0, with at most 18 digits"),
+        ({"type": "whole"}, "1.5", "a whole number from 0"),
         ({"type": "whole"}, "-1", "a whole number from 0"),
         ({"type": "whole"}, "\u00b2", "a whole number from 0"),
         ({"type": "whole"}, "9" * 19, "at most 18 digits"),

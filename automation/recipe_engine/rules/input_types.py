@@ -118,12 +118,7 @@ Kind = tuple[Callable[[InputDescription, str], Any], Callable[[InputDescription]
 
 KINDS: Mapping[str, Kind] = {
     "text": (_text, lambda _: "any text"),
-    "whole": (
-        _whole,
-        lambda one: (
-            f"a whole number{_bounds(one, '0')}" + ("" if one.maximum else f", with at most {MOST_DIGITS} digits")
-        ),
-    ),
+    "whole": (_whole, lambda one: f"a whole number{_bounds(one, '0')}"),
     "number": (_number, lambda one: f"a number{_bounds(one)}"),
     "yes_no": (_yes_no, lambda _: "yes, no"),
     "choice": (_choice, lambda one: ", ".join(one.choices)),
@@ -235,7 +230,8 @@ class Values(Mapping[str, Any]):
             return None
         called = self.called(name)
         if not described.choices:
-            return WrongValue(name, "", f"{called}: found {text!r}; allowed: {allowed_text(described)}")
+            digits = f", with at most {MOST_DIGITS} digits" if text.isdigit() and len(text) > MOST_DIGITS else ""
+            return WrongValue(name, "", f"{called}: found {text!r}; allowed: {allowed_text(described)}{digits}")
         reasons = {folded(value): reason for value, reason in described.refused.items()}
         if reason := reasons.get(folded(text), ""):
             return WrongValue(name, "", f"{called}={text}: {reason}")
