@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
 FOLDER = RECIPES / "get-mlperf-own-copy"
 
@@ -274,7 +274,8 @@ def test_a_failed_download_names_the_input_for_a_copy_of_ones_own(keys: str, mod
     env = {"CM_MLPERF_DATA_GIVEN_KEYS": keys, "CM_MLPERF_MODEL": model}
     hint = load_recipe("get-mlperf-own-copy").own_copy_hint(env)
     assert words in hint and bool(hint) is bool(words)
-    own = download_inputs.from_env({"CM_DOWNLOAD_URL": "https://x.org/f", "CM_MLPERF_DATA_OWN_COPY_HINT": hint})
+    env = {"CM_DOWNLOAD_URL": "https://x.org/f", "CM_MLPERF_DATA_OWN_COPY_HINT": hint}
+    own = download_inputs.asked_in(env, input_values("download-file", env))
     assert own.own_copy_hint == hint
 
 
