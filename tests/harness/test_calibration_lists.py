@@ -201,3 +201,10 @@ def test_a_models_record_of_its_calibration_is_read() -> None:
 def test_a_damaged_record_is_refused(record: object) -> None:
     with pytest.raises(HarnessError, match=r"model\.json cannot be used: calibration"):
         parse_model_facts(model_json(record), Path("model.json"))
+
+
+@pytest.mark.parametrize("score", [None, "99", True, float("nan")])
+def test_a_reference_without_its_score_is_refused(score: object) -> None:
+    text = json.dumps({"format": 1, "files": {}, "reference": {"acc": score}})
+    with pytest.raises(HarnessError, match=r"reference\.acc: found .*; allowed: a finite number"):
+        parse_model_facts(text, Path("model.json"))

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.kit.records import TEXT, Record
+from crowdperf.kit.records import NUMBER, TEXT, Record
 from crowdperf.kit.text_documents import given_text, json_object
 from crowdperf.rules.provenance import MODEL_ORIGINS
 
@@ -150,7 +150,9 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
         name: ModelFile(path=path.parent / row.needed("file"), sha256=row.take("sha256", TEXT))
         for name, row in named.items()
     }
-    reference = {name: scores.number(name) or 0.0 for name in scores.values}
+    for name in (name for name, score in scores.values.items() if score is None):
+        scores.refuse(name, NUMBER.allowed)
+    reference = {name: float(scores.number(name) or 0.0) for name in scores.values}
     precision = record.text("precision", "fp32")
     facts = ModelFacts(
         folder=path.parent,
