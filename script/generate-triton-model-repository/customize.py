@@ -33,14 +33,11 @@ OPTIONS = {
     **NEURON_OPTIONS,
 }
 """Env key -> option of crowdperf.models.triton_repository."""
-NEURON_PROGRAM = Path(__file__).resolve().parent.parent / "get-triton-server" / "backends" / "neuron" / "model.py"
 
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for crowdperf.models.triton_repository, one for each option that has a value."""
     words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
-    if is_neuron(env):
-        words.append(f"--neuron_program={NEURON_PROGRAM}")
     return [*words, f"--model_info={info_file}", f"--output_dir={folder}"]
 
 

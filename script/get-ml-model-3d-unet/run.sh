@@ -3,4 +3,4 @@
 set -euo pipefail
 
 declare -A fit=([unet3d]=crowdperf.standins.fits.unet3d [unet3d_brats]=crowdperf.standins.fits.unet3d_brats)
-bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" -m "${fit[${CM_PUBLISHED_MODEL_ARCHITECTURE}]}"
+"${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.published_model -m "${fit[${CM_PUBLISHED_MODEL_ARCHITECTURE}]}"

@@ -6,4 +6,4 @@ case "${CM_PUBLISHED_MODEL_WORK}" in
 random) "${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.standins.tokenizers whisper --output_dir "${PWD}" ;;
 convert) cp "${CM_PUBLISHED_MODEL_FILE_WITH_PATH}/tokenizer.json" "${PWD}/tokenizer.json" ;;
 esac
-bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" -m crowdperf.standins.fits.whisper
+"${CM_PYTHON_BIN_WITH_PATH}" -B -m crowdperf.models.published_model -m crowdperf.standins.fits.whisper

@@ -28,7 +28,6 @@ _said: set[str] = set()
 def preprocess(i):
     """CM hook: sets path and identity of the user's own copy."""
     env = i["env"]
-    env["CM_MLPERF_DATA_LIB_PATH"] = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
     keys = [key.strip() for key in str(env.get(KEYS_KEY, "") or "").split(",")]
     path = given.given_path(*map(env.get, filter(None, keys)))
     env[REGISTERED_AS_KEY] = "" if path is None else str(env.get(COPY_OF_KEY, "") or "")

@@ -6,7 +6,6 @@ Run by run.sh with the Python of the server's virtual environment; crowdperf is 
     server.json              what there is and what its process needs (crowdperf/harness/backends/triton/server.py)
     backends/python/         Triton's Python backend: library, utilities, and the stub of this Python's version
     backends/onnxruntime/    our Python-based backend for ONNX files
-    backends/neuron/         model.py for networks that are compiled for AWS Neuron
     lib/                     links to the two libraries that perf_analyzer looks for
 
 Triton's stub (2.51.0) takes its packages from the first `python3` on PATH, not from PYTHONPATH, and its libpython from

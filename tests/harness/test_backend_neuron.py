@@ -23,7 +23,6 @@ from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from crowdperf.models import neuron_inputs, triton_repository  # noqa: E402
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
 
-RECIPES = Path(__file__).resolve().parents[2] / "script"
 NAMES = ("input_ids", "input_mask", "segment_ids")
 BERT = NetworkSpec(
     name="model",
@@ -89,12 +88,12 @@ def test_more_instances_than_cores_are_refused() -> None:
 
 
 def test_a_repository_can_be_moved(tmp_path: Path) -> None:
-    compiled, program = tmp_path / "resnet50.pt", tmp_path / "model.py"
+    compiled = tmp_path / "resnet50.pt"
     compiled.write_bytes(b"compiled")
-    program.write_text("program")
-    layout.write_repository(tmp_path / "repository", "resnet50", compiled, program, "text")
+    layout.write_repository(tmp_path / "repository", "resnet50", compiled, "text")
     version = tmp_path / "repository" / "resnet50" / "1"
-    assert (version / "resnet50.pt").read_bytes() == b"compiled" and (version / "model.py").read_text() == "program"
+    assert (version / "resnet50.pt").read_bytes() == b"compiled"
+    assert (version / "model.py").read_bytes() == layout.PROGRAM.read_bytes()
     assert (version.parent / "config.pbtxt").read_text() == "text"
 
 
@@ -124,8 +123,7 @@ def generated(tmp_path: Path, *words: str, **engine: object) -> Path:
     """The model's folder of a repository that is made to keep."""
     info = compiled_info(tmp_path, **engine)
     asked = ["--model=bert-99", f"--model_info={info}", f"--output_dir={tmp_path}"]
-    program = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
-    return triton_repository.generate(triton_repository.parse([*asked, f"--neuron_program={program}", *words])) / "bert"
+    return triton_repository.generate(triton_repository.parse([*asked, *words])) / "bert"
 
 
 def test_a_repository_to_keep_has_nvidias_layout(tmp_path: Path) -> None:
@@ -215,8 +213,7 @@ def model_program(monkeypatch: pytest.MonkeyPatch):
     )
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", utils)
     monkeypatch.setenv("NEURON_RT_VISIBLE_CORES", "")
-    path = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
-    spec = importlib.util.spec_from_file_location("neuron_model_program", path)
+    spec = importlib.util.spec_from_file_location("neuron_model_program", layout.PROGRAM)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module, said

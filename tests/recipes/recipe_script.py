@@ -16,7 +16,6 @@ def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.Comp
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(RECIPES.parent / "src"),
         "CM_PYTHON_BIN_WITH_PATH": sys.executable,
-        "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-own-copy"),
         "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias),
         **env,
     }

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 from harness_libraries import need
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import load_recipe, recipe_meta
 from recipe_script import run_script
+
+from crowdperf.models import published_model
 
 NAMES = ("retinanet", "ssd-mobilenet", "ssd-resnet34")
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -99,11 +101,12 @@ def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
 )
 def test_run_sh_calls_the_programs_of_the_kind_of_weights(name, work, programs, inside, tmp_path):
     fake = tmp_path / "python"
-    fake.write_text('#!/bin/sh\necho "$*" >> calls.txt\n')
+    real = f'[ "$3" != crowdperf.models.published_model ] || exec {sys.executable} "$@"'
+    fake.write_text(f'#!/bin/sh\n{real}\necho "$*" >> calls.txt\n')
     fake.chmod(0o755)
     env = {
-        "CM_PYTHON_BIN_WITH_PATH": str(fake), "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-own-copy"),
-        "CM_PUBLISHED_MODEL_WORK": work, "CM_PUBLISHED_MODEL_ARCHITECTURE": name, "CM_ML_MODEL_FRAMEWORK": "onnx",
+        "CM_PYTHON_BIN_WITH_PATH": str(fake), "CM_PUBLISHED_MODEL_WORK": work,
+        "CM_PUBLISHED_MODEL_ARCHITECTURE": name, "CM_ML_MODEL_FRAMEWORK": "onnx",
         "CM_ML_MODEL_SEED": "3",
         "CM_DATASET_PATH": "/d", "CM_PUBLISHED_MODEL_FILE_WITH_PATH": "/w.pth", "CM_PUBLISHED_MODEL_FACTS": "{}",
     }  # fmt: skip
@@ -113,6 +116,21 @@ def test_run_sh_calls_the_programs_of_the_kind_of_weights(name, work, programs, 
     assert [call.split()[2] for call in calls] == programs
     assert all(f"--architecture {name} " in call for call in calls)
     assert run_script(f"get-ml-model-{name}", inside, {**env, "CM_PUBLISHED_MODEL_WORK": "x"}).returncode == 2
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_unpacked_weights_go_once_the_model_is_made(status, inside):
+    Path("python").write_text(f'#!/bin/sh\necho "$*" > calls.txt\nexit {status}\n')
+    Path("python").chmod(0o755)
+    Path("weights.pth").write_text("")
+    env = {
+        "CM_PYTHON_BIN_WITH_PATH": str(inside / "python"), "CM_PUBLISHED_MODEL_WORK": "convert",
+        "CM_PUBLISHED_MODEL_ARCHITECTURE": "rnnt", "CM_ML_MODEL_FRAMEWORK": "pytorch", "CM_PUBLISHED_MODEL_FACTS": "{}",
+        "CM_PUBLISHED_MODEL_IS_ARCHIVE": "yes", "CM_PUBLISHED_MODEL_MEMBER": "weights.pth",
+    }  # fmt: skip
+    assert published_model.make(env, [], inside) == status
+    assert f"--weights {inside}/weights.pth --facts {{}}" in Path("calls.txt").read_text()
+    assert Path("weights.pth").exists() is bool(status)
 
 
 @pytest.mark.parametrize("name", ["coco", "openimages"])

@@ -148,6 +148,17 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
             [f"{APP},_rnnt,_onnxruntime", "get-ml-model-rnnt", "get-preprocessed-dataset-librispeech"],
             [f"{APP},_bert-99,_onnxruntime", "get-ml-model-bert-large-squad", "get-dataset-coco"],
         ),
+        (
+            "models/published_model.py",
+            ["get-ml-model-rnnt", "get-ml-model-dlrm-v2", "get-ml-model-3d-unet", "get-ml-model-stable-diffusion-xl"],
+            [APP, "get-dataset-librispeech", "quantize-ml-model", "get-ml-model-gptj"],
+        ),
+        ("standins/fits/dlrm.py", ["get-ml-model-dlrm", "get-ml-model-dlrm-v2"], [APP, "get-ml-model-rnnt"]),
+        (
+            "harness/backends/neuron/triton_model.py",
+            [f"{APP},_bert-99,_neuron", "generate-triton-model-repository"],
+            [f"{APP},_bert-99,_triton_onnx", "get-triton-server"],
+        ),
         ("web/render.py", ["serve-mlperf-results"], [APP, "check-mlperf-submission", "import-mlperf-results"]),
         ("benchmarks/unet3d_brats/page.md", [], [APP, "get-ml-model-3d-unet,_brats"]),  # documentation
     ],
@@ -265,3 +276,55 @@ def test_what_a_script_names_is_declared(recipes: dict[str, Recipe]) -> None:
             assert wanted in recipe.library, alias
             checked += 1
     assert checked > 10
+
+
+# --- no recipe uses files of another one's folder, which none of these digests covers ---
+
+
+def other_folders(text: str, own: str, aliases: Sequence[str]) -> set[str]:
+    """The folders of other recipes that code makes paths of: ``/ "ALIAS"``, ``/ALIAS/``, ``../ALIAS``."""
+    names = "|".join(sorted(aliases, key=len, reverse=True))
+    found = re.findall(rf"""(?:/ ?["']?|join\([^)]*["']|with_name\(["'])({names})(?:["']|/)""", text)
+    return {*found} - {own}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('HERE = Path(__file__).parent.parent / "get-b" / "textures.py"\n', {"get-b"}),
+        ('sys.path.append(str(Path(__file__).parent.parent / "get-b"))\n', {"get-b"}),
+        ('import_file(os.path.join(recipes, "get-b", "fit.py"))\n', {"get-b"}),
+        ('Path(__file__).parent.with_name("get-b")\n', {"get-b"}),
+        ('bash x.sh "${CM_TMP_CURRENT_SCRIPT_PATH}/../get-b/fit_model.py"\n', {"get-b"}),
+        ('. "$recipes/get-b/shared.sh"\n', {"get-b"}),
+        ('Path(__file__).parent.parent / "get-a" / "own.py"\n', set()),
+        ('{"tags": "get-b,x"}; say("the recipe get-b")\n', set()),
+    ],
+)
+def test_a_path_into_another_recipe_is_found(text: str, found: set[str]) -> None:
+    assert other_folders(text, "get-a", ["get-a", "get-b", "get-b-c"]) == found
+
+
+def code_of(recipe: Recipe) -> dict[str, str]:
+    """The text of each Python file and shell script of a recipe, by its name."""
+    files = [
+        file for file in recipe.path.rglob("*") if file.suffix in (".py", ".sh") and "__pycache__" not in file.parts
+    ]
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
+
+
+def test_no_recipe_reaches_into_the_folder_of_another_one(recipes: dict[str, Recipe]) -> None:
+    found = {
+        (alias, name): others
+        for alias, recipe in recipes.items()
+        for name, text in code_of(recipe).items()
+        if (others := other_folders(text, alias, list(recipes)))
+    }
+    assert found == {}
+
+
+def test_a_script_runs_by_their_paths_programs_of_its_own_folder_only(recipes: dict[str, Recipe]) -> None:
+    program = re.compile(r"""\$\{?\w+\}?/([\w.-]+\.(?:py|sh))\b""")
+    for alias, recipe in recipes.items():
+        ran = {name for text in code_of(recipe).values() for name in program.findall(text)}
+        assert ran <= {file.name for file in recipe.path.rglob("*")}, alias

@@ -109,7 +109,7 @@ def test_the_arguments_of_a_repository_are_those_given(tmp_path: Path, monkeypat
     assert gone["return"] == 1 and "gone.json" in gone["error"]
 
 
-def test_a_repository_for_neuron_gets_its_cores_and_program(tmp_path: Path, monkeypatch) -> None:
+def test_a_repository_for_neuron_gets_its_cores(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     info = tmp_path / "model.json"
     info.write_text("{}")
@@ -121,9 +121,7 @@ def test_a_repository_for_neuron_gets_its_cores_and_program(tmp_path: Path, monk
     }
     assert GENERATE.preprocess({"env": env}) == {"return": 0}
     words = (tmp_path / "arguments.txt").read_text().splitlines()
-    program = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
-    assert {"--model=resnet50", "--neuron_core_range=0:15", f"--neuron_program={program}"} <= set(words)
-    assert program.is_file()
+    assert {"--model=resnet50", "--neuron_core_range=0:15"} <= set(words)
 
 
 @pytest.mark.parametrize(

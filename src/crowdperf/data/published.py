@@ -7,7 +7,7 @@ A recipe describes its model, and the description has its hooks:
     postprocess = MODEL.finish
 
 CM_PUBLISHED_MODEL_SOURCE says which of the three is asked for: published, random (full size) or tiny (fitted). `plan`
-sets what the download step and published_model.sh go by; `finish` hands the model on:
+sets what the download step and crowdperf.models.published_model go by; `finish` hands the model on:
 
     CM_PUBLISHED_MODEL_WORK            tiny, random, take (the file is the model) or convert (it holds weights)
     CM_PUBLISHED_MODEL_IS_FETCHED      yes: the file is downloaded first, to CM_PUBLISHED_MODEL_FILE_WITH_PATH

@@ -3,7 +3,7 @@
     python3 -m crowdperf.models.triton_repository --model=digits --model_info=model.json --output_dir=.
 
 The model's files are hard links where the file system allows, else copies, so that the repository can be moved. A model
-that was compiled for AWS Neuron gets NVIDIA's layout (backends/neuron/layout.py) with --neuron_program as its model.py;
+that was compiled for AWS Neuron gets NVIDIA's layout (backends/neuron/layout.py) and its model.py;
 its largest batch is then the compiled one times cores and threads, as NVIDIA's class TritonHarnessInferentia (2022) has
 it, which calls gen_triton_model.py (read 2026-11-23, in a public copy whose repository is not known).
 """
@@ -54,7 +54,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--neuron_core_range", default="0:3")
     parser.add_argument("--threads_per_core", default=layout.THREADS_PER_CORE, type=int)
-    parser.add_argument("--neuron_program", type=Path)
     return parser.parse_args(words)
 
 
@@ -140,7 +139,7 @@ def _write_neuron(asked: argparse.Namespace, facts: ModelFacts, network: Network
     wire = layout.wire_network(network, {str(name): int(size) for name, size in facts.engine["sizes"].items()})
     text = layout.config_text(folder.name, compiled.name, wire, settings)
     repository.require_valid(text, folder.name)
-    layout.write_repository(folder.parent, folder.name, compiled, asked.neuron_program, text, link_or_copy)
+    layout.write_repository(folder.parent, folder.name, compiled, text, link_or_copy)
 
 
 if __name__ == "__main__":

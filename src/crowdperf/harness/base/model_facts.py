@@ -60,7 +60,7 @@ class ModelFacts:
     folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino",
     "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf", "onnxruntime-genai" (a folder with
     genai_config.json) or None (not known). is_for_tensorrt_only: int8 whose scales are fp16, which onnxruntime answers
-    wrongly (`TARGETS` of making/quantize.py).
+    wrongly (`TARGETS` of crowdperf/models/quantize.py).
     """
 
     folder: Path | None = None

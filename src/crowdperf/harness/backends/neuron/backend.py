@@ -1,7 +1,7 @@
 """The neuron backend: a tritonserver of this machine answers, with a network that AWS's compiler made for NeuronCores.
 
-Not run on hardware: `neuron_simulated` proves everything but the calls of AWS's library (backends/neuron/model.py of
-get-triton-server). What the network was compiled with is in model.json's `engine` (making/engine/with_neuron.py).
+Not run on hardware: `neuron_simulated` proves everything but the calls of AWS's library (triton_model.py). What
+the network was compiled with is in model.json's `engine` (crowdperf/models/engines/with_neuron.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ from crowdperf.harness.base.backend import BackendRequest
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Infer, NetworkSpec, Tensors
 from crowdperf.logs.run_log import Json
-
-PROGRAM = Path("neuron") / "model.py"
-"""In the server's folder of backends."""
-
 
 IMPORT_S = 4.0
 """How long each process may take to import torch: 3 s of processor time (torch 2.13.0 for processors, 2026-11)."""
@@ -78,8 +74,8 @@ def open_compiled(request: BackendRequest, cores: int) -> NeuronBackend:
     )
     text = layout.config_text(request.architecture, path.name, wire, settings)
 
-    def write(folder: Path, backends: Path) -> None:
-        layout.write_repository(folder, request.architecture, path, backends / PROGRAM, text)
+    def write(folder: Path, _: Path) -> None:
+        layout.write_repository(folder, request.architecture, path, text)
 
     return NeuronBackend(start_served(request, wire, text, write, IMPORT_S), network, settings)
 

@@ -1,7 +1,7 @@
 """NVIDIA's layout of a model repository for AWS Neuron, and the tensors of a network in it.
 
     repository/resnet50/config.pbtxt        backend python, KIND_MODEL, the four parameters
-    repository/resnet50/1/model.py          that of the server's environment (get-triton-server, backends/neuron)
+    repository/resnet50/1/model.py          triton_model.py, which stands beside this module
     repository/resnet50/1/resnet50.pt       the compiled network
 
 Names of tensors, parameters and the split of the cores are those of inferentia/scripts/gen_triton_model.py in
@@ -26,6 +26,8 @@ from crowdperf.harness.backends.triton.repository import VERSION, tensor_lines
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
+PROGRAM = Path(__file__).with_name("triton_model.py")
+"""The model.py of each repository. Triton's stub runs it, so that nothing here imports it."""
 LIBRARIES = ("torch_neuron", "torch_neuronx", "simulated")
 THREADS_PER_CORE = 1
 """The registry of NVIDIA's submission to v2.0 has 1 for both benchmarks."""
@@ -162,12 +164,12 @@ def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronS
     return "\n".join(lines) + "\n"
 
 
-def write_repository(folder: Path, model: str, compiled: Path, program: Path, text: str, place: Place = link) -> None:
-    """Write a repository; `program`: model.py. The compiled network is a link, for this machine and this run, unless
+def write_repository(folder: Path, model: str, compiled: Path, text: str, place: Place = link) -> None:
+    """Write a repository. The compiled network is a link, for this machine and this run, unless
     `place` puts it there otherwise."""
     shutil.rmtree(folder, ignore_errors=True)
     version = folder / model / VERSION
     version.mkdir(parents=True)
     place(compiled, version / compiled.name)
-    shutil.copy(program, version / "model.py")
+    shutil.copy(PROGRAM, version / "model.py")
     (folder / model / "config.pbtxt").write_text(text, encoding="utf-8")

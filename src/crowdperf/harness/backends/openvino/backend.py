@@ -1,4 +1,4 @@
-"""The openvino backend: runs blobs that `making/engine` compiled (recipe generate-engine,_openvino) on processors.
+"""The openvino backend: runs blobs of generate-engine,_openvino (`crowdperf.models.engines`) on processors.
 
 A blob is imported, which takes a fraction of the time of a compilation. All instances share one imported network, and
 so its weights; each has a stream of OpenVINO's and an inference request of its own. A single instance computes in the

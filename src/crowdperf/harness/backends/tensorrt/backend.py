@@ -1,4 +1,4 @@
-"""The tensorrt backend: runs engines that `making/engine` built (recipe generate-engine) on NVIDIA GPUs.
+"""The tensorrt backend: runs engines that `crowdperf.models.engines` built (recipe generate-engine) on NVIDIA GPUs.
 
 torch gives the buffers, streams and CUDA graphs; each instance has execution contexts and a stream of its own. Opening
 without a GPU and the refusals are tested; inference was not run on hardware: no GPU was at hand when it was written.

@@ -7,16 +7,20 @@ called <name>__<n> in the order of the module's arguments. Requests that come to
 other.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy
 import torch
 import triton_python_backend_utils as pb_utils
 
 
-def cores_of_instance(first, last, count, index):
+def cores_of_instance(first: int, last: int, count: int, index: int) -> tuple[int, int]:
     """Return the first NeuronCore of an instance and how many it has."""
     each = (last - first + 1) // count
     if each < 1:
@@ -25,16 +29,17 @@ def cores_of_instance(first, last, count, index):
     return first + index * each, each
 
 
-def open_module(library, path, cores, threads):
+def open_module(library: str, path: str, cores: int, threads: int) -> Any:
     """Return the call that runs the compiled file on `cores` NeuronCores of this process."""
+    load: Any = torch.jit.load
     if library == "simulated":
         torch.set_num_threads(1)
-        return torch.jit.load(path)
+        return load(path)
     if library == "torch_neuron":
         import torch.neuron as neuron  # Inf1: registers the operators of the compiled file
     else:
         import torch_neuronx as neuron
-    parallel = neuron.DataParallel(torch.jit.load(path), device_ids=list(range(cores)))
+    parallel = neuron.DataParallel(load(path), device_ids=list(range(cores)))
     parallel.num_workers = cores * threads
     return parallel
 
@@ -42,7 +47,7 @@ def open_module(library, path, cores, threads):
 class TritonPythonModel:
     """One instance of a model."""
 
-    def initialize(self, args):
+    def initialize(self, args: Mapping[str, str]) -> None:
         """Open the compiled file; raises TritonModelException, which ends the loading of the model with its text."""
         config = json.loads(args["model_config"])
         given = {name: value["string_value"] for name, value in config["parameters"].items()}
@@ -67,11 +72,11 @@ class TritonPythonModel:
         facts["python"] = ".".join(str(part) for part in sys.version_info[:3])
         pb_utils.Logger.log_info("crowdperf neuron instance " + json.dumps(facts, sort_keys=True))
 
-    def execute(self, requests):
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
         """Return a response for each request."""
         return [self._answer(request) for request in requests]
 
-    def _answer(self, request):
+    def _answer(self, request: Any) -> Any:
         try:
             arrays = [pb_utils.get_input_tensor_by_name(request, name).as_numpy() for name in self._inputs]
             with torch.no_grad():
@@ -86,7 +91,7 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse(output_tensors=tensors)
 
 
-def _place(name):
+def _place(name: str) -> int:
     """Return the number behind the two underscores of a tensor's name."""
     stem, _, number = name.rpartition("__")
     if not stem or not number.isdigit():
