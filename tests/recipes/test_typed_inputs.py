@@ -25,15 +25,6 @@ WRONG = {
     "url": "host:80",
 }
 """A value that no input of the type takes; any text is a text and a path."""
-WITHOUT = frozenset(
-    (
-        *("app-mlperf-inference", "calibrate-ml-model", "generate-engine", "generate-mlperf-inference-user-conf"),
-        *("generate-triton-model-repository", "get-ml-model-neuron", "get-mlperf-benchmark-config"),
-        *("get-mlperf-inference-sut-configs", "get-mlperf-model-request", "quantize-ml-model", "run-mlperf-inference"),
-        *("run-mlperf-inference-app", "run-mlperf-make", "serve-mlperf-model"),
-    )
-)
-"""Recipes that still have inputs without a type; none may join them."""
 
 
 def refusal(recipe: Recipe, name: str, value: str) -> str:
@@ -48,7 +39,7 @@ def refusal(recipe: Recipe, name: str, value: str) -> str:
 @pytest.mark.parametrize("alias", sorted(str(meta["alias"]) for meta in recipe_metas() if "input_description" in meta))
 def test_each_input_has_a_type_and_a_wrong_value_is_refused_with_its_name(alias: str) -> None:
     recipe = parse_recipe(recipe_meta(alias), RECIPES / alias, ROOT)._replace(has_strict_inputs=True)
-    assert alias in WITHOUT or [name for name, one in recipe.inputs.items() if not one.kind] == []
+    assert [name for name, one in recipe.inputs.items() if not one.kind] == []
     plain = Values(recipe.inputs, {}, {})
     assert all(plain[name] is not None for name, one in recipe.inputs.items() if one.default)
     for name, one in recipe.inputs.items():
