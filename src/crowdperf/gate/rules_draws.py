@@ -27,7 +27,7 @@ from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
 from crowdperf.gate.views import ScenarioView, TestView
-from crowdperf.logs.accuracy_log import numbers_in
+from crowdperf.logs.accuracy_log import shown_responses
 from crowdperf.logs.seeds import SEEDS
 
 _SCHEDULE_SEEDS = frozenset(one.schedule for one in SEEDS.values())
@@ -93,7 +93,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     seed = log.values.get("effective_accuracy_log_rng_seed")
     if share is None or not isinstance(seed, int) or share >= 1.0:
         return
-    foreign = [number for number, _ in numbers_in(test.responses.text)
+    foreign = [number for number, _ in shown_responses(test.responses.text)
                if number < MOST_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
     if foreign:
         allowed = f"one that accuracy_log_rng_seed chooses in {log.path}"
@@ -135,7 +135,7 @@ def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator
     is_shuffled = hides_padding(log) or any(log.values.get(f"effective_{key}") is True for key in switches)
     is_in_order = log.scenario == "Offline" and not is_shuffled
     known = {one for one in loaded if isinstance(one, int)}
-    for number, index in numbers_in(source.text):
+    for number, index in shown_responses(source.text):
         if is_accuracy and number >= len(loaded):
             continue
         wanted = _issued(loaded, number) if is_in_order else None

@@ -23,7 +23,7 @@ from crowdperf.gate.rules_compliance import passed
 from crowdperf.gate.runmarks import task_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import RunView, TestView
-from crowdperf.logs.accuracy_log import ANSWERED, numbers_in
+from crowdperf.logs.accuracy_log import ANSWERED, shown_responses
 from crowdperf.logs.score_lines import parse_hashes
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.compliance import audit_values, has_second_seeds
@@ -181,7 +181,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
     source, log = test.responses, test.run.detail
     if test.test not in _LOGS_RESPONSES or not source.is_usable:
         return
-    found = numbers_in(source.text)
+    found = shown_responses(source.text)
     if not found:
         yield Found(path=source.path, found="no response", allowed="the responses that LoadGen logged in the test")
         return
@@ -284,7 +284,7 @@ def _shown_responses_agree(test: TestView) -> Iterator[Found]:
 @rule("TEST-013", Scope.TEST, "TEST06's verdict follows from the answers that it logged.", source=BOTH)
 def answers_are_whole(test: TestView) -> Iterator[Found]:
     source = test.responses
-    if test.test != "TEST06" or not numbers_in(source.text):
+    if test.test != "TEST06" or not shown_responses(source.text):
         return
     if CUT in source.text:
         yield Found(path=source.path, found="a log that was cut", allowed="the whole log: TEST06's is never cut")

@@ -3,7 +3,7 @@
 The log is a list with one entry on each line:
 `{ "seq_id" : 0, "qsl_idx" : 216, "data" : "0000803F..." },`, upper-case hexadecimal of the response bytes. It can be
 larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may be in it more than once (LoadGen pads
-some runs). What a log that was cut still shows is found by `numbers_in` and ANSWERED.
+some runs). What a log that was cut still shows is found by `shown_responses` and ANSWERED.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ def response_of(entry: Mapping[str, object], where: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def numbers_in(text: str) -> tuple[tuple[int, int], ...]:
+def shown_responses(text: str) -> tuple[tuple[int, int], ...]:
     """Return the number and the sample of each response that a log shows, cut or not."""
     return tuple((int(number), int(sample)) for number, sample in _NUMBERED.findall(text))
