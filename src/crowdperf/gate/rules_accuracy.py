@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -42,9 +43,15 @@ def _known_samples(scenario: ScenarioView) -> int:
     return 0 if table is None else max(table.performance_samples, samples_of(scenario) or 0)
 
 
+@functools.lru_cache(maxsize=4)
+def _shown(text: str) -> tuple[tuple[str, str], ...]:
+    """The seq_id, where it is shown, and the sample of each response, for all rules on one log."""
+    return tuple(_NUMBERS.findall(text))
+
+
 def shown_samples(text: str) -> list[str]:
     """The sample of each response that a log shows. Both parts of a short log that was cut hold its middle: once."""
-    found = enumerate(_NUMBERS.findall(text))
+    found = enumerate(_shown(text))
     if CUT not in text:
         return [index for _, (_, index) in found]
     return [index for _, index in {pair if pair[0] else number: pair for number, pair in found}.values()]
@@ -52,14 +59,14 @@ def shown_samples(text: str) -> list[str]:
 
 def shown_numbers(text: str) -> list[int]:
     """The seq_id of each response that a log shows."""
-    return [int(number) for number, _ in _NUMBERS.findall(text) if number]
+    return [int(number) for number, _ in _shown(text) if number]
 
 
 def repeated_number(text: str) -> str | None:
     """Return the seq_id of a response that is twice in one part of a log; both parts of a short log have its middle."""
     for part in text.split(CUT):
         seen: set[str] = set()
-        for number, _ in _NUMBERS.findall(part):
+        for number, _ in _shown(part):
             if number in seen:
                 return str(number)
             seen.update([number] if number else [])
