@@ -232,15 +232,9 @@ class House:
                             found.setdefault(file, set()).add("/".join(parts[:2]))
         return found
 
-    def distances(self, changed: str) -> dict[str, int]:
-        """The test files that a changed file can reach, with the number of steps to it."""
-        waiting = [(0, changed)]
-        above = [str(one) for one in PurePosixPath(changed).parents if str(one) != "."]
-        waiting += [(max(up, 0 if changed.startswith("script/") else 1), folder) for up, folder in enumerate(above)]
-        if changed.startswith(BY_NAME):
-            inside = next(changed.removeprefix(start) for start in BY_NAME if changed.startswith(start))
-            name = inside.split("/")[0].removesuffix(".py")
-            waiting += [(2, path) for path in self._with_string(name)]
+    def distances(self, *changed: str) -> dict[str, int]:
+        """The test files that changed files can reach, with the least number of steps to each."""
+        waiting = [start for path in changed for start in self._starts(path)]
         reached: dict[str, int] = {}
         heapq.heapify(waiting)
         while waiting:
@@ -250,6 +244,16 @@ class House:
                 for other in self.needed_by.get(path, ()):
                     heapq.heappush(waiting, (distance + 1, other))
         return {path: distance for path, distance in reached.items() if is_test(path) and path in self.texts}
+
+    def _starts(self, changed: str) -> Iterator[tuple[int, str]]:
+        """What a changed file is known by, with the steps to it: itself, its folders, and its name where it is loaded
+        by that."""
+        yield 0, changed
+        above = [str(one) for one in PurePosixPath(changed).parents if str(one) != "."]
+        yield from ((max(up, 0 if changed.startswith("script/") else 1), folder) for up, folder in enumerate(above))
+        if changed.startswith(BY_NAME):
+            inside = next(changed.removeprefix(start) for start in BY_NAME if changed.startswith(start))
+            yield from ((2, path) for path in self._with_string(inside.split("/")[0].removesuffix(".py")))
 
     def _with_string(self, name: str) -> list[str]:
         """The test files with a string that is this name, or a part of it between commas or slashes."""

@@ -1,8 +1,12 @@
 """Deletes an optional room of src/crowdperf from a copy of the checkout, and checks that nothing left needs it.
 
     .venv-test/bin/python tools/without_room.py store              what goes, and whether the rest stands without it
-    .venv-test/bin/python tools/without_room.py store --run        the same, then the fast tests of the rest in the copy
+    .venv-test/bin/python tools/without_room.py store --run        the same, then tests of the rest in the copy
+    .venv-test/bin/python tools/without_room.py store --run --full ... all of them
     .venv-test/bin/python tools/without_room.py all
+
+--run runs the tests that what went can reach (changed_tests.py), ALWAYS first, then the nearest, and says how many that
+is and how many the limit leaves out; each in the environment that test.sh gives it.
 
 What belongs to a room follows from imports, dependencies and names, in this order:
 
@@ -33,6 +37,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import changed_tests
 import yaml
 from rooms import all_imported
 from without_room_tests import Gone, facts_of, pruned_tests
@@ -44,22 +49,13 @@ CALLS = {
     ("get-mlperf-model-request", "get,mlperf,benchmark,config"): "--scenario takes precision and batch from a registry",
 }
 """(recipe that stays, tags of a dependency that went) to the reason why it may stay: only this input needs it."""
-RUN = (
-    "tests/test_rooms.py",
-    "tests/recipes/test_all_recipes.py",
-    "tests/recipes/test_import_mlperf_results.py",
-    "tests/recipes/test_get_dataset_coco.py",
-    "tests/recipes/test_get_ml_model_yolo.py",
-    "tests/docs/test_pages.py",
-    "tests/endpoints",
-    "tests/curves",
-    "tests/store",
-    "tests/sweeps/test_expand.py",
-    "tests/web/test_charts.py",
-    "tests/web/test_curve_uploads.py",
-    "tests/gate/test_gate_command.py",
-)
-"""The fast part of the suite that --run runs in a copy, those of it that are left."""
+ALWAYS = ("tests/test_rooms.py", "tests/recipes/test_all_recipes.py", "tests/docs/test_pages.py")
+"""What --run runs of any copy."""
+NEVER = ("tests/tools/test_without_room.py", "tests/tools/test_changed_tests.py")
+"""The tests of this program, which make copies themselves, and those that count on the whole house."""
+LIMIT_S = 60.0
+"""Processor seconds, as in tests/costs.json, of what --run runs for each environment of a room."""
+ENVIRONMENTS = {"plain": ".venv-test", "harness": ".venv-harness"}
 
 
 @dataclass(frozen=True)
@@ -401,17 +397,45 @@ def write_copy(removal: Removal, folder: Path) -> None:
         subprocess.run([*git, *words], check=True)
 
 
-def run_tests(folder: Path) -> int:
-    """Runs the fast tests of a copy with the Python that runs this; returns pytest's exit code."""
-    chosen = [name for name in RUN if (folder / name).exists()]
-    return subprocess.run([sys.executable, "-m", "pytest", "-n0", "-q", *chosen], cwd=folder, check=False).returncode
+def tests_reached(removal: Removal, limit_s: float, *, is_full: bool) -> dict[str, list[str]]:
+    """The tests that --run runs by their environments: what the files that went or changed can reach, or all."""
+    house, costs = changed_tests.read_house(removal.checkout.root), changed_tests.read_costs(removal.checkout.root)
+    changed = (name for name in (*removal.gone, *removal.changed) if name.endswith((".py", ".yaml")))
+    reached = {test: 1 + steps for test, steps in house.distances(*sorted(changed)).items()}
+    reached |= dict.fromkeys(ALWAYS, 0)
+    left = set(house.tests) & set(removal.left) - set(NEVER)
+    found = {}
+    for name in ENVIRONMENTS:
+        mine = {test for test in left if changed_tests.environment(test, house.texts[test]) == name}
+        near = {test: steps for test, steps in reached.items() if test in mine}
+        chosen, left_out = (sorted(mine), []) if is_full else changed_tests.within(near, costs, limit_s)
+        print(f"  {name}: {len(chosen)} test files are run; {len(left_out)} more are reached and left out", flush=True)
+        found[name] = chosen
+    return found
+
+
+def run_tests(folder: Path, environments: Path, tests: Mapping[str, list[str]]) -> int:
+    """Runs tests of a copy, given by their environments, whose folders are in `environments`; returns the highest exit
+    code."""
+    worst = 0
+    for name, files in tests.items():
+        environment = environments / ENVIRONMENTS[name]
+        if files and environment.is_dir():
+            (folder / ENVIRONMENTS[name]).symlink_to(environment.resolve())
+            words = [str(environment / "bin" / "python"), "-m", "pytest", "-n0", "-q", *files]
+            worst = max(worst, subprocess.run(words, cwd=folder, check=False).returncode)
+        elif files:
+            print(f"  {name}: not run, {environment} is not there (./test.sh makes it)", flush=True)
+    return worst
 
 
 def main(words: list[str]) -> int:
     """Checks one room or all; the exit code is 1 where something stands against it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("room", choices=[*ROOMS, "all"])
-    parser.add_argument("--run", action="store_true", help="run the fast tests of what is left")
+    parser.add_argument("--run", action="store_true", help="run tests of what is left that what went can reach")
+    parser.add_argument("--full", action="store_true", help="with --run: all tests of what is left")
+    parser.add_argument("--limit_s", type=float, default=LIMIT_S, help="processor seconds for each environment")
     parser.add_argument("--output", type=Path, help="folder for the copy; a temporary one with --run by default")
     given = parser.parse_args(words)
     checkout, code = Checkout(), 0
@@ -425,7 +449,9 @@ def main(words: list[str]) -> int:
             with tempfile.TemporaryDirectory() as scratch:
                 folder = (given.output or Path(scratch)) / room
                 write_copy(removal, folder)
-                code |= bool(run_tests(folder)) if given.run else 0
+                if given.run:
+                    tests = tests_reached(removal, given.limit_s, is_full=given.full)
+                    code |= bool(run_tests(folder, checkout.root, tests))
     return int(code)
 
 
