@@ -54,7 +54,7 @@ def test_two_checkouts_of_the_same_give_the_same_and_a_changed_input_shows(tmp_p
     assert (done.returncode, done.stdout) == (0, "no difference\n")
 
     meta = second / META
-    meta.write_text(meta.read_text().replace("  machine:\n", "  a_new_one:\n    desc: made up\n  machine:\n", 1))
+    meta.write_text(meta.read_text().replace("  machine: {", "  a_new_one: {desc: made up}\n  machine: {", 1))
     after = picture(second, tmp_path / "after")
     done = snapshot("compare", before, after)
     assert done.returncode == 1
