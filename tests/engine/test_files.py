@@ -192,7 +192,8 @@ def test_what_needs_the_lock_it_holds_is_a_cycle(lock_path: Path) -> None:
 def test_a_child_process_that_needs_the_lock_of_its_parent_is_a_cycle(lock_path: Path) -> None:
     with locks.lock(lock_path, "outer"):
         command = [sys.executable, "-c", HOLDER, str(lock_path)]
-        child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        env = with_python_path("automation")
+        child = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "CycleError: get-thing needs" in child.stderr
 
 
