@@ -8,9 +8,8 @@ import pytest
 from gate_support import trees  # noqa: F401
 from test_gate_derivation import server_run
 
-from crowdperf.gate import rules_draws
+from crowdperf.gate import draws, rules_draws
 from crowdperf.gate.derivation import version_of
-from crowdperf.gate import draws
 from crowdperf.gate.draws import arrival, engine, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.logs.seeds import SEEDS
