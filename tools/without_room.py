@@ -15,7 +15,8 @@ What belongs to a room follows from imports, dependencies and names, in this ord
   `crowdperf.kit.rooms.require_room`, or that depend on such a recipe in every run; and recipes without `tags_help` on
   which only those depended. Where the hook asks, the recipe stays and only its programs that import the room go;
 - programs of benchmarks/ that import it;
-- tests function by function (without_room_tests.py), and what pages of docs say of recipes that went.
+- tests and programs that make pages, function by function (without_room_tests.py), and what pages of docs say of
+  recipes that went.
 
 CALLS, the one list written by hand, has the dependencies of recipes on recipes of an optional room that an input of
 the user asks for: the engine then answers that no recipe has these tags.
@@ -264,7 +265,8 @@ def remove_room(checkout: Checkout, room: str) -> Removal:
         words=frozenset({*removal.recipes, *filter(None, commands)}),
         programs=frozenset((name.split("/")[1], PurePosixPath(name).stem) for name in removal.programs),
     )
-    tests = {name: checkout.texts[name] for name in checkout.code("tests")}
+    makers = [name for name in checkout.code("tools") if name.startswith("tools/make_")]
+    tests = {name: checkout.texts[name] for name in (*checkout.code("tests"), *makers)}
     for name, text in pruned_tests(tests, checkout.facts, gone).items():
         if text:
             removal.changed[name] = text

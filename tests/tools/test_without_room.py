@@ -30,6 +30,8 @@ FILES = {
     "script/show-it/customize.py": "",
     "tests/test_it.py": "from crowdperf.web import pages\nROW = 1\n"
     "def test_a():\n    pages.x\ndef test_b():\n    ROW\n",
+    "tools/make_page.py": "def text(): load('serve-it')\ndef other(): ...\n",
+    "tests/test_page.py": "import make_page\ndef test_a(): make_page.text()\ndef test_b(): make_page.other()\n",
     "tests/test_serve.py": "def test_a():\n    load('serve-it')\n",
     "README.md": "Serve: `cm run script --tags=serve,it`.\n\n- [web](src/crowdperf/web/)\n\nMore.\n",
 }
@@ -72,7 +74,12 @@ def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: 
         "show-it": "run.sh needs it",
     }
     assert (removal.programs, removal.others) == ({"script/export-it/pages.py"}, {"tests/test_serve.py"})
-    assert removal.changed == {"tests/test_it.py": "ROW = 1\ndef test_b():\n    ROW\n", "README.md": "\n\n\n\nMore.\n"}
+    assert removal.changed == {
+        "tests/test_it.py": "ROW = 1\ndef test_b():\n    ROW\n",
+        "tools/make_page.py": "def other(): ...\n",
+        "tests/test_page.py": "import make_page\ndef test_b(): make_page.other()\n",
+        "README.md": "\n\n\n\nMore.\n",
+    }
     assert problems_of(removal) == []
     write_copy(removal, tmp_path / "copy")
     assert (tmp_path / "copy" / "README.md").read_text(encoding="utf-8") == "\n\n\n\nMore.\n"
