@@ -41,4 +41,5 @@ def test_an_odd_server_gives_the_right_figure_or_none_and_the_reason(url: str, f
 def test_the_page_shows_the_table_and_it_is_long_enough() -> None:
     rows = table(ROWS)
     assert len(ROWS) >= LEAST_ROWS and len({odd.name for _, odd in ROWS}) == len(ROWS)
-    assert "\n".join(rows) in PAGE.read_text(encoding="utf-8"), "python3 tests/harness/odd_servers.py prints the table"
+    command = "PYTHONPATH=src:tests/support python3 tests/harness/odd_servers.py"
+    assert "\n".join(rows) in PAGE.read_text(encoding="utf-8"), f"{command} prints the table"
