@@ -20,6 +20,7 @@ from crowdperf.rules.benchmarks import RECORDS, model_of
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import TARGETS, parse_execution_mode, parse_mode, parse_scenario, with_problems
 from crowdperf.rules.rounds import scenarios_of
+from crowdperf.rules.run_settings import BY_INPUT, NUMBERS, SERVING, RunSetting
 
 FORMAT = 3
 
@@ -43,26 +44,8 @@ PREPROCESSED_KEY = "CM_DATASET_PREPROCESSED_PATH"
 MODEL_FILE_KEY = "CM_ML_MODEL_FILE_WITH_PATH"
 MODEL_INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 
-WHOLE_NUMBERS = {
-    "batch_size": "CM_MLPERF_LOADGEN_MAX_BATCHSIZE",
-    "instances": "CM_MLPERF_INSTANCES",
-    "threads": "CM_NUM_THREADS",
-    "batch_timeout_us": "CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US",
-    "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
-    "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
-    "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
-}
 SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
-SERVING = {
-    "batching": "CM_MLPERF_TRITON_BATCHING",
-    "transport": "CM_MLPERF_TRITON_TRANSPORT",
-    "instance_count": "CM_MLPERF_TRITON_INSTANCE_COUNT",
-    "max_queue_delay_us": "CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US",
-    "preferred_batch_size": "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE",
-    "max_batch_size": "CM_MLPERF_TRITON_MAX_BATCH_SIZE",
-}
-"""Settings of a server that answers, for backends that ask one (crowdperf/harness/base/serving.py)."""
-NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
+TARGET_KEYS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
 OWN_TARGETS = {
     scenario.value: (name, f"CM_MLPERF_LOADGEN_{own.upper()}") for scenario, (name, own, _) in TARGETS.items()
 }
@@ -91,11 +74,6 @@ def stand_in(env: Mapping[str, object]) -> dict[str, str]:
     except ValueError as error:
         raise RequestError([f"{SIMULATE_KEY}: {error}"]) from error
     return dict(zip(keys[1:], found, strict=True)) if simulate else {}
-
-
-def from_zero(text: str) -> int | None:
-    """The whole number from 0 that `text` is, else None."""
-    return whole_number(text, 0)
 
 
 def batch_sizes(text: str) -> list[int] | None:
@@ -137,7 +115,7 @@ class _Reader(Inputs):
 
     def targets(self, scenario: object) -> dict[str, float | None]:
         """The targets: of the scenario alone, where it is given, else of all; one of another scenario is a problem."""
-        found = {name: self.positive_number(key) for name, key in NUMBERS.items()}
+        found = {name: self.positive_number(key) for name, key in TARGET_KEYS.items()}
         for taker, (name, key) in OWN_TARGETS.items():
             own = self.positive_number(key)
             if own is not None and taker == scenario:
@@ -165,7 +143,7 @@ class _Reader(Inputs):
         if not isinstance(instances, int) or not isinstance(threads, int) or threads % instances == 0:
             return
         allowed = f"a multiple of {instances}, as they are those of all {instances} instances together"
-        key, each = WHOLE_NUMBERS["threads"], max(1, threads // instances)
+        key, each = BY_INPUT["threads"].env, max(1, threads // instances)
         self.not_allowed(key, f"{allowed} ({each * instances} are {each} for each)")
 
     def refuse_unused_copies(self) -> None:
@@ -187,20 +165,21 @@ class _Reader(Inputs):
         backend = BACKENDS.get(self.text(BACKEND_KEY))
         if backend is None or not backend.is_served:
             served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
-            for key in SERVING.values():
+            for key in (setting.env for setting in SERVING):
                 if self.text(key):
                     self.wrong(key, f"found {self.text(key)!r}; only backend {served} asks a server")
             return None
-        sizes = "whole numbers from 1, separated by commas"
-        return {
-            "server": self.place(SERVER_FILE_KEY),
-            "batching": self.chosen(SERVING["batching"], "batching", ("client", "server")),
-            "transport": self.chosen(SERVING["transport"], "transport", ("grpc", "http", "shm")),
-            "instance_count": self.whole_number(SERVING["instance_count"]),
-            "max_queue_delay_us": self.read(SERVING["max_queue_delay_us"], from_zero, "a whole number from 0"),
-            "preferred_batch_size": self.read(SERVING["preferred_batch_size"], batch_sizes, sizes),
-            "max_batch_size": self.whole_number(SERVING["max_batch_size"]),
-        }
+        return {"server": self.place(SERVER_FILE_KEY)} | {one.place: self.setting(one) for one in SERVING}
+
+    def setting(self, setting: RunSetting) -> object:
+        """A setting of the run; None where nothing is said."""
+        if setting.choices:
+            return self.chosen(setting.env, setting.name, setting.choices)
+        if setting.is_list:
+            return self.read(setting.env, batch_sizes, "whole numbers from 1, separated by commas")
+        if setting.minimum:
+            return self.whole_number(setting.env)
+        return self.read(setting.env, lambda text: whole_number(text, 0), "a whole number from 0")
 
     def prompts(self) -> dict[str, object] | None:
         """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
@@ -255,7 +234,7 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         "output_dir": reader.place(OUTPUT_DIR_KEY),
         "user_conf": reader.place(USER_CONF_KEY),
     }
-    asked |= {name: reader.whole_number(key) for name, key in WHOLE_NUMBERS.items()}
+    asked |= {setting.place: reader.setting(setting) for setting in NUMBERS}
     asked |= reader.targets(asked["scenario"])
     if (serving := reader.serving()) is not None:
         asked["serving"] = serving

@@ -9,23 +9,15 @@ from typing import Any
 
 from crowdperf.call.inputs import Inputs
 from crowdperf.rules.benchmarks import BENCHMARKS
-from crowdperf.rules.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
 from crowdperf.rules.names import parse_scenario as scenario_named
 from crowdperf.rules.official_names import official_name
 from crowdperf.rules.rounds import current_scenarios, rounds_of, scenarios_of
+from crowdperf.rules.run_settings import COUNTS
 
 from .planning import Overrides
 
 ALL = "all"
-OWN_TARGETS = {
-    Scenario.SINGLE_STREAM: ("singlestream_target_latency", "target_latency"),
-    Scenario.MULTI_STREAM: ("multistream_target_latency", "target_latency"),
-    Scenario.OFFLINE: ("offline_target_qps", "target_qps"),
-    Scenario.SERVER: ("server_target_qps", "target_qps"),
-    Scenario.INTERACTIVE: ("interactive_target_qps", "target_qps"),
-}
-"""The inputs with the target that a scenario has: its own first, then the shared one."""
-COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")
 
 
 class BadCall(Exception):
@@ -59,7 +51,7 @@ def read(env: Mapping[str, Any], keys: Mapping[str, str]) -> Call:
     counts = {name: inputs.whole_number(name) for name in COUNTS}
     overrides = {}
     for scenario in scenarios:
-        given = [value for name in OWN_TARGETS[scenario] if (value := inputs.positive_number(name)) is not None]
+        given = [value for name in TARGETS[scenario][1:] if (value := inputs.positive_number(name)) is not None]
         overrides[scenario] = Overrides(target=given[0] if given else None, **counts)
     if inputs.problems:
         raise BadCall("; ".join(dict.fromkeys(inputs.problems)))

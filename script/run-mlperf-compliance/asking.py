@@ -17,6 +17,7 @@ from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
 from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
 from crowdperf.rules.names import UnknownName, with_problems
 from crowdperf.rules.rounds import ROUNDS, rounds_of
+from crowdperf.rules.run_settings import COUNTS
 
 ALL = "all"
 DIVISIONS = (*CHECKED_DIVISIONS, "open")
@@ -24,9 +25,6 @@ TESTS_UP_TO_V20 = ("TEST04-A", "TEST04-B")
 TOKEN_TESTS = ("TEST06", "TEST09")
 """Tests that read numbers of tokens from LoadGen's log."""
 SOURCES = ("real", "synthetic", "tiny")
-
-GIVEN_NUMBERS = ("min_duration_ms", "min_query_count", "performance_sample_count")
-"""Inputs that are handed on where the performance run was given them; else the execution mode decides again."""
 
 
 class CallError(Exception):
@@ -202,7 +200,7 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
         "target_qps": _resolved(run.result, "target_qps"),
         "target_latency": _resolved(run.result, "target_latency_ms"),
         "user_conf": request["user_conf"],
-        **{name: request[name] for name in GIVEN_NUMBERS},
+        **{name: request[name] for name in COUNTS},  # where it was given them; else the execution mode decides again
     }
     tags = ",".join(["app", "mlperf", "inference", *variations])
     inputs = {name: str(value) for name, value in sorted(given.items()) if value is not None}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.rules.names import Scenario
+from crowdperf.rules.run_settings import COUNTS, misplaced_inputs
 
 from .request import Request
 
@@ -92,9 +93,6 @@ def conf_call(request: Request, config_file: str, folder: Path, unused_in: str) 
     }
 
 
-COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")
-
-
 def own_target(scenario: Scenario) -> str:
     """The input of run-mlperf-inference that sets the target of one scenario alone: offline_target_qps."""
     return f"{scenario.value.lower()}_{scenario.target_key}"
@@ -121,9 +119,7 @@ def run_call(
         for scenario in scenarios
         if scenario in recorded and given_target(request, scenario) is None and not request.is_finding
     ]
-    options = dict(request.options)
-    if not any(scenario.is_server for scenario in scenarios):
-        options.pop("batch_timeout", None)
+    left_out = misplaced_inputs(request.options, scenarios)
     return {
         "tags": RUN_TAGS,
         "model": request.model,
@@ -137,7 +133,7 @@ def run_call(
         "results_dir": str(request.style_folder),
         "run_id": sut,
         "check": "no",
-        **options,
+        **{name: value for name, value in request.options.items() if name not in left_out},
         **targets,
         **({"target_origin": "; ".join(origins)} if origins else {}),
         **({"find": "yes"} if request.is_finding else {}),

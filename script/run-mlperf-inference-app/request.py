@@ -27,6 +27,7 @@ from crowdperf.rules.names import (
 )
 from crowdperf.rules.names import parse_scenario as scenario_named
 from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
+from crowdperf.rules.run_settings import BY_INPUT, PATHS, TARGET_INPUTS
 
 from .known import Known, LoadGenRounds
 
@@ -37,16 +38,8 @@ IMPLEMENTATIONS = (
 """Implementations of the community's recipe of this name; what runs is always crowdperf's."""
 DIVISIONS = ("open", "closed", "network")
 CATEGORIES = ("edge", "datacenter", "datacenter,edge")
-RUN_INPUTS = (
-    "batch_size", "batch_timeout", "batching", "dataset_path", "gpus", "instance_count", "instances", "max_batch_size",
-    "max_queue_delay_us", "min_duration_ms", "min_query_count", "model_path", "performance_sample_count",
-    "preferred_batch_size", "threads", "transport", "user_conf", *TEXT_KEYS,
-)  # fmt: skip
+RUN_INPUTS = (*sorted((*BY_INPUT, *PATHS, "gpus")), *TEXT_KEYS)
 """Inputs that go to every run as they are."""
-TARGET_INPUTS = (
-    "multistream_target_latency", "offline_target_qps", "server_target_qps", "singlestream_target_latency",
-    "interactive_target_qps", "target_latency", "target_qps",
-)  # fmt: skip
 SUBMISSION_INPUTS = (
     "allow_synthetic", "hw_notes_extra", "submission_dir", "submitter", "sw_notes_extra", "system_facts",
 )  # fmt: skip

@@ -16,31 +16,13 @@ from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, parse_scenario
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
+from crowdperf.rules.run_settings import NUMBERS, PATHS, SERVING, TARGET_INPUTS, misplaced_inputs
 
 from .reading import ALL, ConfigError, Reader
 
 OWN_MODEL = "your own copy is for a benchmark such as resnet50; docs/howto/add-model.md adds any other model"
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
-
-TARGET_INPUTS = (
-    "target_qps", "target_latency", "offline_target_qps", "server_target_qps", "interactive_target_qps",
-    "singlestream_target_latency", "multistream_target_latency",
-)  # fmt: skip
-
-WHOLE_NUMBERS = (
-    "batch_size", "batch_timeout", "instances", "threads", "min_duration_ms", "min_query_count",
-    "performance_sample_count",
-)  # fmt: skip
-"""Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
-
-SERVER_INPUTS = (
-    "batching", "instance_count", "max_batch_size", "max_queue_delay_us", "preferred_batch_size", "transport",
-)  # fmt: skip
-"""Inputs of app-mlperf-inference for backends that ask a server; it checks their values."""
-
-PATHS = ("dataset_path", "model_path", "user_conf")
-"""Inputs of app-mlperf-inference that name a file or folder; a relative one starts where the user is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +167,9 @@ def _backend(reader: Reader, model: str, known: AppNames) -> str:
 
 
 def _options(reader: Reader, device: str) -> dict[str, str]:
-    numbers = {name: reader.whole_number(name) for name in WHOLE_NUMBERS}
+    numbers = {one.name: reader.whole_number(one.name) for one in NUMBERS}
     options = {name: str(value) for name, value in numbers.items() if value is not None}
-    options |= reader.given((*SERVER_INPUTS, *TEXT_KEYS))
+    options |= reader.given((*(one.name for one in SERVING), *TEXT_KEYS))
     if gpus := reader.gpus("gpus", device, "give --device=cuda"):
         options["gpus"] = ",".join(map(str, gpus))
     options |= {name: str(path) for name in PATHS if (path := reader.path(name))}
@@ -212,7 +194,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         problems.append(why)
     if not BACKENDS[config.backend].is_served:
         problems += [
-            f"--{name}: backend {config.backend} asks no server" for name in SERVER_INPUTS if name in config.options
+            f"--{one.name}: backend {config.backend} asks no server" for one in SERVING if one.name in config.options
         ]
     wrong = text_settings({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
     problems += [f"--{name}: {why}" for name, why in wrong.items()]
@@ -231,8 +213,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
             made = config.model if is_fixed else f"--source={config.source}"
             way = OWN_MODEL if is_fixed else "your own copy is for --source=real"
             problems.append(f"--{name}: {made} makes its data and model here; {way}")
-    if "batch_timeout" in config.options and not any(scenario.is_server for scenario in config.scenarios):
-        problems.append("--batch_timeout: only Server batches wait to fill")
+    problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
@@ -274,8 +255,9 @@ def parse_config(env: Mapping[str, object], keys: Mapping[str, str], known: AppN
 
 
 def _options_of(config: Config, scenario: Scenario) -> dict[str, str]:
-    """The further inputs of a scenario's runs: those that only Server takes are left out elsewhere."""
-    options = {name: value for name, value in config.options.items() if scenario.is_server or name != "batch_timeout"}
+    """The further inputs of a scenario's runs: those that it has not are left out."""
+    left_out = misplaced_inputs(config.options, (scenario,))
+    options = {name: value for name, value in config.options.items() if name not in left_out}
     return {**options, "find": "yes"} if config.is_finding else options
 
 

@@ -25,6 +25,7 @@ from crowdperf.logs.run_requests import read_request  # noqa: E402
 from crowdperf.rules.app_names import app_names  # noqa: E402 - importable from here on
 from crowdperf.rules.backends import BACKENDS  # noqa: E402
 from crowdperf.rules.benchmarks import RECORDS  # noqa: E402 - importable from here on
+from crowdperf.rules.run_settings import BY_INPUT  # noqa: E402
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES.parent / "src" / "crowdperf" / "harness"
@@ -547,3 +548,12 @@ def test_the_usual_variable_holds_the_key_of_a_server_where_it_is_set(
         recipe.preprocess(hook_input(env, meta=META))
     assert seen.get("CM_MLPERF_ENDPOINT_KEY_VARIABLE") == expected
     assert "sk-hidden" not in str(seen)
+
+
+@pytest.mark.parametrize("setting", BY_INPUT.values(), ids=BY_INPUT)
+def test_the_table_of_run_settings_says_what_the_described_inputs_say(setting):
+    said = META["input_description"][setting.name]
+    kind = "choice" if setting.choices else "list of whole" if setting.is_list else "whole"
+    expected = {"env": setting.env, "type": kind, "choices": list(setting.choices), "minimum": setting.minimum}
+    found = {"env": META["input_mapping"][setting.name], "type": said["type"], "choices": said.get("choices", [])}
+    assert {**found, "minimum": said.get("minimum", 1 if setting.choices else 0)} == expected

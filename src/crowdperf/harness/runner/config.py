@@ -43,6 +43,7 @@ from crowdperf.kit.records import (
 from crowdperf.kit.text_documents import json_object
 from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario, parse_execution_mode, parse_mode, parse_scenario
+from crowdperf.rules.run_settings import NUMBERS
 
 FORMAT = 3
 
@@ -128,8 +129,10 @@ def _check_targets(reader: Record, config: RunConfig) -> None:
         reader.note("silence_s", str(config.silence_s), "null: text.timeout_s is that of engines that answer prompts")
     if config.gpus and config.device != "cuda":
         reader.note("gpus", str(list(config.gpus)), f"null: device {config.device} has none")
-    if config.batch_timeout_us is not None and not config.scenario.is_server:
-        reader.note("batch_timeout_us", str(config.batch_timeout_us), "null: only Server batches wait to fill")
+    for setting in NUMBERS:
+        value, why = getattr(config, setting.place), setting.misplaced((config.scenario,))
+        if value is not None and why:
+            reader.note(setting.place, str(value), f"null: {why}")
     if config.instances is not None and config.threads is not None and config.threads % config.instances:
         reader.note("threads", str(config.threads), f"a multiple of instances ({config.instances})")
     if config.scenario.is_stream and config.target_qps is not None:
