@@ -292,7 +292,7 @@ def other_folders(text: str, own: str, aliases: Sequence[str]) -> set[str]:
     ("text", "found"),
     [
         ('HERE = Path(__file__).parent.parent / "get-b" / "textures.py"\n', {"get-b"}),
-        ('sys.path.append(str(Path(__file__).parent.parent / "get-b"))\n', {"get-b"}),
+        ('folders.append(str(Path(__file__).parent.parent / "get-b"))\n', {"get-b"}),
         ('import_file(os.path.join(recipes, "get-b", "fit.py"))\n', {"get-b"}),
         ('Path(__file__).parent.with_name("get-b")\n', {"get-b"}),
         ('bash x.sh "${CM_TMP_CURRENT_SCRIPT_PATH}/../get-b/fit_model.py"\n', {"get-b"}),
