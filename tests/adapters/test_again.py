@@ -32,15 +32,14 @@ print,mlperf,results --input=/no/such/folder
 check,mlperf,submission --submission_dir=/no/such/folder
 report,mlperf,submission --input=/no/such/folder
 generate,mlperf,inference,user-conf --model=resnet50 --scenario=Ofline
-get,mlperf,inference,sut,configs --model=resnet50 --scenario=Offline --target_qps=many
+get,mlperf,inference,sut,configs --model=nosuch --scenario=Offline --target_qps=5
 truncate,mlperf,accuracy-log --submission_dir=/no/such/folder
 run,mlperf,compliance --results_dir=/no/such/folder
 generate,inference,submission --results_dir=/no/such/folder --submission_dir=tree
-run,mlperf,inference --batch_size=many
-run,mlperf,inference --model=digits --threads=x --env.CM_NOTE='a $b "c" `d`'
+run,mlperf,inference --scenario=Offline --batch_timeout=5
+run,mlperf,inference --model=digits --scenario=Offline --target_latency=5 --env.CM_NOTE='a $b "c" `d`'
 app,mlperf,inference,_digits,_offline,_performance --adr.python.version=3.99
 generate-run-cmds,inference --model=resnet50 --implementation=mine
-tune,system --gpu=x
 get,scratch,disk --filter=Foo:1
 get,mlperf,scratch,space --path=/proc/no
 doctor --python=/no/such/python
@@ -49,7 +48,6 @@ calibrate,ml-model --model=nosuch
 update,mlperf,results --input=/no/such/folder --output=there
 show,mlperf,benchmarks --model=nosuch
 get,sys-utils-cm --tools=nosuch
-get,cuda-devices --min_memory_gb=many
 """
 COMMANDS = [f"cm run script -v --quiet --tags={line}" for line in FAILURES.strip().splitlines()]
 
