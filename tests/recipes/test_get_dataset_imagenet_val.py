@@ -114,6 +114,7 @@ def made(folder: Path, **options: object) -> dict[str, Any]:
 
 
 def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):
+    need("numpy", "cv2")
     from crowdperf.harness.datasets.imagenet import open_dataset
 
     made(tmp_path)
