@@ -105,7 +105,7 @@ def test_a_declaration_is_used_and_its_faults_are_named(tmp_path: Path) -> None:
     assert json.loads((submission / "docs/provenance.json").read_text())["label"] == ""
     (tmp_path / "submission.yaml").write_text(text.replace("LabOrg", "../up"), encoding="utf-8")
     answer = recipe.preprocess(request)
-    assert answer["return"] == 1 and "organization is the name of a folder, got '../up'" in answer["error"]
+    assert answer["return"] == 1 and 'organization: found "../up"; allowed: the name of a folder' in answer["error"]
 
 
 @pytest.fixture
