@@ -168,7 +168,7 @@ def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Pat
         "--rootdir",
         str(copy),
         "-o",
-        f"pythonpath=tests/support {CHECKOUT / 'automation'}",  # tests/conftest.py, which finds the engine, is not there
+        f"pythonpath=tests/support {CHECKOUT / 'automation'}",  # tests/conftest.py is not there
     ]
     done = subprocess.run(
         [*words, str(test)], cwd=copy, env=os.environ.copy(), capture_output=True, text=True, timeout=120
