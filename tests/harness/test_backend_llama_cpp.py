@@ -56,7 +56,8 @@ def request_of(info: Path, **changes: object):
 def use_fake(monkeypatch: pytest.MonkeyPatch, folder: Path, wrong: str = "") -> None:
     program = folder / "fake.py"
     program.write_text(FAKE.format(wrong=wrong))
-    monkeypatch.setenv("PYTHONPATH", str(Path(stub_openai.__file__).parent))
+    for name in ("stub_openai.py", "odd_answers.py"):  # a server gets no PYTHONPATH, and finds what stands beside it
+        (folder / name).symlink_to(Path(stub_openai.__file__).with_name(name))
     monkeypatch.setattr(llama_cpp, "_PROGRAM", program)
     monkeypatch.setattr(llama_cpp.metadata, "version", lambda name: "1.2")
 

@@ -112,11 +112,11 @@ def test_without_a_reference_there_is_no_verdict() -> None:
     ("text", "message"),
     [
         ("{}", "format 1"),
-        ("[]", "format 1"),
-        ("", "not JSON"),
+        ("[]", "a JSON list, not an object"),
+        ("", "no JSON"),
         ('{"format": 1}', "files"),
         ('{"format": 1, "files": {"model": {}}}', "files"),
-        ('{"format": 1, "files": {}, "reference": {"acc": "98"}}', "numbers by metric name"),
+        ('{"format": 1, "files": {}, "reference": {"acc": "98"}}', "reference.acc: found"),
     ],
 )
 def test_a_model_json_that_cannot_be_used_is_refused(text: str, message: str) -> None:
