@@ -23,7 +23,8 @@ from crowdperf.harness.text.request import TextRequest
 from crowdperf.rules.record import Sampling
 
 FAKE = """
-import json, sys, time
+import json, site, sys, time
+site.addsitedir({support!r})  # a server gets no PYTHONPATH
 import stub_openai
 order = json.loads(sys.argv[1])
 print("called with", sys.argv[1], flush=True)
@@ -55,9 +56,7 @@ def request_of(info: Path, **changes: object):
 
 def use_fake(monkeypatch: pytest.MonkeyPatch, folder: Path, wrong: str = "") -> None:
     program = folder / "fake.py"
-    program.write_text(FAKE.format(wrong=wrong))
-    for name in ("stub_openai.py", "odd_answers.py"):  # a server gets no PYTHONPATH, and finds what stands beside it
-        (folder / name).symlink_to(Path(stub_openai.__file__).with_name(name))
+    program.write_text(FAKE.format(wrong=wrong, support=str(Path(stub_openai.__file__).parent)))
     monkeypatch.setattr(llama_cpp, "_PROGRAM", program)
     monkeypatch.setattr(llama_cpp.metadata, "version", lambda name: "1.2")
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from harness_support import need
+from recipe_loader import recipe_meta
 
 need("numpy", "mlperf_loadgen")
 
@@ -45,8 +45,7 @@ def test_the_page_says_what_the_harness_does(words: str) -> None:
 def test_every_input_of_the_page_is_one_of_the_recipes() -> None:
     inputs = set(OF_NVIDIA)
     for recipe in RECIPES:
-        meta = yaml.safe_load((ROOT / "script" / recipe / "_cm.yaml").read_text(encoding="utf-8"))
-        inputs |= set(meta["input_mapping"]) | set(meta["input_description"])
+        inputs |= set(recipe_meta(recipe)["input_description"])
     named = set(re.findall(r"`--(\w+)", PAGE))
     assert {"batch_size", "find", "server_target_qps"} <= named
     assert named <= inputs
