@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -236,3 +237,8 @@ def test_a_revision_that_is_not_there_is_refused(checkout: Path) -> None:
 
 def test_without_a_change_nothing_is_run(checkout: Path) -> None:
     assert asked(checkout, "changed")[:2] == (0, [])
+
+
+def test_both_lists_of_folders_for_the_environment_of_the_harness_are_the_same() -> None:
+    listed = re.findall(r"^harness_tests=\(tests/\{([a-z,]+)\}\)", (CHECKOUT / "test.sh").read_text(), re.MULTILINE)
+    assert [set(one.split(",")) for one in listed] == [set(changed_tests.HARNESS_TESTS)]
