@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .amounts import parse_age_s, parse_size_bytes, whole_number
+from .amounts import MOST_DIGITS, parse_age_s, parse_size_bytes, whole_number
 from .conditions import FALSE_WORDS, TRUE_WORDS, has_symbol
 from .errors import RequestError
 from .frozen import Frozen
@@ -21,8 +21,6 @@ from .model import InputDescription
 from .spelling import meant
 
 HIGHEST_PORT = 65535
-MOST_DIGITS = 18
-"""Of a whole number: one of 64 bits has 19, and Python reads no more than 4,300."""
 TRUTHS: Mapping[str, bool] = {**dict.fromkeys(TRUE_WORDS, True), **dict.fromkeys(FALSE_WORDS, False)}
 
 
@@ -241,7 +239,7 @@ class Values(Mapping[str, Any]):
         return WrongValue(name, near, words)
 
     def problems(self) -> list[str]:
-        """A line for each value that is not allowed, by itself or beside the others."""
+        """A line for each value that is not allowed, on its own or together with other inputs."""
         lines = []
         for name in self._described:
             wrong = self.wrong(name)
