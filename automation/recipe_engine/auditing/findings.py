@@ -50,7 +50,7 @@ WARNINGS: Texts = {
     "key-repeated": ("a key is repeated in one mapping", "the first value is lost without a message"),
     "key-unknown": ("nothing reads the key", "misspelt or in the wrong place: it has no effect"),
     "readme-missing": ("the folder has no README.md", "what it finds, sets and costs is not documented"),
-    "input-default": ("the `default` of an input is no value of its `type`", "hooks get it where nothing is given"),
+    "input-default": ("the `default` of an input is not valid for its `type`", "hooks get it where nothing is given"),
     "input-undescribed": ("a mapped input has no text in `input_description`", "its user has to read the code"),
     "cache-without-keys": ("the recipe is cached, but nothing leaves it", "reusing the cache entry gives nothing"),
     "keys-wide": ("`new_env_keys` exports every key of the env", "the callers' own values are overwritten"),

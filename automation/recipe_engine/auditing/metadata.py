@@ -136,7 +136,9 @@ def inputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
             yield audited.finding("input-unread", f"nothing maps the input '{name}'", where)
         if one.kind and one.default and converted(one, one.default) is None:
             text = f"the default {one.default!r} of the input '{name}' is not allowed; allowed: {allowed_text(one)}"
-            yield audited.finding("input-default", text, f"{where}.default", "say it in desc where it is no value")
+            yield audited.finding(
+                "input-default", text, f"{where}.default", "describe it in desc instead, if it is not a value"
+            )
 
 
 @finds("cache-without-keys", "keys-wide", "promise-empty")

@@ -151,7 +151,7 @@ def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Reques
 
 
 def problems_of_values(configured: Configured) -> list[str]:
-    """A line for each input whose value, from the call or the env, is not allowed by itself or beside the others."""
+    """A line for each input whose value, from the call or the env, is not allowed on its own or with other inputs."""
     if not any(described.kind for described in configured.recipe.inputs.values()):
         return []
     from ..rules.input_types import Values  # here, because a step that the cache serves checks nothing
