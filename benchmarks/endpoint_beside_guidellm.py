@@ -48,7 +48,7 @@ from crowdperf.rules.record import Sampling
 
 PACKAGES = ("guidellm==0.8.1", "torch==2.13.0")
 """guidellm needs torch, of which a build for processors will do."""
-MODEL, MOST_APART = "smollm2", 0.10
+MODEL, MAX_APART = "smollm2", 0.10
 START_LIMIT_S, RUN_LIMIT_S, REQUEST_LIMIT_S, INSTALL_LIMIT_S = 600.0, 900.0, 300.0, 1800.0
 LONGEST = 512
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1", "GUIDELLM__MAX_WORKER_PROCESSES": "1"}
@@ -183,7 +183,7 @@ def installed(folder: Path) -> Path:
 def compare(bench: Bench) -> tuple[list[Comparison], list[Comparison]]:
     """Take turns, each time in the other order; returns the rows for TTFT and for tokens/s."""
     bench.ours(1)  # warms up
-    ttft, rates = ([Comparison(f"{one} in flight", 1 - MOST_APART) for one in bench.given.in_flight] for _ in "12")
+    ttft, rates = ([Comparison(f"{one} in flight", 1 - MAX_APART) for one in bench.given.in_flight] for _ in "12")
     for number in range(bench.given.rounds):
         for at, in_flight in enumerate(bench.given.in_flight):
             print(f"round {number + 1} of {bench.given.rounds}, {in_flight} in flight", file=sys.stderr, flush=True)
@@ -229,7 +229,7 @@ def main() -> int:
     print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
     print_table(ttft, "TTFT p50, ms")
     print_table(rates, "output tokens/s")
-    return int(any(abs(row.ratio - 1) > MOST_APART for row in (*ttft, *rates)))
+    return int(any(abs(row.ratio - 1) > MAX_APART for row in (*ttft, *rates)))
 
 
 if __name__ == "__main__":

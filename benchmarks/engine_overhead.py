@@ -39,7 +39,7 @@ STEPS = 50
 BUDGET_MS = {"a": 30.0, "b": 50.0, "c": 5.0}
 NAMES = {"a": "cached recipe over bare cmind", "b": "50 cached dependencies", "c": "first run, per step"}
 CACHED_VARIANTS = ("one cached", "50 cached")
-LEAST_RATIO = {"one cached": 1.0, "50 cached dependencies": 6.0}
+MIN_RATIO = {"one cached": 1.0, "50 cached dependencies": 6.0}
 """How many times as long the reference may take at least."""
 CUSTOMIZE = """def preprocess(i):
     return {"return": 0}
@@ -185,7 +185,7 @@ def main() -> int:
     ratio = {name: median[f"reference: {name}"] / median[name] for name in CACHED_VARIANTS} if options.reference else {}
     ratio |= {"50 cached dependencies": theirs["b"] / cost["b"]} if options.reference else {}
     is_met = all(cost[key] <= BUDGET_MS[key] for key in cost)
-    is_met &= all(ratio[name] >= least for name, least in LEAST_RATIO.items() if name in ratio)
+    is_met &= all(ratio[name] >= least for name, least in MIN_RATIO.items() if name in ratio)
     if options.json:
         rows = {
             "median_ms": median,
@@ -206,7 +206,7 @@ def main() -> int:
         beside = f", reference {theirs[key]:.1f} ms" if theirs else ""
         print(f"{key}. {NAMES[key]:30} {value:7.1f} ms, budget {BUDGET_MS[key]:.0f} ms: {verdict}{beside}")
     for name, value in ratio.items():
-        least = LEAST_RATIO.get(name)
+        least = MIN_RATIO.get(name)
         verdict = "" if least is None else f", at least {least:.0f}: {'ok' if value >= least else 'TOO LITTLE'}"
         print(f"reference / ours, {name:22} {value:7.2f}{verdict}")
     return 0 if is_met else 1

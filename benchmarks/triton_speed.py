@@ -29,9 +29,9 @@ from typing import Any
 from harness_process import rate_of
 from model_speed import Bench, Comparison, in_turn, print_table
 
-MOST_MS = 1.5
+MAX_MS = 1.5
 """What a server may add to the 90th percentile of a lone request."""
-LEAST_OFFLINE = {"resnet50": 0.9, "digits": 0.5}
+MIN_OFFLINE_RATIO = {"resnet50": 0.9, "digits": 0.5}
 PARTS = ("average_batch", "request_us", "queue_us", "compute_us", "hop_us")
 
 
@@ -116,7 +116,7 @@ def parse() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", type=Path, required=True, help="server.json of get-triton-server")
-    for model in LEAST_OFFLINE:
+    for model in MIN_OFFLINE_RATIO:
         parser.add_argument(f"--{model}_model_info", type=Path, help=f"model.json of {model}; without it, not run")
         parser.add_argument(f"--{model}_dataset", type=Path)
         parser.add_argument(f"--{model}_preprocessed", type=Path)
@@ -125,8 +125,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="shortest duration of each run")
     arguments = parser.parse_args()
-    if not any(getattr(arguments, f"{model}_model_info") for model in LEAST_OFFLINE):
-        parser.error(f"name a model: {', '.join(f'--{model}_model_info' for model in LEAST_OFFLINE)}")
+    if not any(getattr(arguments, f"{model}_model_info") for model in MIN_OFFLINE_RATIO):
+        parser.error(f"name a model: {', '.join(f'--{model}_model_info' for model in MIN_OFFLINE_RATIO)}")
     return arguments
 
 
@@ -135,12 +135,12 @@ def main() -> int:
     arguments = parse()
     latencies, rates, sides = [], [], []
     with tempfile.TemporaryDirectory() as temporary:
-        for model, least in LEAST_OFFLINE.items():
+        for model, least in MIN_OFFLINE_RATIO.items():
             if getattr(arguments, f"{model}_model_info") is None:
                 continue
             one = Sides(bench_of(arguments, model, Path(temporary)), arguments.server)
             sides.append(one)
-            latency = Latency(f"{model} SingleStream", MOST_MS)
+            latency = Latency(f"{model} SingleStream", MAX_MS)
             latencies.append((latency, partial(one.p90_ms, "onnxruntime"), partial(one.p90_ms, "triton")))
             calls = [partial(one.rate, backend, arguments.batch_size) for backend in ("onnxruntime", "triton")]
             rates.append((Comparison(f"{model} Offline", least), *calls))

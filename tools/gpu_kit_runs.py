@@ -14,8 +14,8 @@ from typing import Any
 
 from gpu_kit import FAIL, NEEDS_GPU, NETWORKS, PASS, SKIP, Kit, rows_of
 
-LEAST_OF_BEST = 0.9
-MOST_ENERGY_DIFFERENCE = 0.05
+MIN_SHARE_OF_BEST = 0.9
+MAX_ENERGY_DIFFERENCE = 0.05
 
 
 def run_harness(kit: Kit, name: str, **changes: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -76,7 +76,7 @@ def judge(
         kit.tell(name, PASS if metric else FAIL, f"{figure:,.3f} {metric.get('unit', '')}", invalid, **values)
         return
     why = invalid
-    if not why and bare and name.endswith(".Offline") and figure < LEAST_OF_BEST * bare["best"]:
+    if not why and bare and name.endswith(".Offline") and figure < MIN_SHARE_OF_BEST * bare["best"]:
         why = f"{100 * figure / bare['best']:.0f} % of the bare loop ({bare['how']})"
     if not why and len(gpus) != 1:
         why = f"the record of the machine has {len(gpus)} GPUs; this run used one"
@@ -114,7 +114,7 @@ def quiet(kit: Kit) -> None:
     sampled_j = sum((later[0] - one[0]) * later[1] for one, later in itertools.pairwise(moments))
     counted_j = gpu["energy_j"] or 0.0
     gap = abs(sampled_j - counted_j) / max(1.0, counted_j)
-    kit.check("quiet.energy", gap <= MOST_ENERGY_DIFFERENCE, f"{counted_j:,.0f} J, samples {sampled_j:,.0f} J",
+    kit.check("quiet.energy", gap <= MAX_ENERGY_DIFFERENCE, f"{counted_j:,.0f} J, samples {sampled_j:,.0f} J",
               f"{100 * gap:.0f} % apart", **gpu)  # fmt: skip
     result = {"metric": {}, "duration_s": 20.0, "load": {"gpus": [gpu]}}
     kit.check("quiet.alone", not disturbances(result), "no disturbance", "; ".join(map(str, disturbances(result))))

@@ -53,7 +53,7 @@ SLICES = {"plans": 6, "refusals": 6, "runs": 4, "gate": 4}
 """In how many processes a part is taken; always the same, because what a process has loaded may be seen."""
 LONG_S = 20
 """A name that takes longer is told."""
-MOST_LINES = 40
+MAX_LINES = 40
 """Of the differences of one name, the rest is counted."""
 
 
@@ -198,8 +198,8 @@ def _difference(
         texts.append(text.splitlines())
     if texts[0] != texts[1]:
         lines = list(difflib.unified_diff(texts[0], texts[1], n=1, lineterm=""))[2:]
-        rest = [f"  ... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-        yield [f"{part}: {name}:", *("  " + line for line in lines[:MOST_LINES]), *rest]
+        rest = [f"  ... {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
+        yield [f"{part}: {name}:", *("  " + line for line in lines[:MAX_LINES]), *rest]
 
 
 def compare(before: Path, after: Path, ignored: list[str], renamed: Mapping[str, str]) -> int:

@@ -13,9 +13,7 @@ from crowdperf.data import datasets, manual, room
 FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
 BINARY_FILE = "terabyte_processed_test.bin"
 TEXT_FILE = "day_23"
-LEAST_TEXT_ROW_BYTES = (
-    100  # label, 13 counts of a digit or none, and 26 ids of up to 8 digits, mostly 200 bytes and more
-)
+MIN_TEXT_ROW_BYTES = 100  # label, 13 counts of a digit or none, and 26 ids of up to 8 digits, mostly 200 bytes and more
 BINARY_ROW_BYTES = 160  # 40 numbers of 32 bits
 
 SOURCE = manual.Source(
@@ -71,7 +69,7 @@ def preprocess(i):
     if answer["return"] > 0 or not text_folder:
         return answer
     text = Path(text_folder, TEXT_FILE)
-    needed = room.Room(disk_bytes=text.stat().st_size // LEAST_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
+    needed = room.Room(disk_bytes=text.stat().st_size // MIN_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
     refused = room.shortage(f"the conversion of {text}", needed, room.free_room(Path.cwd()))
     return answer if refused is None else failure(refused, "hint: make room, or move the cache to a larger disk")
 

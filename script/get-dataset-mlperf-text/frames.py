@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_BYTES = 16 * 10**9
+MAX_BYTES = 16 * 10**9
 """The published tables have less than 1 GB."""
 
 
@@ -159,8 +159,8 @@ def _columns(frame: Any) -> dict[str, list[Any]]:
 
 def read_pickled_table(path: Path) -> dict[str, list[Any]]:
     """The columns of the table in a pickle, each with one value for each row. Raises TableError and OSError."""
-    if path.stat().st_size > MOST_BYTES:
-        raise TableError(f"{path} has more than {MOST_BYTES / 1e9:g} GB")
+    if path.stat().st_size > MAX_BYTES:
+        raise TableError(f"{path} has more than {MAX_BYTES / 1e9:g} GB")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             frame = _Reader(file).load()

@@ -20,14 +20,14 @@ MEGABYTE = 1_000_000
 SYSTEM_KINDS = ("results", "measurements", "compliance")
 """Folders of a submitter that are cut into <system>/<model>/<Scenario>."""
 
-MOST_SHOWN = 30
+MAX_SHOWN = 30
 
 
 class ContentError(Exception):
     """A folder that cannot be pushed as it is; `problems` holds one text each, without anything private in it."""
 
     def __init__(self, problems: tuple[str, ...], hint: str) -> None:
-        shown = problems[:MOST_SHOWN]
+        shown = problems[:MAX_SHOWN]
         more = [f"and {len(problems) - len(shown)} more"] if len(problems) > len(shown) else []
         super().__init__("\n  ".join([f"{len(problems)} reason(s) not to push:", *shown, *more]) + f"\nhint: {hint}")
         self.problems = problems

@@ -14,7 +14,7 @@ from .changes import Blob, Changes, compare, conflicts, render
 from .content import Content
 from .gitwork import Branch, GitError, RejectedError, Repository
 
-MOST_LINES = 200
+MAX_LINES = 200
 
 
 class PushError(Exception):
@@ -60,7 +60,7 @@ def work(repository: Repository, order: Order, tell: Callable[[str], None]) -> O
     blobs = repository.keep_files(content)
     there = repository.listing(branch.tip, content.roots)
     changes = compare(content, blobs, there, is_pruning=order.is_pruning)
-    for line in render(changes, MOST_LINES):
+    for line in render(changes, MAX_LINES):
         tell(line)
     if not changes and not branch.is_new:
         tell("Nothing to do: the repository has all of it already.")

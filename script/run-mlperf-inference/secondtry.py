@@ -1,7 +1,7 @@
 """When a run at the harness's own rate is INVALID because of that rate, it is made once more at another one. Pure.
 
 A Server run that answered too late gets a lower rate, once. An Offline run that ended too early gets a higher one, up
-to MOST_OFFLINE_RUNS in all: a server that was still opening its connections when it was estimated, or is slow to accept
+to MAX_OFFLINE_RUNS in all: a server that was still opening its connections when it was estimated, or is slow to accept
 them, may answer many times faster. The first run stays as evidence in `<model>/<Scenario>/first_attempt`, which is no
 place of a result; `first_attempt` in the last run's result.json says so, with the rates of the runs between.
 """
@@ -15,7 +15,7 @@ from crowdperf.logs.figures import CHANGED_ORIGIN, better_rate, is_own_rate, rat
 from crowdperf.rules.names import Scenario
 
 FOLDER = "first_attempt"
-MOST_OFFLINE_RUNS = 4
+MAX_OFFLINE_RUNS = 4
 """The first and three more: this project's choice. Each is planned for at least 1.5 times as much as the one before."""
 
 
@@ -24,7 +24,7 @@ def next_rate(result: Mapping[str, Any]) -> float | None:
     last that may be made, or the user gave its rate."""
     if not is_own_rate(result):
         return None
-    most = MOST_OFFLINE_RUNS if result["run"]["scenario"]["value"] == Scenario.OFFLINE.value else 2
+    most = MAX_OFFLINE_RUNS if result["run"]["scenario"]["value"] == Scenario.OFFLINE.value else 2
     return better_rate(result) if _number(result) < most else None
 
 

@@ -15,8 +15,8 @@ from crowdperf.rules.names import Scenario
 from crowdperf.rules.rounds import ROUNDS, rounds_of, rules_in
 
 _SS, _MS, _OFF, _SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
-LEAST_QUERIES_UP_TO_V11: Mapping[Scenario, int] = {_SS: 1024, _MS: 270_336, _SRV: 270_336}
-LEAST_OFFLINE_SAMPLES = 24_576
+MIN_QUERIES_UP_TO_V11: Mapping[Scenario, int] = {_SS: 1024, _MS: 270_336, _SRV: 270_336}
+MIN_OFFLINE_SAMPLES = 24_576
 """Of a model that no round knows."""
 
 SERVER_RUNS_V07 = 5
@@ -42,7 +42,7 @@ def least_offline_samples(model: str, round_name: str) -> int:
     """The samples that an Offline run must have at least."""
     benchmark = benchmark_behind(model, round_name)
     if benchmark is None or round_name not in rounds_of(benchmark):
-        return LEAST_OFFLINE_SAMPLES
+        return MIN_OFFLINE_SAMPLES
     return rules_in(benchmark, round_name).offline_min_sample_count
 
 
@@ -51,7 +51,7 @@ def query_shortage(facts: RunFacts, round_name: str) -> str:
     if facts.run.scenario is _OFF:
         name, least = "samples_per_query", least_offline_samples(facts.run.model, round_name)
     elif is_up_to(round_name, "v1.1"):
-        name, least = "min_query_count", LEAST_QUERIES_UP_TO_V11[facts.run.scenario.issued_as]
+        name, least = "min_query_count", MIN_QUERIES_UP_TO_V11[facts.run.scenario.issued_as]
     else:
         return ""
     found = facts.summary.number(name)

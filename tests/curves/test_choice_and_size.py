@@ -8,7 +8,7 @@ import pytest
 
 from crowdperf.curves.choice import automatic_points, missing
 from crowdperf.curves.sizing import calibration_s, expected_s, samples_for
-from crowdperf.endpoints.regions import LEAST_POINTS, regions_of, uncovered
+from crowdperf.endpoints.regions import MIN_POINTS, regions_of, uncovered
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_automatic_points_are_a_submission_wherever_there_is_room() -> None:
         regions = regions_of(generator.randint(c_min + 40, 10_000), c_min)
         points = automatic_points(regions)
         assert points[0] == c_min and points[-1] == regions.c_max
-        assert len(points) >= LEAST_POINTS and sorted(set(points)) == list(points)
+        assert len(points) >= MIN_POINTS and sorted(set(points)) == list(points)
         assert uncovered(regions, points) == () and missing(regions, points) == ()
 
 

@@ -14,7 +14,7 @@ from report_folder import SEED_SET_A, Setup, write_report
 from tree_changes import edited
 
 from crowdperf.endpoints.clientfiles import read_accuracy, read_config, read_run, read_summary
-from crowdperf.endpoints.fields import MOST_BYTES, ClientFileError
+from crowdperf.endpoints.fields import MAX_BYTES, ClientFileError
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8, accuracy_samples=8)
 
@@ -133,7 +133,7 @@ def test_a_bare_on_of_yaml_is_streaming(report: Path, tmp_path: Path):
         (b"\xff", "no UTF-8 text"),
         (b"a: [", "not valid YAML"),
         (b"[]", "a YAML list, not a mapping"),
-        (b"x" * (MOST_BYTES + 1), "allowed: at most 8,388,608 bytes"),
+        (b"x" * (MAX_BYTES + 1), "allowed: at most 8,388,608 bytes"),
         (b"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
          b"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n", "more than 10000 values"),
         (b"model_params: {name: m}", "load_pattern.type: found nothing"),

@@ -88,7 +88,7 @@ def test_no_process_begins_to_use_an_entry_that_is_about_to_go(folder: Path, mon
 def test_an_entry_that_is_gone_or_cannot_be_marked_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     users = EntriesInUse(folder.parent)
     assert not users.claim(folder / "gone")
-    monkeypatch.setattr(entries, "MOST_HELD", 0)
+    monkeypatch.setattr(entries, "MAX_LOCKS_HELD", 0)
     assert users.claim(folder)
     assert not is_in_use(folder)
 

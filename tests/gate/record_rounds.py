@@ -45,7 +45,7 @@ EQUAL_ISSUE_MODELS = (
 SCENARIO_NAMES = ("SingleStream", "MultiStream", "Server")
 BY_NEWER_ALONE = ("v6.1",)
 NO_OLDER = SimpleNamespace(MODEL_CONFIG={}, LLM_LATENCY_LIMITS={})
-LEAST_DLRM_NE = 0.86687 / 0.999
+MIN_DLRM_NE = 0.86687 / 0.999
 
 _POLICY = "inference_rules.adoc of mlcommons/inference_policies ac93e89, line"
 RULES = {
@@ -53,7 +53,7 @@ RULES = {
         "rgat": [
             ["acc", "least", 72.1314, "percent, as tools/accuracy_igbh.py of graph/R-GAT prints it: 99 % of 72.86"]
         ],
-        "dlrm-v3": [["DLRM_NE", "most", round(LEAST_DLRM_NE, 8), f"less is better: 0.86687 / 99.9 % ({_POLICY} 273)"]],
+        "dlrm-v3": [["DLRM_NE", "most", round(MIN_DLRM_NE, 8), f"less is better: 0.86687 / 99.9 % ({_POLICY} 273)"]],
         "qwen3.6-27b": [
             ["overall", "least", 83.64, f"97 % of 86.23 (language/edge-agentic/README.md, line 85; {_POLICY} 309)"],
             ["non_live", "least", 85.32, f"97 % of 87.96 (language/edge-agentic/README.md, line 86; {_POLICY} 309)"],

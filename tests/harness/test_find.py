@@ -16,7 +16,7 @@ from harness_support import request  # noqa: E402
 
 from crowdperf.harness.find import record  # noqa: E402
 from crowdperf.harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
-from crowdperf.harness.find.plans import BOUNDS, MOST_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
+from crowdperf.harness.find.plans import BOUNDS, MAX_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
 from crowdperf.harness.find.probing import Verdict  # noqa: E402
 from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
 from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
@@ -184,7 +184,7 @@ def test_a_search_finds_the_rate_of_a_noisy_machine_within_its_budget(
     chance = random.Random(7)
     made = make_plan(mode, replace(OPEN, target_qps=3000.0 * ratio), 1.0, 1e9)
     ends = [searched(3000.0, made, chance, scatter, bad_luck) for _ in range(40)]
-    assert max(count for _, count, _ in ends) <= MOST_RUNS
+    assert max(count for _, count, _ in ends) <= MAX_RUNS
     assert max(spent_s for _, _, spent_s in ends) <= made.budget_s
     good = sum(isinstance(end, Found) and abs(end.rate / 3000.0 - 1) <= near for end, _, _ in ends)
     assert good >= (26 if bad_luck else 34 if scatter else 40)

@@ -31,7 +31,7 @@ NUMBERS = {
     session.OFFLINE_PART: f"{session.OFFLINE_PART:g} times the rate of the last run is enough",
     session.STREAM_PART: f"{session.STREAM_PART:g} times the median is enough",
     plans.TOLERANCE: f"halves the gap to {plans.TOLERANCE:.0%}".replace("%", " %"),
-    plans.FEWEST_QUERIES: f"A Server run needs {plans.FEWEST_QUERIES} queries to be VALID",
+    plans.MIN_QUERIES: f"A Server run needs {plans.MIN_QUERIES} queries to be VALID",
     budgets[0]: f"budget is {budgets[0]}, {budgets[1]} or {budgets[2]} by `--execution_mode`",
 }
 
@@ -39,7 +39,7 @@ NUMBERS = {
 @pytest.mark.parametrize("words", NUMBERS.values())
 def test_the_page_says_what_the_harness_does(words: str) -> None:
     assert words in PAGE
-    assert plans.FEWEST_QUERIES <= SERVER_QUERY_COUNT
+    assert plans.MIN_QUERIES <= SERVER_QUERY_COUNT
 
 
 def test_every_input_of_the_page_is_one_of_the_recipes() -> None:

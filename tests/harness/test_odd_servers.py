@@ -14,7 +14,7 @@ from odd_servers import COUNT, RIGHT, ROWS, Odd, measured, table, write_model  #
 from stub_openai import running_stub  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "odd-servers.md"
-LEAST_ROWS = 60
+MIN_ROWS = 60
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,6 @@ def test_an_odd_server_gives_the_right_figure_or_none_and_the_reason(url: str, f
 
 def test_the_page_shows_the_table_and_it_is_long_enough() -> None:
     rows = table(ROWS)
-    assert len(ROWS) >= LEAST_ROWS and len({odd.name for _, odd in ROWS}) == len(ROWS)
+    assert len(ROWS) >= MIN_ROWS and len({odd.name for _, odd in ROWS}) == len(ROWS)
     command = "PYTHONPATH=src:tests/support python3 tests/harness/odd_servers.py"
     assert "\n".join(rows) in PAGE.read_text(encoding="utf-8"), f"{command} prints the table"

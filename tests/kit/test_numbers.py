@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from crowdperf.kit.numbers import MOST_DIGITS, gpu_numbers, positive_number, whole_number
+from crowdperf.kit.numbers import MAX_DIGITS, gpu_numbers, positive_number, whole_number
 
 TOO_LONG = pytest.param("9" * 5000, id="too long")
 """Python's int() refuses more than 4,300 digits with an error of its own."""
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", "ten", "²", "٣", "9" * (MOST_DIGITS + 1), TOO_LONG])
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", "ten", "²", "٣", "9" * (MAX_DIGITS + 1), TOO_LONG])
 def test_what_is_no_whole_number_is_none(text: str) -> None:
     assert whole_number(text) is whole_number(text, 0) is gpu_numbers(text) is gpu_numbers(f"0,{text}") is None
 
 
 def test_whole_numbers_begin_where_they_are_asked_to() -> None:
-    assert (whole_number("0"), whole_number("0", 0), whole_number("07"), whole_number("9" * MOST_DIGITS)) == (
+    assert (whole_number("0"), whole_number("0", 0), whole_number("07"), whole_number("9" * MAX_DIGITS)) == (
         None,
         0,
         7,
-        10**MOST_DIGITS - 1,
+        10**MAX_DIGITS - 1,
     )
 
 

@@ -247,7 +247,7 @@ def test_a_text_that_keeps_the_search_busy_ends_it_at_every_door(
     for name in ("BLOCK_BYTES", "OVERLAP_BYTES"):
         monkeypatch.setattr(privacy, name, getattr(privacy, name) // 64)
     monkeypatch.setattr(privacy, "_all_spans", lambda data, known: searched.append(len(data)) or search(data, known))
-    monkeypatch.setattr(privacy, "MOST_PLACES", 5000)
+    monkeypatch.setattr(privacy, "MAX_PLACES", 5000)
     monkeypatch.setattr(privacy, "FOLDER_PLACES", 5000)
     monkeypatch.setattr(privacy, "Budget", lambda most=5000: Budget(most))
     text = unit * 100_000

@@ -17,7 +17,7 @@ ALIASES = {"dlrm": "get-ml-model-dlrm", "dlrm_v2": "get-ml-model-dlrm-v2"}
 @pytest.fixture
 def weights(tmp_path, monkeypatch) -> str:
     """A file of weights, too large for its MD5 to be looked at."""
-    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MOST_DIGESTED_BYTES", -1)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MAX_DIGESTED_BYTES", -1)
     path = tmp_path / "weights.pt"
     path.write_bytes(b"")
     return str(path)

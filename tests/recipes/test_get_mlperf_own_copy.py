@@ -393,7 +393,7 @@ def test_a_plan_knows_whether_anything_is_downloaded(home, tags, count):
 @pytest.mark.parametrize("text", ["0", "many", "10000", "", "٣"])
 def test_a_number_of_samples_that_cannot_be_is_refused(text):
     with pytest.raises(DataError, match=r"_size\.1 to _size\.9999"):
-        datasets.asked_count(text, datasets.MOST_CASES)
+        datasets.asked_count(text, datasets.MAX_CASES)
 
 
 def test_made_cases_depend_on_their_number_and_the_seed_only(tmp_path):

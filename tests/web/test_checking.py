@@ -39,7 +39,7 @@ def spinning(content: bytes, *_: object) -> object:
     on_signed = _[-1]
     on_signed("a-key")  # type: ignore[operator]
     if content.startswith(b"memory"):
-        return bytearray(checking.MOST_MEMORY_BYTES)
+        return bytearray(checking.MAX_MEMORY_BYTES)
     while not content.startswith(b"sleep"):
         pass
     time.sleep(60)

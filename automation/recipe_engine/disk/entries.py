@@ -373,7 +373,7 @@ def keeps_identity(entry: CacheEntry, key: CacheKey) -> bool:
 
 USE_NOTED_EVERY_S = 3600.0
 """Often enough to tell which entries were used least recently, and no cost to the runs between."""
-MOST_HELD = 400
+MAX_LOCKS_HELD = 400
 """Locks of one process; with more, the common limit of 1024 open files (``ulimit -n``) would be within reach."""
 REMOVAL_S = 10.0
 """An entry that stays locked for so long is being removed; a look at it (``is_in_use``) locks it for microseconds."""
@@ -426,7 +426,7 @@ class EntriesInUse:
                         os.utime(used)
             except FileNotFoundError:
                 used.touch()
-            if used not in self._handles and len(self._handles) < MOST_HELD:
+            if used not in self._handles and len(self._handles) < MAX_LOCKS_HELD:
                 self._handles[used] = _shared_lock(used)
         except (FileNotFoundError, TimeoutError):
             return False

@@ -52,7 +52,7 @@ HOST_KEYS = ("HOST_OS_FLAVOR", "HOST_OS_FLAVOR_LIKE", "HOST_OS_TYPE", "HOST_OS_V
 """What a native script is chosen by."""
 DETECT_OS_UID = "863735b7db8c44fc"
 """The recipe detect-os of cm4mlops and of mlperf-automations, for whose answer most others wait: facts of this host."""
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 """A longer plan leaves out steps that may not happen: one that is not certain is planned again at each place that may
 need it, which grows without limit for recipes with hooks that have no ``plan(i)``."""
 RUN_STATE_KEYS = (f"{PREFIX}RUN_STATE_DOCKER", f"{SUCCESSOR_PREFIX}RUN_STATE_DOCKER")
@@ -323,7 +323,7 @@ class PlannedEngine(Engine):
         """Plans one request below ``step`` and hands on what it gives."""
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
-        if request.pending and count >= MOST_STEPS:
+        if request.pending and count >= MAX_STEPS:
             self.tree.note(f"{label} is not expanded: the plan already has {count} steps; plan that recipe alone")
             step.set_unknown([ANY], label)
             return

@@ -14,7 +14,7 @@ UNITS_S = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 *
 UNITS_S.update({name + ending: UNITS_S[name[0]] for name in ("hour", "day", "week", "year") for ending in ("", "s")})
 """``m`` are minutes, as in ``1h30m``; months have no fixed length and are refused."""
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Of a whole number: one of 64 bits has 19, and Python reads no more than 4,300."""
 
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
@@ -29,7 +29,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def whole_number(text: str) -> int | None:
     """Return the number that 1 to 18 digits mean, else None: int() fails for the digit "²", and for 5,000 digits."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
 
 
 def parse_size_bytes(text: object, flag: str) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .amounts import MOST_DIGITS, parse_age_s, parse_size_bytes, whole_number
+from .amounts import MAX_DIGITS, parse_age_s, parse_size_bytes, whole_number
 from .conditions import FALSE_WORDS, TRUE_WORDS, has_symbol
 from .errors import RequestError
 from .frozen import Frozen
@@ -228,7 +228,7 @@ class Values(Mapping[str, Any]):
             return None
         called = self.called(name)
         if not described.choices:
-            digits = f", with at most {MOST_DIGITS} digits" if text.isdigit() and len(text) > MOST_DIGITS else ""
+            digits = f", with at most {MAX_DIGITS} digits" if text.isdigit() and len(text) > MAX_DIGITS else ""
             return WrongValue(name, "", f"{called}: found {text!r}; allowed: {allowed_text(described)}{digits}")
         reasons = {folded(value): reason for value, reason in described.refused.items()}
         if reason := reasons.get(folded(text), ""):

@@ -69,7 +69,7 @@ ACTION_FLAGS: Mapping[str, tuple[str, ...]] = {
 UNKNOWN_INPUTS = "unknown_inputs"
 """The input that says what is done with inputs that nothing reads: ``error`` or ``warn``."""
 CHOICES = ("error", "warn")
-MOST_NAMES = 8
+MAX_NAMES = 8
 """How many inputs, or names of dependencies, an error lists; ``cm help script`` shows all."""
 Below = Callable[[], Sequence[tuple[str, str]]]
 """Gives the names of the dependencies that a request leads to, each with its recipe, the outermost first."""
@@ -192,8 +192,8 @@ def _names_text(word: str, rows: Sequence[tuple[str, str]]) -> str:
     """A line with the names that there are, first those that look like ``word`` or whose recipe is called like it."""
     close = nearest(word, [name for name, _ in rows])
     ordered = sorted(rows, key=lambda row: (row[0] not in close, not any(word in text for text in row)))
-    shown = [f"{name} ({alias})" for name, alias in ordered[:MOST_NAMES]]
-    rest = f" and {len(rows) - MOST_NAMES} more" if len(rows) > MOST_NAMES else ""
+    shown = [f"{name} ({alias})" for name, alias in ordered[:MAX_NAMES]]
+    rest = f" and {len(rows) - MAX_NAMES} more" if len(rows) > MAX_NAMES else ""
     return f"\n  names in this run: {', '.join(shown)}{rest}" if rows else ""
 
 
@@ -263,8 +263,8 @@ def refusal(recipe: Recipe, unknown: Iterable[UnknownInput], inputs: Mapping[str
         return RequestError("\n".join(lines), hint=hint)
     if not all(each.meant for each in found):
         names = sorted(declared_inputs(recipe))
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        listed = ", ".join(f"--{name}" for name in names[:MOST_NAMES])
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        listed = ", ".join(f"--{name}" for name in names[:MAX_NAMES])
         lines.append(f"  it has: {listed}{more}" if names else "  it has no inputs of its own")
         return RequestError("\n".join(lines), hint=f"cm help script {recipe.id.alias} lists its inputs")
     return RequestError("\n".join(lines), hint=renamed_line(inputs, {each.name: each.meant for each in found}, action))

@@ -109,7 +109,7 @@ PRE_RELEASE_WORDS = frozenset({"a", "alpha", "b", "beta", "c", "rc", "pre", "pre
 """Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings). A
 single letter does only with a number behind it (``1.0a1``): see ``_PATCH_LETTER``."""
 
-MOST_DIGITS = 4000
+MAX_DIGITS = 4000
 """Python reads no longer numbers (``sys.get_int_max_str_digits``), and no version has one."""
 
 Piece = tuple[int, int, str]
@@ -124,7 +124,7 @@ def version_key(text: str) -> VersionKey:
     (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
     before, dotted, after = re.findall(_SHAPE, text.strip().lower())[0]
-    numbers = [int(part[:MOST_DIGITS]) for part in dotted.split(".") if part]
+    numbers = [int(part[:MAX_DIGITS]) for part in dotted.split(".") if part]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     word = "" if before == "v" else before
@@ -137,7 +137,7 @@ def version_key(text: str) -> VersionKey:
 def _piece(run: str) -> Piece:
     """The rank of a number or a word behind the version's numbers; the end of the version has rank 0."""
     if run.isdigit():
-        return (2, int(run[:MOST_DIGITS]), "")
+        return (2, int(run[:MAX_DIGITS]), "")
     rank = -2 if run == "dev" else -1 if run in PRE_RELEASE_WORDS else 1
     return (rank, 0, run)
 

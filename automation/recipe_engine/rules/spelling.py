@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 LETTERS_AN_ERROR = 4
 """One error is believed in a name of up to 7 letters, two from 8, three from 12: this project's choice."""
-FEWEST_LETTERS = 3
+MIN_LETTERS = 3
 """A shorter word is taken for no name: one error makes it any other word of its length."""
 OPPOSITES = (
     {"cpu", "gpu"},
@@ -45,7 +45,7 @@ def errors_between(one: str, other: str) -> int:
 def meant(word: str, known: Iterable[str]) -> str:
     """The one of ``known`` that a misspelt word surely was to be; empty when none is."""
     names = set(known)
-    if len(word) < FEWEST_LETTERS:
+    if len(word) < MIN_LETTERS:
         return ""
     begun = [name for name in names if name.startswith(word) or _without_vowels(name) == word]
     if len(begun) == 1:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 _NOISE = 0.3  # part of the usual random weights that stays
-_LEAST_DEVIATION = 1e-2
+_MIN_DEVIATION = 1e-2
 _PRIOR = 0.01
 _CONVOLUTIONS = (
     nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
@@ -98,7 +98,7 @@ def normalise(layers: nn.Sequential, x: Tensor) -> Tensor:
     for layer in layers:
         if isinstance(layer, nn.Conv2d):
             values = layer(x).transpose(0, 1).flatten(1)
-            deviation = values.std(dim=1, correction=0).clamp_min(_LEAST_DEVIATION)
+            deviation = values.std(dim=1, correction=0).clamp_min(_MIN_DEVIATION)
             layer.weight.div_(deviation.view(-1, 1, 1, 1))
             shift = -values.mean(dim=1) / deviation
             if layer.bias is not None:

@@ -28,7 +28,7 @@ from crowdperf.rules.names import printable
 MODELS = "/models"
 NO_LIST = (404, 405, 501)
 """Statuses of servers that have no list of models."""
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 _CONNECT_S, _ANSWER_S = 5.0, 10.0
 _LARGEST_BYTES = 8 << 20
 _HIDDEN = "***"
@@ -167,8 +167,8 @@ def choose_model(entries: Sequence[Mapping[str, Any]] | None, wanted: str | None
     known = {*names, *(str(alias) for one in entries for alias in one.get("aliases") or ())}
     if wanted in known or (wanted is None and len(names) == 1):
         return wanted or names[0]
-    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    shown = ", ".join(map(one_line, names[:_MOST_SHOWN])) + more
+    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+    shown = ", ".join(map(one_line, names[:_MAX_SHOWN])) + more
     none_yet = "wait until the server has loaded its model"
     if wanted is None:
         found = f"it serves {len(names)} models: {shown}" if names else "it serves no model"

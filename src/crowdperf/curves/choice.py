@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from crowdperf.endpoints.regions import LEAST_POINTS, MOST_POINTS, Bounds, Regions, uncovered
+from crowdperf.endpoints.regions import MAX_POINTS, MIN_POINTS, Bounds, Regions, uncovered
 
 _FURTHER = 3
 """Points that the rules leave to the submitter (section 5.3)."""
@@ -35,7 +35,7 @@ def automatic_points(regions: Regions) -> tuple[int, ...]:
     """
     middles = (_middle(bounds) for bounds in (regions.low, regions.medium, regions.high))
     points = {regions.c_min, regions.c_max, *(one for one in middles if one is not None)}
-    for _ in range(max(_FURTHER, LEAST_POINTS - len(points))):
+    for _ in range(max(_FURTHER, MIN_POINTS - len(points))):
         if (further := _within_widest_gap(sorted(points))) is not None:
             points.add(further)
     return tuple(sorted(points))
@@ -44,8 +44,8 @@ def automatic_points(regions: Regions) -> tuple[int, ...]:
 def missing(regions: Regions, points: Sequence[int]) -> tuple[str, ...]:
     """Return what the rules want of the points of a curve and these do not have."""
     found = []
-    if not LEAST_POINTS <= len(points) <= MOST_POINTS:
-        found.append(f"a submission has {LEAST_POINTS} to {MOST_POINTS} points, got {len(points)}")
+    if not MIN_POINTS <= len(points) <= MAX_POINTS:
+        found.append(f"a submission has {MIN_POINTS} to {MAX_POINTS} points, got {len(points)}")
     found += [
         f"no point in the region {region.value}: {regions.ultra_low if region.value == 'low_latency' else bounds}"
         for region, bounds in ((one, regions.bounds(one)) for one in uncovered(regions, tuple(points)))

@@ -30,10 +30,10 @@ from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, csv_of, d
 from crowdperf.kit.whole_file import read_object, write_whole
 
 OUTCOME, ENDED, CALIBRATION, RUN, SHORT_RUN = "outcome.json", "ended.json", "calibration.json", "run", "short_run"
-_MOST_RUNS = 2
+_MAX_RUNS = 2
 """A run that was too short is made once more, sized by its own rate."""
-_MOST_FAILED = 0.01
-_MOST_DIFFERENCES = 5
+_MAX_FAILED = 0.01
+_MAX_DIFFERENCES = 5
 
 
 class PointError(Exception):
@@ -50,11 +50,11 @@ class Maker:
 
     def make(self) -> dict[str, Any]:
         """Return the outcome; raises PointError, ClientFileError, OSError."""
-        for number in range(1, _MOST_RUNS + 1):
+        for number in range(1, _MAX_RUNS + 1):
             ended = read_object(self.results / ENDED) or self._run()
             recorded, derived = self._recorded(RUN)
             is_short = derived is not None and derived.issue_span_s() < self.inputs.floor_s
-            if not is_short or number == _MOST_RUNS:
+            if not is_short or number == _MAX_RUNS:
                 break
             assert derived is not None
             self._note_rate(derived.completed, derived.duration_ns / 1e9)
@@ -131,8 +131,8 @@ def _reasons(inputs: PointInputs, recorded: RecordedRun, derived: Derived | None
     summary, reasons = recorded.summary, []
     if summary.state != "complete" or not summary.is_complete:
         reasons.append(f"the client says that the run is not complete (state {summary.state!r})")
-    if summary.failed > _MOST_FAILED * summary.issued:
-        reasons.append(f"{summary.failed} of {summary.issued} samples failed, more than {_MOST_FAILED:.0%}")
+    if summary.failed > _MAX_FAILED * summary.issued:
+        reasons.append(f"{summary.failed} of {summary.issued} samples failed, more than {_MAX_FAILED:.0%}")
     if derived is None:
         reasons.append("no events.jsonl: the steady state cannot be derived")
     else:
@@ -140,7 +140,7 @@ def _reasons(inputs: PointInputs, recorded: RecordedRun, derived: Derived | None
             reasons.append(f"samples were issued for {span:.2f} s; at least {inputs.floor_s:g} s are needed")
         if inputs.concurrency and derived.greatest_in_flight != inputs.concurrency:
             reasons.append(f"at most {derived.greatest_in_flight} samples were in flight, not {inputs.concurrency}")
-        reasons += [f"events differ: {one}" for one in differences(summary, derived)[:_MOST_DIFFERENCES]]
+        reasons += [f"events differ: {one}" for one in differences(summary, derived)[:_MAX_DIFFERENCES]]
     if inputs.has_accuracy:
         runs = recorded.accuracy.runs if recorded.accuracy else ()
         if not runs or not all(one.is_complete for one in runs):

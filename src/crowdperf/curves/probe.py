@@ -26,7 +26,7 @@ from crowdperf.rules.names import printable
 CALL = "/v1/chat/completions"
 _WAIT_S = 20.0
 _TOKENS = 8
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _SHOWN = 300
 
 
@@ -138,7 +138,7 @@ def _read(response: http.client.HTTPResponse, until_s: float) -> _Answer:
         advice = {401: "give the key with --api_key_variable=NAME", 403: "give the key with --api_key_variable=NAME",
                   404: "check --url and --model"}.get(response.status, "look into the log of the server")  # fmt: skip
         raise ProbeError(f"the server answers {response.status} {response.reason}: {said}; {advice}")
-    stream, answer = EventStream(_MOST_BYTES), _Answer()
+    stream, answer = EventStream(_MAX_BYTES), _Answer()
     while received := response.read1(65536):
         _take_all(answer, stream.feed(received))
         if time.monotonic() > until_s:

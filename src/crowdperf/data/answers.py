@@ -17,7 +17,7 @@ from crowdperf.data.given import identity, path_in
 DATASET_FACTS_FILE = "dataset.json"
 DOWNLOADS_FILE = "downloads.json"
 """Written by download-file into the folder of the step: the SHA-256 of what was downloaded."""
-_MOST_FILES = 100
+_MAX_FILES = 100
 """So many files of an entry are declared one by one, so that an edit is noticed; beyond that only dataset.json is."""
 
 
@@ -132,4 +132,4 @@ def _default_files(folder: Path) -> list[str]:
     if folder.resolve() == Path.cwd().resolve():
         return facts
     names = sorted(relative_names(folder))
-    return names if len(names) <= _MOST_FILES else facts
+    return names if len(names) <= _MAX_FILES else facts

@@ -25,7 +25,7 @@ from crowdperf.data.manual import Source, refusal
 from crowdperf.kit.rooms import MissingRoom, require_room
 
 SIZE_KEY = "CM_DATASET_SIZE"
-MOST_CASES, MOST_IMAGES = 9_999, 99_999
+MAX_CASES, MAX_IMAGES = 9_999, 99_999
 
 
 def asked_count(text: str, most: int, besides: str = "") -> int:
@@ -51,7 +51,7 @@ class CaseSet:
 
     name: str
     source: Source
-    most: int = MOST_CASES
+    most: int = MAX_CASES
 
     def plan(self, i: Mapping[str, Any]) -> Answer:
         """CM hook: sets the folder that run.sh makes cases in or looks at, and changes nothing on disk.
@@ -105,7 +105,7 @@ class ImageSet:
         env[fetch_key] = "no"
         is_synthetic = env[key_of(self.name, "SOURCE")] == "synthetic"
         try:
-            count = asked_count(str(env[SIZE_KEY]), MOST_IMAGES)
+            count = asked_count(str(env[SIZE_KEY]), MAX_IMAGES)
             refuse_beside(path if is_synthetic else None, "a synthetic data set")
             if is_synthetic:
                 require_made(self.name)

@@ -43,7 +43,7 @@ FRAMEWORK_KEY = "CM_ML_MODEL_FRAMEWORK"
 FRAMEWORKS = ("onnx", "pytorch")
 _MEMORY_FACTOR = 2.5
 """crowdperf.models.make_model holds the weights, the copy that it writes, and what an export takes."""
-_MOST_DIGESTED_BYTES = 10**10
+_MAX_DIGESTED_BYTES = 10**10
 """The MD5 of a larger copy is not looked at: a plan and the run each read the whole file for it."""
 
 Env = MutableMapping[str, Any]
@@ -65,7 +65,7 @@ class PublishedFile:
 
     def check(self, path: Path) -> str:
         """Return the origin of a copy. Raise DataError for one with another MD5 than the published one."""
-        if not self.md5 or path.stat().st_size > _MOST_DIGESTED_BYTES:
+        if not self.md5 or path.stat().st_size > _MAX_DIGESTED_BYTES:
             return "unchecked"
         found = file_digest(path, "md5")
         if found != self.md5:

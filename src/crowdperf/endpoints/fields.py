@@ -10,7 +10,7 @@ from typing import IO, TypeVar
 from crowdperf.kit.records import Record
 from crowdperf.kit.text_documents import given_bytes, json_object, yaml_mapping
 
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 """No file of a point is larger but events.jsonl; the largest recorded summary has 30 kB."""
 
 _Read = TypeVar("_Read")
@@ -63,12 +63,12 @@ def read_fields(path: Source) -> Record:
     """Return the fields of a JSON or YAML file, by its ending; raises ClientFileError."""
     try:
         if isinstance(path, Path):
-            content = given_bytes(path, MOST_BYTES)
+            content = given_bytes(path, MAX_BYTES)
         else:
             with path.open("rb") as stream:
-                content = stream.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                raise ValueError(f"more than the {MOST_BYTES} bytes that are read")
+                content = stream.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                raise ValueError(f"more than the {MAX_BYTES} bytes that are read")
         text = content.decode("utf-8")
         values = yaml_mapping(text) if path.suffix in (".yaml", ".yml") else json_object(text)
     except FileNotFoundError:

@@ -18,9 +18,9 @@ TITLES["E16"] = "Every file is one that the layout knows, and text."
 
 _POINT_FILES = (POINT, CONFIG, SUMMARY, SCORES, SYSTEM, "results.json")
 _POINT_FOLDER = re.compile(r"r\d+")
-_MOST_BINARY_BYTES = 1024 * 1024
+_MAX_BINARY_BYTES = 1024 * 1024
 _SNIFF_BYTES = 8192
-_MOST_LEAKS = 20
+_MAX_LEAKS = 20
 _LOCAL = ("localhost", "127.0.0.1", "::1", MASKED_HOST)
 
 
@@ -38,7 +38,7 @@ def is_in_layout(parts: tuple[str, ...]) -> bool:
 
 
 def _is_large_binary(path: Path) -> bool:
-    if path.stat().st_size <= _MOST_BINARY_BYTES:
+    if path.stat().st_size <= _MAX_BINARY_BYTES:
         return False
     with path.open("rb") as stream:
         return b"\0" in stream.read(_SNIFF_BYTES)
@@ -55,8 +55,8 @@ def file_findings(root: Path, submission: Path, known: Known) -> Iterator[Findin
             if not is_in_layout(below.parts):
                 yield stray.error(f"a file of {path.stat().st_size} bytes", "files of the layout, src/ and docs/")
             if _is_large_binary(path):
-                yield stray.error(f"{path.stat().st_size} bytes of binary data", f"at most {_MOST_BINARY_BYTES}")
-            for leak in find_leaks_in_file(path, known, _MOST_LEAKS):
+                yield stray.error(f"{path.stat().st_size} bytes of binary data", f"at most {_MAX_BINARY_BYTES}")
+            for leak in find_leaks_in_file(path, known, _MAX_LEAKS):
                 yield Says("E15", shown).error(str(leak), "nothing of the person or the machine")
         elif not path.is_dir():
             yield stray.error("neither a file nor a folder", "files and folders")

@@ -18,7 +18,7 @@ from crowdperf.endpoints.regions import SUBMITTERS_CHOICE
 from crowdperf.endpoints.samples import differences
 
 _CLOSE = 1e-3
-_MOST_FAILED = 0.01
+_MAX_FAILED = 0.01
 _LATENCIES = ("ttft", "tpot", "latency")
 _FIXED = ("concurrency", "agentic_inference")
 _NS_PER_S = 1e9
@@ -82,8 +82,8 @@ def few_failed(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says, summary = Says("E5", f"{point.path}/{SUMMARY}"), point.summary
     if summary.failed:
         found = f"n_samples_failed = {summary.failed} of {summary.issued}"
-        is_many = summary.failed > _MOST_FAILED * summary.issued
-        yield says.error(found, f"at most {_MOST_FAILED:.0%}") if is_many else says.warning(found, "0")
+        is_many = summary.failed > _MAX_FAILED * summary.issued
+        yield says.error(found, f"at most {_MAX_FAILED:.0%}") if is_many else says.warning(found, "0")
 
 
 @rule("E6", "Whole passes over the data set were issued.", POINT_RULES)

@@ -14,7 +14,7 @@ from enum import Enum
 ULTRA_LOW_MAX = 32
 """The greatest concurrency of the ultra low region, and the greatest C_min (section 5.4)."""
 
-LEAST_POINTS, MOST_POINTS = 7, 32
+MIN_POINTS, MAX_POINTS = 7, 32
 """Measured points of a curve (section 5.3); a dedicated Offline run is one more."""
 
 

@@ -25,7 +25,7 @@ SAMPLES = "samples.csv"
 PERCENTILES = (99.9, 99.0, 97.0, 95.0, 90.0, 80.0, 75.0, 50.0, 25.0, 10.0, 5.0, 1.0)
 _CLOSE = 1e-9
 """Fractions, and sums of them, differ by the order in which they were added; all other figures are whole numbers."""
-_MOST_DIGITS = 19
+_MAX_DIGITS = 19
 
 
 class EventsError(ValueError):
@@ -76,7 +76,7 @@ def samples_of(text: str) -> tuple[Sample, ...]:
 
 def _sample(number: int, row: str) -> Sample:
     cells = row.split(",")
-    is_usual = all(not one or (one.isascii() and one.isdecimal() and len(one) <= _MOST_DIGITS) for one in cells)
+    is_usual = all(not one or (one.isascii() and one.isdecimal() and len(one) <= _MAX_DIGITS) for one in cells)
     if len(cells) != len(_COLUMNS) or not is_usual:
         raise EventsError(f"{SAMPLES}:{number}: not {len(_COLUMNS)} whole numbers")
     values = {name: int(one) if one else None for name, one in zip(_COLUMNS, cells, strict=True)}

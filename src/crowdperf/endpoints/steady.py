@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crowdperf.endpoints.trends import (
-    LEAST_PASSES,
+    MIN_PASSES,
     Effort,
     Growing,
     Trend,
@@ -127,7 +127,7 @@ def _plateau_from(passes: Sequence[_Pass], begin: int, effort: Effort) -> int | 
             if value is None:
                 return end
             series[metric].add(value)
-        if index + 1 - begin < LEAST_PASSES:
+        if index + 1 - begin < MIN_PASSES:
             continue
         if not all(one.is_level(effort) for one in series.values()):
             return end
@@ -137,7 +137,7 @@ def _plateau_from(passes: Sequence[_Pass], begin: int, effort: Effort) -> int | 
 
 def _plateaus(passes: Sequence[_Pass], effort: Effort) -> list[range]:
     found, begin = [], 0
-    while begin <= len(passes) - LEAST_PASSES:
+    while begin <= len(passes) - MIN_PASSES:
         end = _plateau_from(passes, begin, effort)
         if end is None:
             begin += 1
@@ -179,7 +179,7 @@ def _drift(passes: Sequence[_Pass], effort: Effort) -> _Drift:
         series = Growing()
         for value in _series(passes, metric):
             series.add(value)
-        if len(series.values) < LEAST_PASSES:
+        if len(series.values) < MIN_PASSES:
             continue
         states[metric] = _STATES[trend_of(series.values, effort)]
         if states[metric] != PLATEAU and series.is_far:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
-LEAST_PASSES = 4
+MIN_PASSES = 4
 """MIN_TREND_N of the rules: over fewer values nothing is said of a trend."""
 _Z_95 = 1.96
 _SIGNIFICANT = 0.05
-_LEAST_DRIFT = 0.05
+_MIN_DRIFT = 0.05
 """A trend that changes less than this share of the level from one end to the other is within the noise."""
-_MOST_SPREAD = 0.08
+_MAX_SPREAD = 0.08
 """The widest standard deviation over mean (the loosest of the method's three bounds)."""
 _RAMP_BAND = 0.05
 _NEVER_ZERO = 1e-9
@@ -76,7 +76,7 @@ class Growing:
         mean = self._sum / count
         level = abs(self.values[0] + mean)
         spread = math.sqrt(max(self._squares / count - mean * mean, 0.0))
-        return not level or spread <= _MOST_SPREAD * level
+        return not level or spread <= _MAX_SPREAD * level
 
     @property
     def drift(self) -> float:
@@ -91,11 +91,11 @@ class Growing:
     @property
     def is_far(self) -> bool:
         """True where the drift is more than noise."""
-        return abs(self.drift) >= _LEAST_DRIFT
+        return abs(self.drift) >= _MIN_DRIFT
 
     def is_level(self, effort: Effort) -> bool:
         """True where spread and trend allow the values to be one steady level. Raises TooLong."""
-        if len(self.values) < LEAST_PASSES or not self.is_even:
+        if len(self.values) < MIN_PASSES or not self.is_even:
             return False
         return not self.is_far or trend_of(self.values, effort) == "level"
 
@@ -103,7 +103,7 @@ class Growing:
 def trend_of(values: Sequence[float], effort: Effort) -> Trend:
     """Return whether values rise or fall in a way that is not chance (5 %). Raises TooLong."""
     count = len(values)
-    if count < LEAST_PASSES:
+    if count < MIN_PASSES:
         return "level"
     effort.spend(count)
     score = _rises_less_falls(values)
@@ -152,7 +152,7 @@ def _correction(values: Sequence[float]) -> float:
 def has_change_of_level(values: Sequence[float]) -> bool:
     """True where Pettitt's test finds a point before and after which the values differ (5 %)."""
     count = len(values)
-    if count < LEAST_PASSES:
+    if count < MIN_PASSES:
         return False
     ordered, below, greatest = sorted(values), 0.0, 0.0
     for index, value in enumerate(values[:-1], 1):
@@ -167,7 +167,7 @@ def leading_off_level(values: Sequence[float]) -> int:
     At least one, at most half: the ramp at the beginning of a run, which counts for nothing.
     """
     count = len(values)
-    if count < LEAST_PASSES:
+    if count < MIN_PASSES:
         return 1
     level = median(values[count // 2 :]) or _NEVER_ZERO
     off = 0

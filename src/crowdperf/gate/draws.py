@@ -18,7 +18,7 @@ import random
 from array import array
 from collections.abc import Callable
 
-MOST_DRAWS = 1_000_000
+MAX_DRAWS = 1_000_000
 """Nobody asks for a draw behind it: that many take about 0.3 s and 8 MB, once for all logs of a tree."""
 
 _STATE_WORDS, _WORD = 624, 0xFFFFFFFF

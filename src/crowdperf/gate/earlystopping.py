@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 CONFIDENCE = 0.99
-_LEAST_SHARE = 1e-18
-_MOST_QUERIES = 10**10
+_MIN_SHARE = 1e-18
+_MAX_QUERIES = 10**10
 """Above it no answer is given: such a run would take LoadGen hundreds of gigabytes."""
 
 
@@ -20,7 +20,7 @@ def tolerated(queries: int, percentile: float) -> int | None:
 
     None where the arguments are no run: a count below 1 or beyond reason, a percentile outside of 0..1.
     """
-    if not (0 < queries <= _MOST_QUERIES and 0.0 < percentile < 1.0):
+    if not (0 < queries <= _MAX_QUERIES and 0.0 < percentile < 1.0):
         return None
     share, risk = 1.0 - percentile, 1.0 - CONFIDENCE
     odds = share / percentile
@@ -50,7 +50,7 @@ def _log_probability(queries: int, count: int, percentile: float) -> float:
 def _at_most(queries: int, count: int, term: float, odds: float) -> float:
     """Of so many or fewer; `term` is the probability of exactly so many."""
     total = 0.0
-    while count >= 0 and term > _LEAST_SHARE * total:
+    while count >= 0 and term > _MIN_SHARE * total:
         total += term
         term *= count / ((queries - count + 1) * odds)
         count -= 1

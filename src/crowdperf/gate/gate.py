@@ -128,7 +128,7 @@ def _owner(path: str, tree: TreeView) -> Subject:
 _LONGEST = 5000
 """Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
 
-_MOST, _MOST_OF_RULE = 100_000, 100
+_MOST, _MAX_OF_RULE = 100_000, 100
 """So many findings are kept, and so many of a rule on what lies in a scenario: a file may be made to have millions."""
 
 
@@ -213,7 +213,7 @@ _OF_MANY_FILES = (Scope.TREE, Scope.SUBMITTER)
 def _first(found: Iterator[Found]) -> Iterator[Found]:
     """Yield the findings of a rule that are listed; the last one says where there are more."""
     for number, one in enumerate(found, start=1):
-        if number == _MOST_OF_RULE:
+        if number == _MAX_OF_RULE:
             yield dataclasses.replace(one, found=f"{one.found} (and more, which are not listed)")
             return
         yield one

@@ -17,7 +17,7 @@ LATENCIES = (
 
 Latencies: TypeAlias = Sequence[float]
 
-_LEAST_SPREAD_NS = 100_000
+_MIN_SPREAD_NS = 100_000
 """From the median to the 99th percentile; below it nanoseconds agree by chance."""
 
 _WRITTEN_NS = 2.0
@@ -29,7 +29,7 @@ _ENOUGH = 3
 def proportion(latencies: Latencies) -> float | None:
     """Return where the 90th percentile lies from the median, 0, to the 99th, 1; None where they are too near."""
     median, p90, p99 = latencies[:3]
-    return (p90 - median) / (p99 - median) if p99 - median >= _LEAST_SPREAD_NS else None
+    return (p90 - median) / (p99 - median) if p99 - median >= _MIN_SPREAD_NS else None
 
 
 def slack(latencies: Latencies) -> float:

@@ -36,7 +36,7 @@ TOKEN_RATES = {
 }
 """By scenario the rate of tokens that has the same time as a rate of samples."""
 
-MOST_LINES = 30_000
+MAX_LINES = 30_000
 """The longest of 3,254 published logs of v5.1 has 4,721: an accuracy run that loads its samples in 388 parts."""
 
 _BEFORE_START_MS = 1.8e13
@@ -230,7 +230,7 @@ def _moment(value: Json) -> datetime | None:
 
 def bounded_log(source: TextFile) -> DetailLog:
     """Return the detail log in a file, which is read as far as a log of a submission may go."""
-    return DetailLog(source.text, MOST_LINES)
+    return DetailLog(source.text, MAX_LINES)
 
 
 def log_view(source: TextFile, log: DetailLog | None = None) -> LogView:
@@ -251,7 +251,7 @@ def log_view(source: TextFile, log: DetailLog | None = None) -> LogView:
 
 
 def _words_for(error: DamagedLine) -> str:
-    return error.reason if error.number > MOST_LINES else f"damaged message ({error.reason})"
+    return error.reason if error.number > MAX_LINES else f"damaged message ({error.reason})"
 
 
 def _view(path: str, log: DetailLog, found: _Collector) -> LogView:

@@ -22,7 +22,7 @@ from crowdperf.gate.derivation import (
     version_of,
 )
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.draws import MOST_DRAWS, arrival, log_value, logged_count
+from crowdperf.gate.draws import MAX_DRAWS, arrival, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
@@ -39,7 +39,7 @@ of January 2026, in the course of 6.0.5); before it had some of all of them."""
 _FEW, _NEVER = 6, 1e-12
 """So few samples may be in order by chance; what has this probability is none."""
 
-_MOST_COUNTED = 200_000
+_MAX_COUNTED = 200_000
 
 
 @performance_rule("FIG-017", "Server queries were scheduled at the times that the seed draws.")
@@ -50,7 +50,7 @@ def schedule_is_drawn(log: LogView) -> Iterator[Found]:
     if log.scenario != "Server" or found is None or not isinstance(seed, int) or seed not in _SCHEDULE_SEEDS:
         return
     generated, duration_ns, target, issued, rate = found
-    if not 1 < issued <= generated <= MOST_DRAWS or not min(target, rate) > 0:
+    if not 1 < issued <= generated <= MAX_DRAWS or not min(target, rate) > 0:
         return
     times = (
         (duration_ns / SECOND_NS, int(generated), keys[1]),
@@ -94,7 +94,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     if share is None or not isinstance(seed, int) or share >= 1.0:
         return
     foreign = [number for number, _ in shown_responses(test.responses.text)
-               if number < MOST_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
+               if number < MAX_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
     if foreign:
         allowed = f"one that accuracy_log_rng_seed chooses in {log.path}"
         yield Found(path=test.responses.path, found=f"seq_id {foreign[0]}", allowed=allowed)
@@ -104,7 +104,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
         return
     counts = [issued[0] * issued[1]]
     counts += [issued[0] * padded(log, issued[1])] if hides_padding(log) else []
-    if max(counts) > _MOST_COUNTED:
+    if max(counts) > _MAX_COUNTED:
         return
     least = logged_count(int(counts[0]), seed, share * (1 - CLOSE))
     most = logged_count(int(max(counts)), seed, share * (1 + CLOSE))

@@ -17,7 +17,7 @@ _TWO_DECIMALS = 0.00501
 """LoadGen writes some rates with two decimals; in the detail log they have six digits."""
 
 _SIX_DIGITS, _LONGEST_NUMBER = 1.1e-5, 40
-_MOST_OF_NAME = 10
+_MAX_PER_NAME = 10
 _YES_NO = {True: "Yes", False: "NO"}
 
 _LEADING: Mapping[str, Mapping[str, str]] = {
@@ -84,7 +84,7 @@ def _lines_of(text: str) -> Mapping[str, Sequence[tuple[str, int]]]:
     found: dict[str, list[tuple[str, int]]] = {}
     for line in summary_lines(text):
         values = found.setdefault(line.name.strip(" *"), [])
-        if len(values) < _MOST_OF_NAME:
+        if len(values) < _MAX_PER_NAME:
             values.append((line.value, line.number))
     return found
 

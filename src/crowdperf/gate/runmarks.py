@@ -47,7 +47,7 @@ _CHOICE = (
 SOURCES = "loadgen_file_sha1"
 _EQUALLY = "effective_sample_concatenate_permutation"
 _LARGEST = 2.0**63
-_MOST_ALIKE = 50
+_MAX_ALIKE = 50
 """So many logs with one proportion are made by hand, and each is the copy of another."""
 
 _ENTRY = b'"qsl_idx"'
@@ -242,7 +242,7 @@ class RunRegister:
         shares, marks = self._by_proportion
         near = slack(mark.latencies)
         begin, end = bisect_left(shares, share - near), bisect_right(shares, share + near)
-        for other in marks[begin : min(end, begin + _MOST_ALIKE)]:
+        for other in marks[begin : min(end, begin + _MAX_ALIKE)]:
             if other.latencies is not None and other.digest != mark.digest and is_copy(mark.latencies, other.latencies):
                 yield other
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Of a whole number; LoadGen keeps its settings in 64 bits (19 digits), and Python reads no more than 4,300."""
-WHOLE = f"a whole number from 1, with at most {MOST_DIGITS} digits"
+WHOLE = f"a whole number from 1, with at most {MAX_DIGITS} digits"
 """What `whole_number` allows."""
 
 
 def whole_number(text: str, least: int = 1) -> int | None:
     """Return the whole number from `least` that `text` is, else None."""
-    is_whole = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    is_whole = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
     return int(text) if is_whole and int(text) >= least else None
 
 

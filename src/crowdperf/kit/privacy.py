@@ -85,7 +85,7 @@ class Known:
 NOTHING_KNOWN = Known()
 
 
-MOST_PLACES, FOLDER_PLACES = 1_000_000, 3_000_000
+MAX_PLACES, FOLDER_PLACES = 1_000_000, 3_000_000
 """A search looks twice at so many places of one text or file, or of a whole folder. Three million take about
 20 seconds; the logs of the largest submitter of round v5.1, 500 MB, have 0.6 million."""
 _LEAK_PLACES = 20
@@ -96,7 +96,7 @@ _LEAK_PLACES = 20
 class Budget:
     """How many places may still be looked at twice; one for all texts of a search that must end in time."""
 
-    most: int = MOST_PLACES
+    most: int = MAX_PLACES
     spent: int = 0
 
     def spend(self, places: int) -> bool:
@@ -184,7 +184,7 @@ def find_leaks(
     return _search(io.BytesIO(_as_utf8(text)), known, limit, budget or Budget())
 
 
-_MOST_MEMBERS, _MOST_UNPACKED_BYTES = 10_000, 256 * 1024 * 1024
+_MAX_MEMBERS, _MAX_UNPACKED_BYTES = 10_000, 256 * 1024 * 1024
 
 
 def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -194,10 +194,10 @@ def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
     """
     if not content.startswith(b"PK\x03\x04"):
         return
-    left = _MOST_UNPACKED_BYTES
+    left = _MAX_UNPACKED_BYTES
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for member in archive.infolist()[:_MOST_MEMBERS]:
+            for member in archive.infolist()[:_MAX_MEMBERS]:
                 with archive.open(member) as file:
                     data = file.read(left)
                 left -= len(data)

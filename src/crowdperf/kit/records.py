@@ -33,7 +33,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 GREATEST = 2**127
 """Numbers beyond this are no measurement, and would overflow what is computed with them."""
 
-_SHOWN, _MOST_PROBLEMS = 80, 200
+_SHOWN, _MAX_PROBLEMS = 80, 200
 """Of a value that is wrong: the characters that are shown; of a document: the problems, each of which is looked for."""
 
 _Value = TypeVar("_Value")
@@ -247,7 +247,7 @@ class Record:
     def note(self, key: str, found: str, allowed: str) -> None:
         """Note a problem: where, what is there, what could be there."""
         if (
-            len(self.problems) < _MOST_PROBLEMS
+            len(self.problems) < _MAX_PROBLEMS
             and (problem := Problem(f"{self.place}{key}", found, allowed)) not in self.problems
         ):
             self.problems.append(problem)

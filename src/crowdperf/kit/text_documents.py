@@ -15,7 +15,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
 
-_MOST_NODES = 10_000
+_MAX_NODES = 10_000
 """Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
 
 
@@ -130,13 +130,13 @@ def yaml_mapping(text: str) -> Mapping[str, Json]:
         found = "nothing" if value is None else f"a YAML {type(value).__name__}"
         raise ValueError(f"{found}, not a mapping")
     if not _is_small(value):
-        raise ValueError(f"more than {_MOST_NODES} values, with those that aliases repeat")
+        raise ValueError(f"more than {_MAX_NODES} values, with those that aliases repeat")
     return value
 
 
 def _is_small(value: object) -> bool:
     waiting, count = [value], 0
-    while waiting and count <= _MOST_NODES:
+    while waiting and count <= _MAX_NODES:
         one, count = waiting.pop(), count + 1
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-    return count <= _MOST_NODES
+    return count <= _MAX_NODES

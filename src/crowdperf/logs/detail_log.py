@@ -20,7 +20,7 @@ MARKER = ":::MLLOG"
 """What each message begins with."""
 
 _BLANKS = " \t\n\r"
-_MOST_SHOWN, _SHOWN = 100, 200
+_MAX_SHOWN, _SHOWN = 100, 200
 _PLAIN = r'[^"\\\x00-\x1f]*'
 _WHOLE = "(?:0|[1-9][0-9]{0,17})"
 _HEAD = re.compile(rf'{MARKER} \{{"key": "({_PLAIN})", "value": ')
@@ -66,7 +66,7 @@ def _decoder(doubled: list[str]) -> json.JSONDecoder:
 
     def object_of(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         found = dict(pairs)
-        if len(found) != len(pairs) and len(doubled) < _MOST_SHOWN:
+        if len(found) != len(pairs) and len(doubled) < _MAX_SHOWN:
             seen: dict[str, Json] = {}
             for name, value in pairs:
                 if name in seen:
@@ -195,7 +195,7 @@ class DetailLog:
                 yield event
             elif text.startswith(MARKER, start):
                 yield _event(decoder, doubled, text[start:end], number)
-            elif len(self.hidden) < _MOST_SHOWN and text.find(MARKER, start, end) >= 0:
+            elif len(self.hidden) < _MAX_SHOWN and text.find(MARKER, start, end) >= 0:
                 self.hidden.append((number, text[start:end][:_SHOWN]))
             start = end + 1
 

@@ -23,7 +23,7 @@ LONGER_PART = 1.5
 """Times the rate of an Offline run that was too short, for the next one: LoadGen makes as many samples as such a rate
 needs for the least duration, and the machine may answer faster in another minute."""
 
-LEAST_JUDGED_S = 60.0
+MIN_JUDGED_S = 60.0
 """The shortest run whose figure is called better or worse than another. This project's choice: on a virtual machine of
 2 cores, with nothing else running, the speed of ten windows of 2 s differed by 24 %, of 40 s by 13 % (2026-11-28)."""
 
@@ -105,8 +105,8 @@ def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
     """
     duration_s = float(result.get("duration_s") or 0.0)
     reasons = [] if result["valid"] else ["INVALID"]
-    if duration_s < LEAST_JUDGED_S:
-        reasons.append(f"less than {LEAST_JUDGED_S:.0f} s were measured")
+    if duration_s < MIN_JUDGED_S:
+        reasons.append(f"less than {MIN_JUDGED_S:.0f} s were measured")
     if has_chosen_rate(result):
         reasons.append(chosen_rate_text(result))
     return (*reasons, *(str(found) for found in disturbances(result)))

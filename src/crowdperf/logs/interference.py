@@ -12,30 +12,30 @@ from typing import Any
 
 from crowdperf.rules.names import Scenario
 
-LEAST_OTHERS_PERCENT = 5.0
+MIN_OTHERS_PERCENT = 5.0
 """Part of all processors that other programs must have used. Quiet runs of the digits benchmark (2 cores, virtual
 machine, 2026-11-22) had 0 to 1.7 %, runs on the same machine with other work 44 to 83 %; a quiet system scatters by 2 %
 from run to run."""
 
-LEAST_OTHERS_S = 0.4
+MIN_OTHERS_S = 0.4
 """Processor seconds that other programs must have used: in a run of 2 s the system's own housekeeping is more than 5 %
 (0.27 s, 6.8 %, in one quiet run of 2026-11-22)."""
 
-LEAST_STOLEN_PERCENT = 1.0
+MIN_STOLEN_PERCENT = 1.0
 """From here on the part that other virtual machines took is named."""
 
-LEAST_SWAPPED_BYTES_PER_S = 1024 * 1024
+MIN_SWAPPED_BYTES_PER_S = 1024 * 1024
 """A page (4 KiB) that comes from an SSD takes about 0.1 ms: so many pages cost a thread 2.5 % of its time."""
 
-LEAST_HELD_BACK_PERCENT = 1.0
+MIN_HELD_BACK_PERCENT = 1.0
 """Part of the time in which heat slowed the processor down, or of the periods in which a quota stopped the run."""
 
-LEAST_SLOWER_PERCENT = 10.0
+MIN_SLOWDOWN_PERCENT = 10.0
 """From here on a core that became slower during a run is named: the 10th percentile of the probe's speed beside the
 90th. A virtual machine of 2 cores on a shared host had 29 to 42 % within minutes, with nothing else running
 (2026-11-28)."""
 
-LEAST_CLOCK_STEP_S = 0.05
+MIN_CLOCK_STEP_S = 0.05
 """LoadGen's power_begin and power_end are times of day. NTP sets a clock that is off by more than 0.128 s (STEPT of
 RFC 5905) and slews it otherwise, which both clocks of Linux follow."""
 
@@ -83,12 +83,12 @@ def others_percent(load: Mapping[str, Any], machine: Mapping[str, Any]) -> float
 def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) -> list[Disturbance]:
     machine = result.get("machine") or {}
     percent = others_percent(load, machine)
-    if percent is None or percent < LEAST_OTHERS_PERCENT:
+    if percent is None or percent < MIN_OTHERS_PERCENT:
         return []
-    if percent / 100 * seconds * float(machine.get("core_count") or 1) < LEAST_OTHERS_S:
+    if percent / 100 * seconds * float(machine.get("core_count") or 1) < MIN_OTHERS_S:
         return []
     stolen = _number(load, "stolen_percent") or 0.0
-    virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= LEAST_STOLEN_PERCENT else ""
+    virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= MIN_STOLEN_PERCENT else ""
     if "server_percent" in load and load["server_percent"] is None:
         return []  # what the measured server used is in it, and nobody knows how much: `server_lines` says so
     return [Disturbance("other programs used {} of the processor", f"{_percent(percent)}{virtual}")]
@@ -130,10 +130,10 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         return ()
     found = _others(result, load, seconds)
     swapped = _number(load, "swapped_bytes") or 0.0
-    if swapped >= LEAST_SWAPPED_BYTES_PER_S * seconds:
+    if swapped >= MIN_SWAPPED_BYTES_PER_S * seconds:
         found.append(Disturbance("{} of memory were swapped", _size(swapped)))
     slower = 100.0 - (_number(load, "probe_slowest_percent") or 100.0)
-    if slower >= LEAST_SLOWER_PERCENT and is_steady_load(result):
+    if slower >= MIN_SLOWDOWN_PERCENT and is_steady_load(result):
         words = "a core was up to {} slower at times (clock, heat, or other virtual machines on its host)"
         found.append(Disturbance(words, _percent(slower)))
     for key, words in (
@@ -141,10 +141,10 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         ("quota_throttled_percent", "a processor quota (cgroup) stopped the run in {} of its periods"),
     ):
         percent = _number(load, key) or 0.0
-        if percent >= LEAST_HELD_BACK_PERCENT:
+        if percent >= MIN_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent)))
     step_s = _number(load, "clock_step_s") or 0.0
-    if abs(step_s) >= LEAST_CLOCK_STEP_S:
+    if abs(step_s) >= MIN_CLOCK_STEP_S:
         words = "the machine's clock was set by {} during the run, so LoadGen's stamps are wrong: run again to submit"
         found.append(Disturbance(words, f"{step_s:+.6g} s"))
     return (*found, *_on_gpus(load))
@@ -158,7 +158,7 @@ def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
         if (others := int(_number(gpu, "other_processes") or 0)) > 0:
             found.append(Disturbance(f"{{}} had {name} open", f"{others} other program{'s' * (others > 1)}"))
         percent = _number(gpu, "heat_throttled_percent") or 0.0
-        if percent >= LEAST_HELD_BACK_PERCENT:
+        if percent >= MIN_HELD_BACK_PERCENT:
             words = f"heat or power supply slowed {name} down for {{}} of the time"
             found.append(Disturbance(words, _percent(percent)))
     return found

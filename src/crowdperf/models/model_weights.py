@@ -15,7 +15,7 @@ from torch import nn
 from crowdperf.harness.base.errors import HarnessError
 
 _SHOWN_NAMES = 5
-_LEAST_VARIANCE = 1e-3
+_MIN_VARIANCE = 1e-3
 
 
 def calibrate_normalisation(module: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
@@ -47,7 +47,7 @@ def _has_statistics(part: nn.Module) -> bool:
 def _measure(part: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
     values = inputs[0].transpose(0, 1).flatten(1)
     part.running_mean.copy_(values.mean(dim=1))  # type: ignore[operator]
-    part.running_var.copy_(values.var(dim=1, correction=0).clamp_min(_LEAST_VARIANCE))  # type: ignore[operator]
+    part.running_var.copy_(values.var(dim=1, correction=0).clamp_min(_MIN_VARIANCE))  # type: ignore[operator]
 
 
 def load_weights(module: nn.Module, network: str, state: Mapping[str, torch.Tensor]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from crowdperf.store.bundle import ReadBundle  # reads signatures, with a package that an import has not
 
 CALL, ENVIRONMENT = OF_CALL
-_MOST_PROBLEMS = 50
+_MAX_PROBLEMS = 50
 _RUN_FOLDER = re.compile(r"^[^/]+/[^/]+/(?:performance/run_\d{1,3}|accuracy)$")
 
 
@@ -55,7 +55,7 @@ def _check(bundle: ReadBundle, call: RunFiles, runs: Mapping[str, RunFiles]) -> 
     problems += check_call(mapping(call.object(CALL)), runs) if not problems else []
     problems += [problem for checked in found.values() for problem in checked.problems]
     if problems:
-        raise BundleRefused(*problems[:_MOST_PROBLEMS])
+        raise BundleRefused(*problems[:_MAX_PROBLEMS])
     return found
 
 
@@ -149,7 +149,7 @@ def derived_again(new: NewResult) -> NewResult | None:
                 rows.append((facts_of(run, own, checked[folder].log), own))
     except LogError:
         return None
-    origin = _Origin(run_id=new.run_id, kind=new.kind, files=new.files, problems=tuple(problems[:_MOST_PROBLEMS]))
+    origin = _Origin(run_id=new.run_id, kind=new.kind, files=new.files, problems=tuple(problems[:_MAX_PROBLEMS]))
     found = _result(origin, call, rows)
     return None if found is None else dataclasses.replace(found, run_id=new.run_id)
 

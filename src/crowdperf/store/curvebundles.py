@@ -40,8 +40,8 @@ _NAME = re.compile(r"results/[^/]+/[^/]+/r\d{1,9}/([a-z_]+\.(?:json|csv))")
 _MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 CONTRADICTIONS = frozenset(("E0", "E1", "E2", "E3", "E7", "E8", "E10", "E11", "E14", "E19"))
 """What cannot be so refuses a bundle; what is merely no good submission is noted: short runs, failed requests ..."""
-_MOST_NOTES = 20
-_MOST_SAMPLES = 400_000
+_MAX_NOTES = 20
+_MAX_SAMPLES = 400_000
 """Of all points: what is checked in seconds. A run of 1,200 s has them at 48 samples/s in each of seven points."""
 
 
@@ -146,14 +146,14 @@ def _notes(curve: CurveView, findings: list[Finding]) -> Iterator[str]:
     if curve.provenance and curve.provenance.served_model:
         yield f"claimed: the server's {curve.provenance.served_model!r} is {curve.points[0].declared.model}"
     told = grouped([one for one in findings if one.severity is Severity.ERROR])
-    yield from (f"no valid submission: {line}" for line in told[:_MOST_NOTES])
+    yield from (f"no valid submission: {line}" for line in told[:_MAX_NOTES])
 
 
 def result_of_members(members: Mapping[str, bytes]) -> NewResult:
     """Return the result of a curve's bundle; every figure is derived again where samples came. Raises BundleRefused."""
     rows = sum(content.count(b"\n") for name, content in members.items() if name.endswith(SAMPLES))
-    if rows > _MOST_SAMPLES:
-        raise refused("LIMIT", SAMPLES, f"{rows} samples in all", f"at most {_MOST_SAMPLES}")
+    if rows > _MAX_SAMPLES:
+        raise refused("LIMIT", SAMPLES, f"{rows} samples in all", f"at most {_MAX_SAMPLES}")
     files: dict[str, Source] = {name: HeldFile(name, content) for name, content in members.items()}
     curve, findings = _checked(files)
     start = f"{curve.path}/"

@@ -52,7 +52,7 @@ from crowdperf.store.model import Problem
 SUMMARY, DETAIL = "mlperf_log_summary.txt", "mlperf_log_detail.txt"
 RESULT, RECORD, SCORE, SCORE_TEXT = "result.json", "record.json", "accuracy.json", "accuracy.txt"
 _SHOWN = 200
-_MOST_PROBLEMS = 50
+_MAX_PROBLEMS = 50
 
 _GROUPS = {
     "SUM": "V1", "SET": "V1", "TIME": "V9", "LOG": "V9", "RUN": "V9", "LG": "V11", "TIME-002": "V3", "TIME-003": "V3",
@@ -271,7 +271,7 @@ def check_run(files: RunFiles, folder: str = "", masked: Mapping[str, Collection
             problems.append(problem_of("V9", folder + DETAIL, error, "a log that can be read to its end"))
         else:
             problems += _of_parts(folder, files, log, masked or {})
-    return Checked(tuple(problems[:_MOST_PROBLEMS]), log)
+    return Checked(tuple(problems[:_MAX_PROBLEMS]), log)
 
 
 _OF_CALL = ("valid", "invalid_reasons", "errors", "metric", "label", "duration_s", "query_count", "latency")

@@ -68,7 +68,7 @@ def configuration_key(configuration: Configuration) -> str:
     )
 
 
-_LEAST_LATENCIES = 3
+_MIN_LATENCIES = 3
 """Different latencies in nanoseconds that two runs do not share by chance."""
 
 
@@ -79,7 +79,7 @@ def log_marks(detail_sha256: object, value: float, figures: Iterable[Figure]) ->
         return ()
     found = sorted((one.name, float(one.value)) for one in figures if one.unit == "ms")
     marks = [f"sha256:{detail_sha256}"]
-    if len({number for _, number in found}) >= _LEAST_LATENCIES:
+    if len({number for _, number in found}) >= _MIN_LATENCIES:
         marks.append(f"figures:{digest_of([float(value), found])}")
     return tuple(marks)
 
@@ -90,8 +90,8 @@ def curve_marks(points: Iterable[CurvePoint]) -> tuple[str, ...]:
     found = sorted((one.concurrency, one.system_tps, one.tps_per_user, one.ttft_p90_ms) for one in points)
     rates = [(number, system, user) for number, system, user, _ in found]
     times = [(number, ttft) for number, _, _, ttft in found]
-    has_rates = len({rate for _, *both in rates for rate in both}) >= _LEAST_LATENCIES
-    has_times = len({ttft for _, ttft in times}) >= _LEAST_LATENCIES
+    has_rates = len({rate for _, *both in rates for rate in both}) >= _MIN_LATENCIES
+    has_times = len({ttft for _, ttft in times}) >= _MIN_LATENCIES
     kinds = (("curve-rates", rates, has_rates), ("curve-times", times, has_times))
     return tuple(f"{kind}:{digest_of([list(map(float, row)) for row in rows])}" for kind, rows, known in kinds if known)
 

@@ -36,7 +36,7 @@ NEW_CONTRIBUTOR = "new contributor"
 
 LARGEST_PAGE = 100_000
 _WORD = re.compile(r"\w+")
-_MOST_WORDS = 16
+_MAX_WORDS = 16
 
 State = Literal["shown", "hidden"]
 
@@ -154,7 +154,7 @@ def _any_of(column: str, values: Sequence[str]) -> Sql:
 
 def match_of(text: str) -> str:
     """The FTS5 expression of a user's words: each a prefix in quotes, so that none is an operator; "" without words."""
-    words = [word for word in _WORD.findall(text)[:_MOST_WORDS] if word.strip("_")]
+    words = [word for word in _WORD.findall(text)[:_MAX_WORDS] if word.strip("_")]
     return " ".join(f'"{word}"*' for word in words)
 
 

@@ -17,7 +17,7 @@ from crowdperf.store.masking import Sender, masked_text
 from crowdperf.store.model import Accuracy, Figure, File, NewResult, Problem, ResultKind, Verification
 
 _NANOSECONDS_PER_MS = 1e6
-_MOST_REASONS = 10
+_MAX_REASONS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ def _verification(runs: Runs) -> Verification:
 
 def _reasons(problems: Sequence[Problem]) -> Iterator[str]:
     """What does not fit, in words without anything private."""
-    for one in problems[:_MOST_REASONS]:
+    for one in problems[:_MAX_REASONS]:
         words = f"{one.rule} {one.file}: {one.found}; expected {one.expected}"
         yield f"not consistent: {masked_text(words, Sender())}"
-    if len(problems) > _MOST_REASONS:
-        yield f"not consistent: {len(problems) - _MOST_REASONS} more"
+    if len(problems) > _MAX_REASONS:
+        yield f"not consistent: {len(problems) - _MAX_REASONS} more"
 
 
 def _notes(runs: Runs, rest: str) -> Iterator[str]:

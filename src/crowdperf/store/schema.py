@@ -20,7 +20,7 @@ from crowdperf.store.model import CurvePoint, Figure
 APPLICATION_ID = 0x63705244  # "cpRD"
 """Marks the file as a results database (PRAGMA application_id), so that no other program's file is taken for one."""
 
-LEAST_SQLITE = (3, 37, 0)
+MIN_SQLITE = (3, 37, 0)
 """STRICT tables came with SQLite 3.37.0 (https://www.sqlite.org/stricttables.html, read November 2026)."""
 
 BUSY_TIMEOUT_S = 10.0
@@ -205,8 +205,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
     The connection starts no transaction by itself. Raises StoreError, and sqlite3.Error for what the file system says.
     """
-    if sqlite3.sqlite_version_info < LEAST_SQLITE:
-        least = ".".join(map(str, LEAST_SQLITE))
+    if sqlite3.sqlite_version_info < MIN_SQLITE:
+        least = ".".join(map(str, MIN_SQLITE))
         raise StoreError(f"this Python has SQLite {sqlite3.sqlite_version}; a results database needs {least} or newer")
     if read_only and not path.is_file():
         raise StoreError(f"there is no results database {path}")

@@ -31,7 +31,7 @@ from crowdperf.kit.text_documents import json_for_yaml
 FORMAT = 1
 DEFAULT_RECIPE = "run,mlperf,inference"
 LARGEST_BYTES = 1 << 20
-MOST_NODES = 200_000
+MAX_NODES = 200_000
 """Values of a file, aliases counted as often as they are used: what a file of the largest size can hold."""
 KEYS = ("format", "name", "recipe", "base", "sweep", "zip", "exclude", "n_repeats", "executor", "point_seconds", "tags")
 VARIANT, ZIP_VARIANT = "override_", "zip_override_"
@@ -118,7 +118,7 @@ def parse_definition(text: str, source: str) -> Definition:
         raise SweepError([Problem(1, "is nested too deeply")], source) from None
     if is_huge:
         raise SweepError(
-            [Problem(1, f"has more than {MOST_NODES:,} values; an alias counts as what it stands for")], source
+            [Problem(1, f"has more than {MAX_NODES:,} values; an alias counts as what it stands for")], source
         )
     reader = _Reader()
     made = reader.definition(root, source)
@@ -130,7 +130,7 @@ def parse_definition(text: str, source: str) -> Definition:
 def _is_huge(root: yaml.Node) -> bool:
     """Whether there are more values than a file may have, or a node holds itself."""
     waiting, count = [root], 0
-    while waiting and count <= MOST_NODES:
+    while waiting and count <= MAX_NODES:
         node = waiting.pop()
         count += 1
         for child in node.value if isinstance(node, yaml.CollectionNode) else ():

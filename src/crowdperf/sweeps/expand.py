@@ -24,9 +24,9 @@ OWN_INPUTS = ("results_dir", "run_id", "resume", "rerun", "check")
 FOLDER_NAME = re.compile(r"[^\W_][\w .+'@=,-]{0,79}")
 SIZE_FACTOR = 100
 """How many times more combinations than points are gone through, to see which of them `exclude` leaves."""
-MOST_DEEP, MOST_ITEMS, LONGEST_TEXT, LONGEST_POINT = 64, 1000, 64 << 10, 256 << 10
+MAX_DEPTH, MAX_ITEMS, LONGEST_TEXT, LONGEST_POINT = 64, 1000, 64 << 10, 256 << 10
 """What placeholders may make: depth of values in each other, items of a list, characters of a value and of a point."""
-MOST_ALIKE = 10
+MAX_ALIKE = 10
 """How many problems of one kind are listed."""
 
 
@@ -105,8 +105,8 @@ class _Resolver:
         if key in self._made:
             return self._made[key]
         cell = self._cells[key]
-        if len(above) >= MOST_DEEP:
-            self._stop(cell, f"{key}: placeholders stand in each other more than {MOST_DEEP} deep")
+        if len(above) >= MAX_DEPTH:
+            self._stop(cell, f"{key}: placeholders stand in each other more than {MAX_DEPTH} deep")
         if isinstance(cell.value, tuple):
             found = self._list(cell, (*above, key))
         else:
@@ -127,8 +127,8 @@ class _Resolver:
             made = self._of(part, cell, above)
             items += made if isinstance(made, tuple) else (made,)
             size += len(input_text(made))
-            if len(items) > MOST_ITEMS:
-                self._stop(cell, f"{above[-1]}: a list of more than {MOST_ITEMS:,} items")
+            if len(items) > MAX_ITEMS:
+                self._stop(cell, f"{above[-1]}: a list of more than {MAX_ITEMS:,} items")
             if size > LONGEST_TEXT:
                 self._stop(cell, f"{above[-1]}: a value of more than {LONGEST_TEXT:,} characters")
         return tuple(items)
@@ -292,7 +292,7 @@ def _points_of(
             count += work.definition.n_repeats if found is not None else 0
             for point in found or () if count <= max_points else ():
                 line = max((cell.line for cell in combination.values()), default=work.definition.name.line)
-                if point.id in lines and alike < MOST_ALIKE and not has_repeated:
+                if point.id in lines and alike < MAX_ALIKE and not has_repeated:
                     alike += 1
                     same = f"the same inputs as a point of line {lines[point.id]}: {_listed(point.varied)}"
                     work.problems.add(Problem(line, same))
@@ -312,7 +312,7 @@ def _listed(varied: Mapping[str, str]) -> str:
 def _name_problems(work: _Work) -> Iterator[Problem]:
     line = work.definition.name.line
     if len(work.names) > 1:
-        yield Problem(line, f"name must be the same for all points; found {', '.join(sorted(work.names)[:MOST_ALIKE])}")
+        yield Problem(line, f"name must be the same for all points; found {', '.join(sorted(work.names)[:MAX_ALIKE])}")
     for name in work.names:
         if not FOLDER_NAME.fullmatch(name):
             allowed = "letters, digits, blanks and . _ + ' @ = , - (80 at most), beginning with a letter or digit"

@@ -12,8 +12,8 @@ from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.collecting import TOKEN_COLUMNS, Facts, Figures, Row, best_of, score_text, totals, varied_text
 from crowdperf.sweeps.folder import State
 
-MOST_PLOTS = 40
-MOST_SERIES = len(MARKERS)
+MAX_PLOTS = 40
+MAX_SERIES = len(MARKERS)
 
 Key = tuple[str, ...]
 
@@ -50,7 +50,7 @@ def _plots(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     for (scenario, name, unit, *others), by_series in found.items():
         places = list(dict.fromkeys(_value(row, across) for row in rows))
         places = [place for place in places if any(place in series for series in by_series.values())]
-        drawn = list(by_series.items())[:MOST_SERIES]
+        drawn = list(by_series.items())[:MAX_SERIES]
         spreads = [(words, [_spread(series.get(place)) for place in places]) for words, series in drawn]
         words = ", ".join([f"{scenario} {name}, {unit}", *others, f"over {across}"])
         if along:
@@ -113,8 +113,8 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
         "<h2>Plots</h2>" if plots else "",
         '<p class="quiet">Valid points only. A bar reaches from the least to the greatest of repeats, its mark is their'
         " median.</p>" if plots else "",
-        figures(plots[:MOST_PLOTS]),
-        f"<p>{len(plots) - MOST_PLOTS} more plots are left out.</p>" if len(plots) > MOST_PLOTS else "",
+        figures(plots[:MAX_PLOTS]),
+        f"<p>{len(plots) - MAX_PLOTS} more plots are left out.</p>" if len(plots) > MAX_PLOTS else "",
         "<h2>Again</h2>",
         f"<pre>{text(facts.command)}</pre>",
         folded("The command of each point", commands),

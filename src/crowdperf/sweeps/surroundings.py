@@ -16,7 +16,7 @@ BUSY_LIMIT = 0.5
 """Busy share of the processors before the start above which a point was not alone."""
 
 
-LEAST_LOOK_S = 0.1
+MIN_LOOK_S = 0.1
 """Ten ticks of each processor (proc(5): /proc/stat counts hundredths of a second)."""
 
 
@@ -36,7 +36,7 @@ class Busyness:
 
     def share(self) -> float:
         """Busy share of all processors, 0 to 1. Waits until the look was long enough."""
-        time.sleep(max(0.0, self._begin_s + LEAST_LOOK_S - time.monotonic()))
+        time.sleep(max(0.0, self._begin_s + MIN_LOOK_S - time.monotonic()))
         total, free = (now - before for now, before in zip(self._ticks(), self._before, strict=True))
         return round(min(1.0, max(0.0, 1 - free / max(1, total))), 3)
 

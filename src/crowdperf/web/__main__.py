@@ -31,8 +31,8 @@ from crowdperf.web.app import create_app
 from crowdperf.web.checking import warm_up
 from crowdperf.web.settings import Settings, SettingsError, settings_of
 
-MOST_CONNECTIONS = 200
-MOST_OF_AN_ADDRESS = 100
+MAX_CONNECTIONS = 200
+MAX_CONNECTIONS_OF_ADDRESS = 100
 HEAD_WITHIN_S = 10.0
 ENDS_WITHIN_S = 4
 
@@ -70,7 +70,7 @@ class TimedHeads(H11Protocol):
 class LimitedHeads(TimedHeads):
     """Of one address at most `most` connections; not behind a proxy, whose address is that of all."""
 
-    most: ClassVar = MOST_OF_AN_ADDRESS
+    most: ClassVar = MAX_CONNECTIONS_OF_ADDRESS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Close at once what is one too many."""
@@ -173,7 +173,7 @@ def main(words: Sequence[str]) -> int:
             access_log=False,
             log_level="warning",
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=ENDS_WITHIN_S,
             h11_max_incomplete_event_size=16_384,

@@ -23,7 +23,7 @@ from crowdperf.store.objects import result_object
 from crowdperf.store.store import Store, Withdrawn
 from crowdperf.web.guard import tagged
 from crowdperf.web.links import LINK, Links
-from crowdperf.web.pages import MOST_OF_CONFIGURATION, filter_of, row_batches, rows_of_query
+from crowdperf.web.pages import MAX_ROWS_OF_CONFIGURATION, filter_of, row_batches, rows_of_query
 from crowdperf.web.queries import TableQuery, query_of
 from crowdperf.web.shown import plain
 from crowdperf.web.tables import COLUMNS, SORTS
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from crowdperf.web.app import Collector
 
 FORMAT: Final = 1
-MOST_ROWS_JSON: Final = 1_000
-MOST_ROWS_CSV: Final = 100_000
+MAX_ROWS_JSON: Final = 1_000
+MAX_ROWS_CSV: Final = 100_000
 NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels", "settings",
                                 "score"))  # fmt: skip
 
@@ -82,7 +82,7 @@ def configuration_object(store: Store, key: str, link: Links) -> dict[str, Any] 
     configuration = store.configuration(key)
     if configuration is None:
         return None
-    found = store.find(Filter(chosen={"key": (key,)}), limit=MOST_OF_CONFIGURATION)
+    found = store.find(Filter(chosen={"key": (key,)}), limit=MAX_ROWS_OF_CONFIGURATION)
     values = dataclasses.asdict(configuration)
     return {
         "format": FORMAT,
@@ -147,7 +147,7 @@ def _query(request: Request) -> TableQuery:
 async def results_json(request: Request) -> Response:
     """The table as JSON; `limit` rows a page, 100 without it."""
     query, text = _query(request), request.query_params.get("limit", "")
-    limit = min(max(int(text), 1), MOST_ROWS_JSON) if text.isascii() and text.isdigit() and len(text) < 9 else 100
+    limit = min(max(int(text), 1), MAX_ROWS_JSON) if text.isascii() and text.isdigit() and len(text) < 9 else 100
 
     def made(store: Store) -> dict[str, Any]:
         found = rows_of_query(store, query, limit)
@@ -161,7 +161,7 @@ async def results_csv(request: Request) -> Response:
     query = _query(request)
 
     def made(store: Store) -> bytes:
-        return csv_text(row_batches(store, query, MOST_ROWS_CSV), LINK)
+        return csv_text(row_batches(store, query, MAX_ROWS_CSV), LINK)
 
     answer = tagged(request, await _collector(request).database.read(made), "text/csv; charset=utf-8")
     answer.headers["Content-Disposition"] = 'attachment; filename="results.csv"'

@@ -25,7 +25,7 @@ from crowdperf.store.model import NewResult, Problem
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.unpacking import Limits
 
-MOST_MEMORY_BYTES: Final = 2 << 30
+MAX_MEMORY_BYTES: Final = 2 << 30
 """Address space of a check: the interpreter and a bundle of 64 MB unpacked need a fifth of it."""
 CLOCK_FACTOR: Final = 3
 """How many times longer by the clock than in processor time a check may take."""
@@ -59,7 +59,7 @@ def _check(connection: Connection, body: bytes, limits: Limits, cpu_s: int) -> N
     """What the process does: it answers with its steps, the last of which says what was found."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     with contextlib.suppress(BrokenPipeError):
         try:
             found = read_and_check(body, limits, lambda key_id: connection.send(("signed", key_id)))

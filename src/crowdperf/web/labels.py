@@ -12,7 +12,7 @@ from crowdperf.store.model import Signer
 from crowdperf.store.store import Store
 
 OUTLIER: Final = "outlier"
-LEAST_FOR_OUTLIERS: Final = 5
+MIN_RESULTS_FOR_OUTLIERS: Final = 5
 """Results of a configuration from which on one of them can be called an outlier."""
 FARTHEST_DEVIATIONS: Final = 3.0
 
@@ -34,7 +34,7 @@ EVERYTHING: Final = Range(float("-inf"), float("inf"))
 
 def usual_range(values: Sequence[float]) -> Range:
     """Three median absolute deviations around the median; everything for fewer than five values."""
-    if len(values) < LEAST_FOR_OUTLIERS:
+    if len(values) < MIN_RESULTS_FOR_OUTLIERS:
         return EVERYTHING
     middle = median(values)
     deviation = FARTHEST_DEVIATIONS * median(abs(value - middle) for value in values)

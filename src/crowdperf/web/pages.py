@@ -33,7 +33,7 @@ from crowdperf.web.tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, 
 from crowdperf.web.words import LABELS, VERIFICATIONS
 
 PAGE_SIZE = 100
-MOST_OF_CONFIGURATION = 1_000
+MAX_ROWS_OF_CONFIGURATION = 1_000
 """Results of one configuration that its page is made of, the newest ones."""
 BATCH = 1_000
 NEWEST = 3
@@ -186,7 +186,7 @@ def _heading(query: TableQuery, otherwise: str) -> str:
 
 def rows_of(store: Store, name: str, value: str) -> tuple[Row, ...]:
     """The newest rows whose `name` is `value`."""
-    return store.find(Filter(chosen={name: (value,)}), limit=MOST_OF_CONFIGURATION).rows
+    return store.find(Filter(chosen={name: (value,)}), limit=MAX_ROWS_OF_CONFIGURATION).rows
 
 
 def configuration_page(store: Store, link: Links, key: str) -> str | None:
@@ -262,7 +262,7 @@ def system_page(store: Store, link: Links, key: str) -> str | None:
     if system is None:
         return None
     wanted = Filter(chosen={"system_key": (key,)})
-    rows = store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows
+    rows = store.find(wanted, Sort("benchmark", False), limit=MAX_ROWS_OF_CONFIGURATION).rows
     return page(
         "list",
         link,

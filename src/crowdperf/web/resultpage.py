@@ -22,7 +22,7 @@ from crowdperf.web.shown import ABSENT, minute, plain, quantity, size
 from crowdperf.web.words import RUN_CLASSES, checks_of, figure_words, label_rows, system_words, verification_words
 
 Pairs = list[tuple[str, object]]
-MOST_OF_CHART = 500
+MAX_ROWS_OF_CHART = 500
 """Results of its configuration that a result is drawn among, the newest ones."""
 CURVE_HEADINGS = ("Concurrency", "Region", "System tokens/s", "Tokens/s for each user", "TTFT p90, ms", "Accuracy")
 
@@ -169,7 +169,7 @@ def _ways(one: Result, link: Links, others: int) -> list[tuple[str, str]]:
 def result_page(store: Store, link: Links, one: Result) -> str:
     """The HTML of a result that is shown."""
     result = one.result
-    values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=MOST_OF_CHART).rows]
+    values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=MAX_ROWS_OF_CHART).rows]
     more = (*signer_labels(store, one.signer), *usual_range(values).labels(result.value))
     labels = (*result.labels, *more)
     kept = [file.name for file in result.files if store.file(one.id, file.name) is not None]

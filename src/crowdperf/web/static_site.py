@@ -31,7 +31,7 @@ from crowdperf.web.tables import table_of
 MARK: Final = "results.json"
 """A folder that has it, and index.html, was written by this module and may be replaced by it."""
 PAGE_ROWS: Final = 500
-MOST_ROWS: Final = 100_000
+MAX_ROWS: Final = 100_000
 
 
 class SiteError(Exception):
@@ -137,7 +137,7 @@ def write_site(store: Store, output: Path, site_name: str) -> Written:
     if output.is_dir() and any(output.iterdir()) and not is_ours:
         raise SiteError(f"--output={output} has other files in it\nhint: name a new folder, or an empty one")
     unfinished, before = (output.with_name(f".{output.name}.{os.getpid()}.{word}") for word in ("part", "old"))
-    rows = store.find(Filter(), limit=MOST_ROWS).rows
+    rows = store.find(Filter(), limit=MAX_ROWS).rows
     count = 0
     try:
         for name, text in _pages(store, site_name, rows):

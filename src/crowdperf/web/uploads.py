@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = frozenset(("application/gzip", "application/x-gzip", "application/octet-stream"))
 LONGEST_WITHDRAWAL: Final = 16_384
-MOST_WAITING: Final = 40
+MAX_WAITING: Final = 40
 HELD: Final = "held until a moderator shows it: the key is new here"
 
 
@@ -102,7 +102,7 @@ async def upload(request: Request) -> Response:
         raise _retry(503, "the collector has no room on its disk", 3_600)
     collector.senders.count(address)
     body = await body_of(request, collector.settings.max_body_bytes, collector.settings.body_timeout_s)
-    if collector.waiting >= MOST_WAITING:
+    if collector.waiting >= MAX_WAITING:
         raise _retry(503, "too many uploads are being checked", 10)
     collector.waiting += 1
     try:

@@ -32,7 +32,7 @@ PROMPT = (
     "### Instruction:\n{instruction}\n\n### Input:\n{input}\n\n### Response:"
 )
 LONGEST_PROMPT = 1919
-BEAMS, LEAST_TOKENS, MOST_TOKENS = 4, 30, 128
+BEAMS, MIN_TOKENS, MAX_TOKENS = 4, 30, 128
 CANDIDATES = 9  # network.py: twice the beams, and the end token where it is not allowed yet
 
 _SIZES = ("n_embd", "n_layer", "n_head", "vocab_size", "eos_token_id")
@@ -122,8 +122,8 @@ class GptJ:
         is_token = np.arange(longest) >= padding[:, None]
         rules = SearchRules(
             beams=BEAMS,
-            min_tokens=LEAST_TOKENS,
-            max_tokens=MOST_TOKENS,
+            min_tokens=MIN_TOKENS,
+            max_tokens=MAX_TOKENS,
             end_token=self._end_token,
             prompt_tokens=longest if self.counts_prompt else None,
         )
@@ -185,7 +185,7 @@ def memory_bytes(facts: ModelFacts) -> int:
     """Return the bytes that weights and the caches of one sample of greatest length take."""
     config = facts.config
     size = _BYTES.get(facts.precision, 4)
-    cached_tokens = LONGEST_PROMPT + 2 * BEAMS * MOST_TOKENS  # the beams' caches before and after a step
+    cached_tokens = LONGEST_PROMPT + 2 * BEAMS * MAX_TOKENS  # the beams' caches before and after a step
     cache = 2 * int(config["n_layer"]) * int(config["n_embd"]) * cached_tokens
     return size * (parameter_count(config) + cache)
 

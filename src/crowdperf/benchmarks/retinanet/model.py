@@ -36,7 +36,7 @@ CODING = Coding(scales=(1.0, 1.0, 1.0, 1.0), largest_log=math.log(1000.0 / 16))
 """Source: class BoxCoder, mlcommons/training single_stage_detector/ssd/model/utils.py."""
 _SCORE_LIMIT = 0.05  # score_thresh of the network, and the score at which the reference stops reading
 _OVERLAP_LIMIT = 0.5  # nms_thresh
-_MOST_DETECTIONS = 300  # detections_per_img
+_MAX_DETECTIONS = 300  # detections_per_img
 _ANCHORS_PER_PLACE = 9  # three sizes of three ratios
 _PUBLISHED_SIZE = 800
 
@@ -62,7 +62,7 @@ class _Candidates:
         anchors, labels = np.divmod(outputs["places"][order].astype(np.int64), self.class_count)
         deltas = outputs["deltas"][order].astype(np.float32)
         boxes = np.clip(decode(deltas, self.anchors[anchors], CODING), 0.0, self.image_size)
-        kept = suppress(boxes, labels, limit=_OVERLAP_LIMIT, most=_MOST_DETECTIONS)
+        kept = suppress(boxes, labels, limit=_OVERLAP_LIMIT, most=_MAX_DETECTIONS)
         return Detections(boxes[kept] / np.float32(self.image_size), scores[order][kept], labels[kept])
 
 

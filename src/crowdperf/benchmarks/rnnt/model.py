@@ -109,9 +109,9 @@ class Rnnt:
     def preprocess(self, raw: Sequence[npt.NDArray[np.float32]]) -> Samples:
         """Return the waveforms as they are; the features are timed work."""
         for number, waveform in enumerate(raw):
-            if len(waveform) < audio_features.LEAST_SAMPLES:
+            if len(waveform) < audio_features.MIN_SAMPLES:
                 message = f"utterance {number} of {len(raw)} has {len(waveform)} samples of sound"
-                raise HarnessError(f"{message}; at least {audio_features.LEAST_SAMPLES} are needed", "look at its file")
+                raise HarnessError(f"{message}; at least {audio_features.MIN_SAMPLES} are needed", "look at its file")
         return [{"waveform": waveform} for waveform in raw]
 
     def length(self, sample: Tensors) -> int:

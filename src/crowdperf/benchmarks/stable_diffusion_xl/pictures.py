@@ -31,7 +31,7 @@ from crowdperf.harness.media.clip_tokens import ClipTokenizer
 _MEAN = (0.48145466, 0.4578275, 0.40821073)  # OPENAI_DATASET_MEAN and _STD: open_clip_torch 2.26.1, constants.py
 _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 _EPS = 1e-6
-_MOST_IMAGINARY = 1e-3
+_MAX_IMAGINARY = 1e-3
 _HINT = "get,dataset,coco2014 says which files score pictures"
 Matrix = npt.NDArray[np.float64]
 Picture = npt.NDArray[np.uint8]
@@ -93,7 +93,7 @@ def frechet_distance(one: tuple[Matrix, Matrix], other: tuple[Matrix, Matrix]) -
         offset = np.eye(len(mean)) * _EPS
         root = linalg.sqrtm((covariance + offset) @ (other_covariance + offset))
     if np.iscomplexobj(root):
-        if not np.allclose(np.diagonal(root).imag, 0, atol=_MOST_IMAGINARY):
+        if not np.allclose(np.diagonal(root).imag, 0, atol=_MAX_IMAGINARY):
             raise HarnessError("the root of the covariances is not real: too few pictures, or all alike")
         root = root.real
     difference = mean - other_mean

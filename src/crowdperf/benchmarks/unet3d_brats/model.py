@@ -26,7 +26,7 @@ from crowdperf.harness.metrics import dice
 
 VOLUME = (224, 224, 160)
 CLASSES = 4
-_LEAST_DEVIATION = 1e-8  # added by GenericPreprocessor
+_MIN_DEVIATION = 1e-8  # added by GenericPreprocessor
 
 FloatVolumes = npt.NDArray[np.float32]
 
@@ -56,7 +56,7 @@ def prepare(scans: Scans, volume: tuple[int, int, int] = VOLUME) -> FloatVolumes
     inside, cropped = mask[box], scans.voxels[whole].astype(np.float64)  # nnU-Net leaves float64 behind, see above
     for modality in cropped:
         brain = modality[inside]
-        modality[inside] = (brain - brain.mean()) / (brain.std() + _LEAST_DEVIATION)
+        modality[inside] = (brain - brain.mean()) / (brain.std() + _MIN_DEVIATION)
         modality[~inside] = 0
     missing = [side - found for side, found in zip(volume, cropped.shape[1:], strict=True)]
     if min(missing) < 0:

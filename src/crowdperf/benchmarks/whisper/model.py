@@ -28,7 +28,7 @@ IntArray = npt.NDArray[np.int64]
 
 PROMPT = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
 END = "<|endoftext|>"
-MOST_TOKENS = 200
+MAX_TOKENS = 200
 _SIZES = ("d_model", "decoder_layers", "heads", "mel_count", "frame_count", "position_count")
 _FULL = {"d_model": 1280, "decoder_layers": 32, "heads": 20, "mel_count": 128, "frame_count": 3000,
          "position_count": 448}  # fmt: skip
@@ -73,7 +73,7 @@ class Whisper:
         self._mel_count, self._frame_count = int(config["mel_count"]), int(config["frame_count"])
         heads = int(config["heads"])
         self._cache_shape = (int(config["decoder_layers"]), heads, 1, int(config["d_model"]) // heads)
-        self._most = min(MOST_TOKENS, int(config["position_count"]) - len(PROMPT))
+        self._most = min(MAX_TOKENS, int(config["position_count"]) - len(PROMPT))
 
     @cached_property
     def _tokenizer(self) -> tuple[Tokenizer, IntArray, int]:

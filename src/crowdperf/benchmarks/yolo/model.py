@@ -30,7 +30,7 @@ _STRIDES = (8, 16, 32)
 _VIRTUAL_SIDES = (2.5, 2.5, 2.0)
 _SCORE_LIMIT = 0.001
 _OVERLAP_LIMIT = 0.7
-_MOST_DETECTIONS = 300
+_MAX_DETECTIONS = 300
 _GREY = 114  # of the bars: LetterBox of ultralytics/ultralytics
 _NOT_USED = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
 CATEGORIES = np.array([number for number in range(1, 91) if number not in _NOT_USED], dtype=np.int64)
@@ -80,7 +80,7 @@ class _Places:
         order = best_first(scores)
         order = order[: np.count_nonzero(scores > np.float32(_SCORE_LIMIT))]
         boxes, classes = outputs["boxes"][order].astype(np.float32), outputs["classes"][order].astype(np.int64)
-        kept = suppress(boxes, classes, limit=_OVERLAP_LIMIT, most=_MOST_DETECTIONS)
+        kept = suppress(boxes, classes, limit=_OVERLAP_LIMIT, most=_MAX_DETECTIONS)
         return Detections(boxes[kept] / np.float32(self.image_size), scores[order][kept], CATEGORIES[classes[kept]])
 
     def unpad(self, boxes: Floats, height: int, width: int) -> Floats:

@@ -20,7 +20,7 @@ Value = str | int | float | bool | None
 Parameters = Mapping[str, Value]
 """By name, in the spelling of the profile; names differ by more than case."""
 
-LARGEST_BYTES, DEEPEST, MOST_NAMES, MOST_PROBLEMS = 1024 * 1024, 32, 1000, 50
+LARGEST_BYTES, DEEPEST, MAX_NAMES, MAX_PROBLEMS = 1024 * 1024, 32, 1000, 50
 """Upstream's largest profile has 60 KB, its deepest three levels of Components, its longest object some 40 names. The
 last number is that of the reasons that are shown."""
 
@@ -35,8 +35,8 @@ class ProfileError(ValueError):
     """The profile, or what is asked of it, cannot be used; `problems` has every reason, `rest` what could be read."""
 
     def __init__(self, problems: list[str], rest: Profile | None = None) -> None:
-        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
-        super().__init__("\n  ".join([*problems[:MOST_PROBLEMS], *more]))
+        more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
+        super().__init__("\n  ".join([*problems[:MAX_PROBLEMS], *more]))
         self.problems, self.rest = tuple(problems), rest
 
 
@@ -140,15 +140,15 @@ class _Reader:
     def misspelt(self, content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
         """Other keys may be there, unless they are nearly a known one."""
         names = {name.lower(): name for name in known}
-        for key in list(content)[:MOST_NAMES]:
+        for key in list(content)[:MAX_NAMES]:
             near = get_close_matches(_plain(key), names, n=1, cutoff=0.85)
             if near and _plain(key) not in names:
                 self.problems.append(f"{where}unknown key {key!r}; did you mean {names[near[0]]}?")
 
     def values(self, content: Mapping[str, Any], where: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        if len(content) > MOST_NAMES:
-            self.problems.append(f"{where.rstrip('.')} has more than {MOST_NAMES} names")
+        if len(content) > MAX_NAMES:
+            self.problems.append(f"{where.rstrip('.')} has more than {MAX_NAMES} names")
             return found
         for name, value in content.items():
             if value is not None and not isinstance(value, (str, int, float, bool)):

@@ -26,7 +26,7 @@ from crowdperf.fronts.virtualclient.steptypes import (
 )
 from crowdperf.rules.names import unknown_text
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ def _flat(element: Element, problems: list[str]) -> list[Element]:
         wrong.append(f"{element.where}.LoopCount must be 1 to {LARGEST_LOOP}, got {count}")
     problems += wrong
     children = [found for child in element.components for found in _flat(child, problems)]
-    if wrong or count * len(children) > MOST_STEPS:
-        problems += [] if wrong else [f"{element.where} comes to more than {MOST_STEPS} steps"]
+    if wrong or count * len(children) > MAX_STEPS:
+        problems += [] if wrong else [f"{element.where} comes to more than {MAX_STEPS} steps"]
         return []
     if count == 1:
         return children
@@ -162,8 +162,8 @@ def make_steps(profile: Profile, options: Options, well_known: WellKnown, system
     for element in profile.elements:
         try:
             for found in _flat(resolved(element, shared, well_known), problems):
-                if len(steps) >= MOST_STEPS:
-                    raise ProfileError([f"more than {MOST_STEPS} steps"])
+                if len(steps) >= MAX_STEPS:
+                    raise ProfileError([f"more than {MAX_STEPS} steps"])
                 steps.append(_step(found, options, well_known["platform"]))
         except ProfileError as error:
             problems += error.problems

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.media.audio_features import LEAST_SAMPLES, SAMPLE_RATE_HZ
+from crowdperf.harness.media.audio_features import MIN_SAMPLES, SAMPLE_RATE_HZ
 from crowdperf.harness.metrics.wer import CHARACTERS
 
 MANIFEST_FILE = "dev-clean-wav.json"
@@ -151,8 +151,8 @@ def _utterance(folder: Path, entry: Mapping[str, Any], longest_s: float) -> Utte
     if strange:
         raise ValueError(f"characters outside a-z, apostrophe and space: {''.join(strange)!r}")
     sample_count = int(entry["original_num_samples"])
-    if sample_count < LEAST_SAMPLES:
-        raise ValueError(f"{sample_count:,} samples of sound, fewer than {LEAST_SAMPLES}")
+    if sample_count < MIN_SAMPLES:
+        raise ValueError(f"{sample_count:,} samples of sound, fewer than {MIN_SAMPLES}")
     return Utterance(folder / names[0], sample_count, transcript)
 
 

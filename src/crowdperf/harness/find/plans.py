@@ -11,15 +11,15 @@ TOLERANCE = 0.02
 """The lowest rate that failed is at most so much above the one that is found: LoadGen's verdict on one and the same
 system scatters by about as much."""
 
-MOST_RUNS = 40
+MAX_RUNS = 40
 
-FEWEST_QUERIES = 459
+MIN_QUERIES = 459
 """LoadGen's early stopping at p99 calls no shorter run VALID (6.0.17; 662 with one late query, 838 with two)."""
 
 _OVERHEAD_S = 0.4
 """What LoadGen, its logs and the threads take before and after a run."""
 
-_MOST_PROBES_LONG, _MOST_CONFIRMATIONS_LONG = 15, 4
+_MAX_PROBES_LONG, _MAX_CONFIRMATIONS_LONG = 15, 4
 """So many of the longest probes, or confirmations, fill the budget."""
 
 _FIRST_PART = 0.7
@@ -68,15 +68,15 @@ def make_plan(mode: ExecutionMode, overrides: Overrides, warm_up_rate: float, hi
     rate that memory allows."""
     bounds = BOUNDS[mode]
     estimate = _FIRST_PART * warm_up_rate if overrides.target_qps is None else overrides.target_qps
-    fewest = None if overrides.min_query_count is None else max(FEWEST_QUERIES, overrides.min_query_count)
-    probe_s = _seconds(bounds.probe, overrides, 1.0, bounds.budget_s / _MOST_PROBES_LONG)
-    confirmation_s = _seconds(bounds.confirmation, overrides, 2.0, bounds.budget_s / _MOST_CONFIRMATIONS_LONG)
+    fewest = None if overrides.min_query_count is None else max(MIN_QUERIES, overrides.min_query_count)
+    probe_s = _seconds(bounds.probe, overrides, 1.0, bounds.budget_s / _MAX_PROBES_LONG)
+    confirmation_s = _seconds(bounds.confirmation, overrides, 2.0, bounds.budget_s / _MAX_CONFIRMATIONS_LONG)
     return Plan(
         estimate=rounded(min(estimate, highest)),
         highest=highest,
         tolerance=TOLERANCE,
         budget_s=bounds.budget_s,
-        most_runs=MOST_RUNS,
+        most_runs=MAX_RUNS,
         probe=Length(probe_s, fewest or bounds.probe.queries),
         confirmation=Length(confirmation_s, fewest or bounds.confirmation.queries),
         overhead_s=_OVERHEAD_S,

@@ -23,7 +23,7 @@ _STEPS_DOWN = (0.75, 0.5, 0.25)
 _SMALLEST_PART = 0.001
 """Of the estimate: below it nothing is tried any more."""
 
-_MOST_IN_A_ROW = 3
+_MAX_IN_A_ROW = 3
 """After so many runs that held, one after the other, the failed rate above them is tried again: a true end of the
 range is missed so often by halving one time in eight."""
 
@@ -207,7 +207,7 @@ def _probing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
     if bracketing is not None or ceiling is None or floor is None:
         return bracketing
     is_narrow = plan.is_narrow(floor, ceiling)
-    if standing.count(ceiling) == 1 and (is_narrow or standing.held_in_a_row() >= _MOST_IN_A_ROW):
+    if standing.count(ceiling) == 1 and (is_narrow or standing.held_in_a_row() >= _MAX_IN_A_ROW):
         return Try(ceiling, Kind.PROBE, "again: one failure may have been other work on the machine")
     if not is_narrow:
         middle = rounded(math.sqrt(floor * ceiling))

@@ -9,7 +9,7 @@ from pathlib import Path
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.find import record
 from crowdperf.harness.find.journal import Journal, probe_line, say
-from crowdperf.harness.find.plans import BOUNDS, FEWEST_QUERIES, Overrides, make_plan
+from crowdperf.harness.find.plans import BOUNDS, MIN_QUERIES, Overrides, make_plan
 from crowdperf.harness.find.probing import ProbeRunner, Verdict
 from crowdperf.harness.find.search import Found, Kind, NotFound, Plan, Try, first_step_fits, next_step
 from crowdperf.harness.runner.loadgen_run import available_memory_bytes
@@ -73,7 +73,7 @@ def _require_budget(journal: Journal, plan: Plan) -> None:
     )
     message = (
         f"a search of Server's rate needs about {needed_s:.0f} s: the estimate is {plan.estimate:.4g} queries/s, a run "
-        f"has {plan.probe.queries:,} queries at least (LoadGen calls none with fewer than {FEWEST_QUERIES} VALID), and "
+        f"has {plan.probe.queries:,} queries at least (LoadGen calls none with fewer than {MIN_QUERIES} VALID), and "
         f"there is one probe and one confirmation at least; the budget of this execution mode is {plan.budget_s:g} s"
     )
     hint = (

@@ -22,7 +22,7 @@ FFT_SIZE = 512
 MEL_COUNT = 80
 SPLICED_FRAMES = 3
 FEATURE_COUNT = MEL_COUNT * SPLICED_FRAMES
-LEAST_SAMPLES = FFT_SIZE // 2 + 1
+MIN_SAMPLES = FFT_SIZE // 2 + 1
 """A shorter waveform cannot be mirrored at its ends."""
 
 _PREEMPHASIS = np.float32(0.97)
@@ -68,7 +68,7 @@ def frame_count(sample_count: int) -> int:
 def log_mel(waveform: FloatArray) -> FloatArray:
     """Return float32[1 + samples // 160, 80]: logarithms of mel energies, one row every 10 ms.
 
-    `waveform` is float32[samples], -1..1, at least LEAST_SAMPLES long.
+    `waveform` is float32[samples], -1..1, at least MIN_SAMPLES long.
     """
     signal = waveform.copy()
     signal[1:] -= _PREEMPHASIS * waveform[:-1]

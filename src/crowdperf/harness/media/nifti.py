@@ -20,7 +20,7 @@ from crowdperf.harness.base.dataset import DatasetFacts
 from crowdperf.harness.base.errors import HarnessError
 
 _GZIP_SIZE_MODULUS = 2**32  # a gzip file ends with its content's size modulo this (RFC 1952, section 2.3.1)
-_MOST_LISTED = 20
+_MAX_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,5 +115,5 @@ class VolumeCases:
         """Raise HarnessError naming the files of the data set `name` that are missing or damaged, if there are any."""
         problems = [problem for case in self.cases for problem in find_problems(self.case_files(case))]
         if problems:
-            rest = [] if len(problems) <= _MOST_LISTED else [f"and {len(problems) - _MOST_LISTED} more"]
-            raise HarnessError("\n  ".join([f"{name} cannot be used:", *problems[:_MOST_LISTED], *rest]), hint)
+            rest = [] if len(problems) <= _MAX_LISTED else [f"and {len(problems) - _MAX_LISTED} more"]
+            raise HarnessError("\n  ".join([f"{name} cannot be used:", *problems[:_MAX_LISTED], *rest]), hint)

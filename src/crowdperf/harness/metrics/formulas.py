@@ -25,7 +25,7 @@ from types import TracebackType
 LIMIT_S, START_LIMIT_S = 30.0, 120.0
 """Of one pair; of the program, which loads sympy first."""
 _MEMORY_BYTES = 4 << 30
-_MOST_LETTERS, _MOST_CHARACTERS = 2, 400
+_MAX_LETTERS, _MAX_CHARACTERS = 2, 400
 _NEVER = re.compile(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+")
 _UNSAFE = re.compile(r"""['"\\]|__""")
 _NAMES = re.compile("[\u0370-\u03ffℂℕℚℝℤ\U0001d400-\U0001d433]")
@@ -39,9 +39,9 @@ def difference(right: str, given: str) -> str | None:
     or its parser cannot but fail (signs that Python does not have); None for one that is not parsed here at all."""
     text = f"({right})-({given})"
     letters = {one for one in text.replace("sqrt", "").replace("frac", "") if one.isalpha()}
-    if len(letters) > _MOST_LETTERS or _NEVER.search(text):
+    if len(letters) > _MAX_LETTERS or _NEVER.search(text):
         return ""
-    if _UNSAFE.search(text) or len(text) > _MOST_CHARACTERS:
+    if _UNSAFE.search(text) or len(text) > _MAX_CHARACTERS:
         return None
     others = {one for one in _NAMES.sub("", text) if not (one.isascii() and (one.isprintable() or one == "\n"))}
     kinds = {unicodedata.category(one) for one in others}

@@ -21,7 +21,7 @@ from crowdperf.harness.metrics.wer import word_distance
 LABELS = " abcdefghijklmnopqrstuvwxyz'0123456789$%+-"
 """The 42 characters by number: `labels` of accuracy_eval.py."""
 _NUMBERS = {character: number for number, character in enumerate(LABELS)}
-_MOST_JOINED = 3
+_MAX_JOINED = 3
 _HINT = "score the log with the model that made it"
 
 
@@ -52,7 +52,7 @@ def _joined(words: Sequence[str], start: int, wanted: str) -> int:
     return next(
         (
             count
-            for count in range(1, _MOST_JOINED + 1)
+            for count in range(1, _MAX_JOINED + 1)
             if start + count <= len(words) and "".join(words[start : start + count]) == wanted
         ),
         0,
@@ -70,7 +70,7 @@ def error_count(found: Sequence[str], wanted: Sequence[str]) -> int:
     i = j = 0
     while i < len(wanted) and j < len(found):
         here, there = 1, 1
-        for count in range(1, _MOST_JOINED + 1):  # the shortest match first, the reference's words before the found
+        for count in range(1, _MAX_JOINED + 1):  # the shortest match first, the reference's words before the found
             if _joined(wanted[: i + count], i, found[j]) == count:
                 here = count
                 break

@@ -20,7 +20,7 @@ from crowdperf.harness.watch.silence import silence_ends
 
 _MEASURED_S = 0.4
 _SLICES = 8
-_FEWEST_QUERIES = 4
+_MIN_QUERIES = 4
 _LONGEST_S = 2.0
 """A slow network is measured less often: no further query is begun after so long."""
 
@@ -61,7 +61,7 @@ def query_latency(issue: Issue, samples: int, loaded: Sequence[int]) -> Latency:
         durations_s.append(_timed_s(lambda indices=indices: issue(ids, indices)))  # type: ignore[misc]
         position += samples
         elapsed_s = time.perf_counter() - start
-        enough = elapsed_s >= _MEASURED_S and len(durations_s) > _FEWEST_QUERIES
+        enough = elapsed_s >= _MEASURED_S and len(durations_s) > _MIN_QUERIES
         if len(durations_s) >= 3 and (enough or elapsed_s >= _LONGEST_S):
             break
     warm_s = durations_s[1:]

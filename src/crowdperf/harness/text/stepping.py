@@ -28,8 +28,8 @@ _PROBE_STEPS = 1000
 _GIB = 1 << 30
 _CACHE_PART = 0.25
 """The part of free memory that keys and values may take: weights and activations come on top."""
-_MOST_CACHE_GIB = 64
-_PER_CORE, _MOST_IN_FLIGHT = 16, 256
+_MAX_CACHE_GIB = 64
+_PER_CORE, _MAX_IN_FLIGHT = 16, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def places(request: EngineRequest) -> tuple[int, str]:
     project's choice: more makes a processor no faster, and each token later)."""
     if request.text.max_in_flight is not None:
         return request.text.max_in_flight, "user"
-    return min(_PER_CORE * request.threads, _MOST_IN_FLIGHT), "default"
+    return min(_PER_CORE * request.threads, _MAX_IN_FLIGHT), "default"
 
 
 def cache_gib(request: EngineRequest) -> tuple[int, str]:
@@ -78,7 +78,7 @@ def cache_gib(request: EngineRequest) -> tuple[int, str]:
     free = free_memory_bytes()
     if free is None:
         return 1, "default"
-    return min(max(1, int(free * _CACHE_PART) // _GIB), _MOST_CACHE_GIB), "a quarter of the free memory"
+    return min(max(1, int(free * _CACHE_PART) // _GIB), _MAX_CACHE_GIB), "a quarter of the free memory"
 
 
 def fitting(name: str, wanted: tuple[int, str], tokens: int, token_bytes: int, limit_gib: int) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from crowdperf.harness.text.engine import OTHER_FAILURE, Answer
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.names import counted
 
-FEWEST_TOKENS = 2
+MIN_TOKENS = 2
 """LoadGen 6.0.17 takes an answer of fewer tokens for an error (logging.cc, RecordSampleCompletion): the time per output
 token is that of those after the first one."""
 
@@ -26,7 +26,7 @@ _REASONS = 3
 _AT_ONCE_PART = 0.5
 """Where more answers come whole in one piece the server does not stream; short answers may (tokens that are guessed
 ahead). This project's choice."""
-_MOST_BARS = 20
+_MAX_BARS = 20
 _PERCENTILES = (50, 90, 99)
 
 
@@ -48,7 +48,7 @@ def percentile(lengths: Mapping[int, int], part: float) -> int:
 def bar_width(longest: int) -> int:
     """Return the width of a histogram's bars: 1, 2 or 5 times a power of ten, so that there are few of them."""
     widths = (int(f"{digit}{'0' * zeros}") for zeros in count() for digit in (1, 2, 5))
-    return next(width for width in widths if longest < _MOST_BARS * width)
+    return next(width for width in widths if longest < _MAX_BARS * width)
 
 
 def lengths_record(lengths: Mapping[int, int]) -> dict[str, Json]:
@@ -134,7 +134,7 @@ class Tally:
             self.late_first += ended.is_first_late
             self.at_once += ended.is_whole_at_once
             self.began_with += ended.began_with
-            self.short += length < FEWEST_TOKENS
+            self.short += length < MIN_TOKENS
             self.padded += ended.behind_end > 0
             self.behind_end += ended.behind_end
 
@@ -174,7 +174,7 @@ class Tally:
         if self.unasked:
             found.append(f"the engine reported {self.unasked:,} times on a request that was not in flight")
         if self.short and has_token_latencies:
-            words = f"{counted(self.short, 'answer')} had fewer than {FEWEST_TOKENS} tokens"
+            words = f"{counted(self.short, 'answer')} had fewer than {MIN_TOKENS} tokens"
             found.append(f"{words}: LoadGen can measure no time per token, and counts none of them")
         return tuple(found)
 

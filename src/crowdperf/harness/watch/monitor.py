@@ -12,7 +12,7 @@ cores busy. rss_bytes: memory the process holds; available_bytes: what the machi
 since the start. probe_mb_per_s: how fast one core is now, by a fixed piece of work (`probe_mb_per_s`); it changes with
 the clock, with heat, and with what other virtual machines do on the same core of the host. gpu0_reasons: bits of NVML,
 why the clocks are not at their highest. Values that the system does not tell are null. One sample takes about 0.6 ms of
-one core twice a second (and some tenths of a millisecond for each GPU); a run longer than MOST_ROWS samples keeps every
+one core twice a second (and some tenths of a millisecond for each GPU); a run longer than MAX_ROWS samples keeps every
 second, fourth, ... of them.
 """
 
@@ -42,7 +42,7 @@ from crowdperf.logs.run_log import Json
 
 FORMAT = 1
 INTERVAL_S = 0.5
-MOST_ROWS = 2400
+MAX_ROWS = 2400
 _OWN_COLUMNS = (
     "time_s", "rss_bytes", "process_cpu_percent", "machine_cpu_percent", "available_bytes", "answered",
     "probe_mb_per_s",
@@ -58,8 +58,8 @@ half, virtual machine, 2 cores, 2026-11-28; SHA-256 0.38, zlib 0.71)."""
 _PROBE_TRIES = 3
 """The fastest counts: an interrupt in one of them says nothing about the core."""
 
-_FEWEST_SLICES = 4
-_MOST_SLICES = 10
+_MIN_SLICES = 4
+_MAX_SLICES = 10
 _T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Student's t at 97.5 % for 1 to 9 degrees of freedom."""
 
@@ -91,10 +91,10 @@ def rate_spread_percent(measured: Sequence[tuple[float, float]]) -> float | None
     It covers what changed while the run went on, not what another start of the program changes. Method: batch means
     (A. M. Law, Simulation Modeling and Analysis, 5th edition 2015, section 9.5.3).
     """
-    length = -(-(len(measured) - 1) // _MOST_SLICES)
+    length = -(-(len(measured) - 1) // _MAX_SLICES)
     cuts = measured[::length] if length else []
     rates = [(done - before) / (now - then) for (then, before), (now, done) in itertools.pairwise(cuts) if now > then]
-    if len(rates) < _FEWEST_SLICES or mean(rates) <= 0:
+    if len(rates) < _MIN_SLICES or mean(rates) <= 0:
         return None
     half_width = _T95[len(rates) - 2] * stdev(rates) / math.sqrt(len(rates))
     return round(100.0 * half_width / mean(rates), 1)
@@ -169,7 +169,7 @@ def make_row(started_s: float, before: Reading, now: Reading, gpus: Sequence[Gpu
 class Samples:
     """Rows at equal distances; thins itself out, so that a run of days fits in memory and in a plot."""
 
-    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+    def __init__(self, most_rows: int = MAX_ROWS) -> None:
         self._most = most_rows
         self._count = 0
         self.step = 1
@@ -237,7 +237,7 @@ class LoadRecord:
         rows = [tuple(float(row[place] or 0) for place in places) for row in self.rows]
         measured = rows[measured_part([answered for _, answered, _ in rows])]
         probes = [probe for *_, probe in measured if probe > 0]
-        slow, *_, fast = quantiles(probes, n=10, method="inclusive") if len(probes) >= _FEWEST_SLICES else (0.0, 0.0)
+        slow, *_, fast = quantiles(probes, n=10, method="inclusive") if len(probes) >= _MIN_SLICES else (0.0, 0.0)
         return {
             "probe_mb_per_s": round(median(probes), 1) if probes else None,
             "probe_slowest_percent": round(100.0 * slow / fast, 1) if fast else None,

@@ -27,7 +27,7 @@ LINE_INTERVAL_S = 5.0
 _RATE_WINDOW_S = 10.0
 """The current rate is that of the last so many seconds: slow models finish nothing for seconds on end."""
 
-_FEWEST_COLUMNS = 20
+_MIN_COLUMNS = 20
 """A terminal that says it is narrower says nothing (0 is common)."""
 _USUAL_COLUMNS = 80
 
@@ -215,7 +215,7 @@ class Outlet:
         for stream in (self.stream, sys.stdin):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 columns = os.get_terminal_size(stream.fileno()).columns
-                return columns if columns >= _FEWEST_COLUMNS else _USUAL_COLUMNS
+                return columns if columns >= _MIN_COLUMNS else _USUAL_COLUMNS
         return _USUAL_COLUMNS
 
     def write(self, lines: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from crowdperf.standins import fitting
 
 EPOCHS = 3
 RATE = 0.005
-LEAST_AUC = 72.0  # 76 and more were seen
+MIN_AUC = 72.0  # 76 and more were seen
 
 
 def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
@@ -42,7 +42,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     score = fitting.score_of(model, {"model": network}, criteo.open_dataset(dataset_dir))
     facts = {"fitted_on": "second half of a synthetic Criteo day"}
     return fitting.Fitted(
-        modules={"model": network}, score=score, metrics=("AUC",), least={"AUC": LEAST_AUC}, facts=facts
+        modules={"model": network}, score=score, metrics=("AUC",), least={"AUC": MIN_AUC}, facts=facts
     )
 
 

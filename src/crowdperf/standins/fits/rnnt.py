@@ -28,7 +28,7 @@ from crowdperf.standins import fitting
 BATCH_SIZE = 10
 PASSES = 14
 RATE = 6e-3
-LEAST_WORD_ACCURACY_PERCENT = 70.0
+MIN_WORD_ACCURACY_PERCENT = 70.0
 NO_TARGET = -100  # what torch's cross_entropy leaves out
 
 
@@ -164,7 +164,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     dataset = open_dataset(dataset_dir)
     score = fitting.score_of(open_model(ModelFacts(config=request.values)), networks, dataset, dataset.count)
     facts = {"note": "fitted on made sound: knows no speech"}
-    return fitting.Fitted(modules=networks, score=score, least={"WER": LEAST_WORD_ACCURACY_PERCENT}, facts=facts)
+    return fitting.Fitted(modules=networks, score=score, least={"WER": MIN_WORD_ACCURACY_PERCENT}, facts=facts)
 
 
 if __name__ == "__main__":

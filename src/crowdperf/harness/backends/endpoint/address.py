@@ -20,7 +20,7 @@ from crowdperf.rules.names import printable
 _EXAMPLE = "a URL up to and with /v1, such as http://127.0.0.1:8000/v1"
 _CALLS = ("/chat/completions", "/completions", "/models")
 _HIDDEN = "***"
-_FEWEST_KEY_CHARACTERS = 4
+_MIN_KEY_CHARACTERS = 4
 """A shorter key cannot be told from ordinary text, so that text would be mangled where it is hidden."""
 _LONGEST_SHOWN = 400
 
@@ -114,10 +114,10 @@ def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
             f"the environment variable {variable}, which was named for the API key, is not set",
             f"export {variable}=..., or leave --endpoint_key_variable out for a server without a key",
         )
-    if len(value) < _FEWEST_KEY_CHARACTERS or re.search(r"[^\x21-\x7e]", value):
+    if len(value) < _MIN_KEY_CHARACTERS or re.search(r"[^\x21-\x7e]", value):
         raise HarnessError(
             f"the environment variable {variable} holds no API key: {len(value)} characters, "
-            f"allowed: at least {_FEWEST_KEY_CHARACTERS}, printable ASCII without spaces",
+            f"allowed: at least {_MIN_KEY_CHARACTERS}, printable ASCII without spaces",
             "copy the key again",
         )
     return Key(value)

@@ -17,7 +17,7 @@ TIMEOUT_S = 900.0
 STALL_S = 120.0
 """The longest silence in the middle of an answer: this project's choice."""
 _OTHER_FILES = 128
-_FEWEST_LEFT_OPEN = 16
+_MIN_LEFT_OPEN = 16
 MIN_IN_FLIGHT = 64
 """Where the limit of open files allows fewer requests at once than this, the run would measure the limit and not the
 server: this project's choice."""
@@ -95,7 +95,7 @@ def resolve_client(text: TextRequest) -> ClientSettings:
     timeout_s = text.timeout_s or TIMEOUT_S
     return ClientSettings(
         max_in_flight=max_in_flight,
-        most_left_open=min(max_in_flight, max(_FEWEST_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
+        most_left_open=min(max_in_flight, max(_MIN_LEFT_OPEN, open_files - _OTHER_FILES - max_in_flight)),
         timeout_s=timeout_s,
         stall_s=min(STALL_S, timeout_s),
         origins={
