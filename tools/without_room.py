@@ -93,7 +93,7 @@ class Checkout:
             ["git", "-C", str(root), "ls-files", "-coz", "--exclude-standard"], capture_output=True, check=True
         )
         names = os.fsdecode(listed.stdout).split("\0")
-        self.files = tuple(sorted({name for name in names if name and (root / name).is_file()}))
+        self.files = tuple(sorted({name for name in names if name and self._is_there(name)}))
         self.texts = {name: self._text(name) for name in self.files if name.endswith((".py", ".sh", ".md", "_cm.yaml"))}
         self.facts = cache(lambda name: facts_of(ast.parse(self.texts[name])))
         self.imports = cache(lambda name: frozenset(all_imported(ast.parse(self.texts[name]))))
@@ -101,6 +101,9 @@ class Checkout:
     def code(self, *folders: str) -> list[str]:
         """The Python files below folders."""
         return [name for folder in folders for name in self.below(folder) if name.endswith(".py")]
+
+    def _is_there(self, name: str) -> bool:
+        return (self.root / name).is_file() or (self.root / name).is_symlink()  # a link to a folder is a file to Git
 
     def _text(self, name: str) -> str:
         return (self.root / name).read_text(encoding="utf-8")

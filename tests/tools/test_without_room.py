@@ -66,6 +66,13 @@ def test_the_fast_tests_of_the_rest_pass_in_a_copy_without_the_room(room: str) -
     assert main([room, "--run"]) == 0
 
 
+def test_a_copy_has_the_links_to_folders(tmp_path: Path) -> None:
+    made(tmp_path / "checkout")
+    (tmp_path / "checkout" / "tests" / "latest").symlink_to("../src")
+    write_copy(remove_room(Checkout(tmp_path / "checkout"), "web"), tmp_path / "copy")
+    assert (tmp_path / "copy" / "tests" / "latest").readlink() == Path("../src")
+
+
 def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: Path) -> None:
     removal = remove_room(made(tmp_path / "checkout"), "web")
     assert removal.recipes == {
