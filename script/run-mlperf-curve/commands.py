@@ -9,7 +9,7 @@ from pathlib import Path
 from crowdperf.curves.declaration import read_declaration
 from crowdperf.curves.official import OfficialFinding, build_site, check_officially, export_view
 from crowdperf.curves.recorded import facts_of, recorded_points, with_offline
-from crowdperf.curves.request import DIVISIONS, Inputs, RequestError
+from crowdperf.curves.request import Inputs, RequestError
 from crowdperf.curves.tokens import counter_of
 from crowdperf.endpoints.edition import Edition, read_edition
 from crowdperf.endpoints.events import CountTokens
@@ -33,22 +33,19 @@ def edition_of(given: Inputs) -> Edition:
 
 def tree_from_recorded(given: Inputs, folder: Path, target: Path) -> Path:
     """Writes the tree of recorded runs below `target`; gives the submission's folder. Raises ValueError, OSError."""
-    offline = Offline(given.choice("offline", tuple(one.value for one in Offline), "elected"))
-    division = given.choice("division", DIVISIONS, "RDI")
-    changed = {key: given.count(key) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
-    given.check()
+    offline = Offline(given.values["offline"])
+    changed = {key: one for key in ("c_max", "c_min", "dataset_samples") if (one := given.values[key]) is not None}
     points = with_offline(recorded_points(folder, _counter(given)), offline)
-    facts = facts_of(points, edition_of(given), division, offline)
+    facts = facts_of(points, edition_of(given), given.values["division"], offline)
     facts = replace(facts, **changed, target_cohort=given.text("target_cohort", facts.target_cohort))
     return write_tree(target, read_declaration(given.path("submission"), facts), points)
 
 
 def _counter(given: Inputs) -> CountTokens | None:
     """What counts tokens by `--tokenizer`; None without it. Raises TokenizerError."""
-    tokenizer = given.path("tokenizer")
-    client = given.path("client")
+    tokenizer, client = given.tokenizer(), given.path("client")
     programs = [client / name for name in ("", *CLIENT_PROGRAMS)] if client else []
-    return counter_of(tokenizer, next(filter(Path.is_file, programs), None)) if tokenizer else None
+    return counter_of(Path(tokenizer), next(filter(Path.is_file, programs), None)) if tokenizer else None
 
 
 def tree_of(given: Inputs) -> tuple[Path, dict[str, Path]]:
@@ -109,7 +106,7 @@ def check_both(given: Inputs, program: Path) -> Checked:
 def view(given: Inputs, program: Path) -> tuple[str, ...]:
     """Writes what MLCommons' viewer makes of a tree, below `--output`; gives lines. Raises as `check_both`."""
     submission, _ = tree_of(given)
-    target = given.path("output") or (given.here / "view").resolve()
+    target = given.values["output"].resolve()
     target.mkdir(parents=True, exist_ok=True)
     runs = export_view(program, submission, target / BUNDLE)
     build_site(program, submission, target / SITE)

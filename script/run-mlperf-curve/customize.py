@@ -18,10 +18,9 @@ from crowdperf.curves.curve import PAGE, Client, CurveRun, curve_points, plan_te
 from crowdperf.curves.official import OfficialError
 from crowdperf.curves.page import summary_text
 from crowdperf.curves.probe import ProbeError, probe
-from crowdperf.curves.request import CurveRequest, Inputs, RequestError, read_request
+from crowdperf.curves.request import CurveRequest, Inputs, read_request
 from crowdperf.endpoints.findings import grouped
 from crowdperf.endpoints.readtree import TREE, tree_of_curve
-from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.privacy import known_here, masked
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.rules.names import printable_lines
@@ -29,11 +28,11 @@ from crowdperf.sweeps.commands import say
 from crowdperf.sweeps.executor import ExecutorError
 from crowdperf.sweeps.folder import State
 from crowdperf.sweeps.local import LocalExecutor
-from crowdperf.sweeps.sweep import RERUN_VALUES, Conduct, FolderInUse, exit_code
+from crowdperf.sweeps.sweep import Conduct, FolderInUse, exit_code
 
 from . import commands
 
-PREFIX = "CM_MLPERF_CURVE_"
+ACTION_KEY = "CM_MLPERF_CURVE_ACTION"
 HINT = "hint: cm help script run-mlperf-curve   # its inputs, with what each may be"
 FOLDER_HINT = "hint: cm run script --tags=run,mlperf,curve,_{} --curve_dir=results/NAME-curve"
 FAILURES = (ValueError, OfficialError, ProbeError, FolderInUse, ExecutorError, OSError)
@@ -47,12 +46,6 @@ def refused(error: Exception | str, action: str = "") -> dict[str, Any]:
     return failure(printable_lines(str(error)), hint)
 
 
-def given_of(env: dict[str, Any]) -> Inputs:
-    """The inputs of the call."""
-    texts = {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
-    return Inputs(texts, users_folder(env))
-
-
 def command_of(i: dict[str, Any]) -> str:
     """The line that makes the curve again."""
     names = [name for name in sorted(i["meta"]["input_mapping"]) if i["input"].get(name)]
@@ -62,11 +55,10 @@ def command_of(i: dict[str, Any]) -> str:
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: checks the inputs; the points are no recipe calls. Changes nothing."""
-    given = given_of(i["env"])
-    if given.text("action", "measure") in ("check", "view") or given.text("from_recorded"):
+    if i["env"].get(ACTION_KEY) in ("check", "view") or i["values"]["from_recorded"]:
         return {"return": 0, "runs": []}
     try:
-        read_request(given.env, given.here)
+        read_request(i["values"], users_folder(i["env"]))
     except FAILURES as error:
         return refused(error)
     return {"return": 0, "runs": []}
@@ -74,17 +66,17 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: makes, plans, checks or shows a curve. Codes: 1 wrong request, 2 no valid result, 16 no client."""
-    given = given_of(i["env"])
-    action = given.text("action", "measure")
+    given = Inputs(i["values"], users_folder(i["env"]))
+    action = i["env"].get(ACTION_KEY, "")
     try:
         if action == "check":
             return check(i, given)
         if action == "view":
             say("\n".join(commands.view(given, Path(i["env"]["CM_MLPERF_ENDPOINTS_VIEWER_BIN_WITH_PATH"]))))
             return {"return": 0}
-        if given.text("from_recorded"):
+        if given.values["from_recorded"]:
             return from_recorded(i, given)
-        request = read_request(given.env, given.here)
+        request = read_request(given.values, given.here)
         if action == "plan":
             return show_plan(i, request)
         return measure(i, given, request)
@@ -120,16 +112,13 @@ def check(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
 
 def results_folder(given: Inputs, name: str) -> Path:
     """Where a curve goes."""
-    return (given.path("results_dir") or given.here / "results") / name
+    return Path(given.values["results_dir"].resolve(), name)
 
 
 def from_recorded(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
     """Lays recorded runs out as a tree and shows what the rules E1 to E19 find."""
-    recorded = given.path("from_recorded")
-    assert recorded is not None
-    submission = commands.tree_from_recorded(
-        given, recorded, results_folder(given, given.text("curve", "recorded")) / TREE
-    )
+    target = results_folder(given, given.text("curve", "recorded")) / TREE
+    submission = commands.tree_from_recorded(given, given.values["from_recorded"].resolve(), target)
     say("\n".join(grouped(commands.own_check(given, submission, {}).findings)))
     return finished(i, submission, submission)
 
@@ -150,21 +139,9 @@ def find_client(i: dict[str, Any], given: Inputs) -> dict[str, Any]:
     return answer
 
 
-def conduct_of(given: Inputs) -> Conduct:
-    """What is made again. Raises RequestError."""
-    rerun = tuple(given.words("rerun"))
-    if wrong := [word for word in rerun if word not in RERUN_VALUES]:
-        raise RequestError(f"--rerun must be of {', '.join(RERUN_VALUES)}, got {', '.join(wrong)}")
-    text = given.text("retries", "1")
-    retries = whole_number(text, 0)
-    if retries is None:
-        raise RequestError(f"--retries must be a whole number >= 0, got {text!r}")
-    return Conduct(rerun=rerun, retries=retries, at_once=1)
-
-
 def measure(i: dict[str, Any], given: Inputs, request: CurveRequest) -> dict[str, Any]:
     """Asks the server one question, then makes what is missing of the curve, its tree and its page."""
-    conduct = conduct_of(given)
+    conduct = Conduct(rerun=given.values["rerun"] or (), retries=given.values["retries"], at_once=1)
     answered = probe(request.settings.url, request.settings.model, request.settings.key_variable)
     if (found := find_client(i, given))["return"]:
         return found

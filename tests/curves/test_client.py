@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from curve_builder import given
+from curve_builder import typed
 
 from crowdperf.curves.client import Load, call_client, config_of
 from crowdperf.curves.request import read_request
@@ -21,7 +21,7 @@ SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_metho
 def test_the_client_reads_what_was_asked_for(tmp_path: Path) -> None:
     import yaml
 
-    request = read_request(given(tmp_path, "http://host:8000/v1", **SCORED), tmp_path)
+    request = read_request(typed(tmp_path, "http://host:8000/v1", **SCORED), tmp_path)
     load = Load(concurrency=12, samples=704, least_s=600, has_accuracy=True)
     content = config_of(request.settings, load, tmp_path / "run", 30)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(content))
@@ -39,7 +39,7 @@ def test_the_client_reads_what_was_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_dedicated_offline_run_and_a_calibration(tmp_path: Path) -> None:
-    settings = read_request(given(tmp_path, "http://host:8000"), tmp_path).settings
+    settings = read_request(typed(tmp_path, "http://host:8000"), tmp_path).settings
     offline = config_of(settings, Load(concurrency=0, samples=64, least_s=0), tmp_path, 30)
     assert offline["type"] == "offline" and offline["settings"]["load_pattern"] == {"type": "max_throughput"}
     timed = config_of(settings, Load(concurrency=4, samples=None, least_s=20, most_s=20), tmp_path, 30)
@@ -48,7 +48,7 @@ def test_a_dedicated_offline_run_and_a_calibration(tmp_path: Path) -> None:
 
 def test_a_key_is_named_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "open sesame")
-    settings = read_request(given(tmp_path, "http://host:8000", api_key_variable="MY_KEY"), tmp_path).settings
+    settings = read_request(typed(tmp_path, "http://host:8000", api_key_variable="MY_KEY"), tmp_path).settings
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\necho $MY_KEY | cut -c1-4; echo "$@"; echo python=$PYTHONPATH\n')
     program.chmod(0o755)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from curve_builder import SAMPLES, given, standin
+from curve_builder import SAMPLES, standin, typed
 from stub_openai import MODEL, running_stub
 
 from crowdperf.curves import point as point_module
@@ -43,7 +43,7 @@ def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def curve(folder: Path, url: str, **changed: str) -> tuple[CurveRun, tuple[CurvePoint, ...], list[str]]:
     """A curve in a folder, its points, and the lines that it says."""
-    request = read_request(given(folder, url, **changed), folder)
+    request = read_request(typed(folder, url, **changed), folder)
     client = Client(program=standin(folder), version="0.1.0", commit="ea33275")
     said: list[str] = []
     run = CurveRun(request=request, client=client, folder=folder / "small", submission=None, command="cm ...",

@@ -15,7 +15,7 @@ import pytest
 from curve_builder import given, standin
 from curve_tree import NUMBERS, setup_of
 from helpers import TemporaryHome, wait_until
-from recipe_loader import load_recipe
+from recipe_loader import input_values, load_recipe
 from report_folder import write_report
 from stub_openai import running_stub
 
@@ -60,11 +60,7 @@ def test_a_server_that_does_not_answer_ends_the_call_before_the_client_is_looked
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"c_max": "x"}, "--c_max: found 'x'; allowed: a whole number"),
-        ({"rerun": "good"}, "--rerun must be of failed, invalid, lost, all, got good"),
-        ({"retries": "-1"}, "--retries must be a whole number"),
         ({"from_recorded": "absent"}, "no runs of the client"),
-        ({"from_recorded": "absent", "division": "Open"}, "unknown division 'Open'"),
         ({"action": "check"}, "--curve_dir is missing"),
         ({"action": "view", "curve_dir": "absent"}, "no submission"),
     ],
@@ -76,6 +72,26 @@ def test_wrong_calls_say_what_is_wrong(tmp_path: Path, changed: dict[str, str], 
     )
     answer = recipe.preprocess(request)
     assert answer["return"] == 1 and words in answer["error"], answer
+
+
+def test_wrong_values_are_told_before_anything_is_looked_for() -> None:
+    wrong = {
+        "c_max": "x",
+        "dataset_samples": "0",
+        "rerun": "good",
+        "retries": "-1",
+        "division": "Open",
+        "url": "host:1",
+    }
+    told = input_values("run-mlperf-curve", {}, **wrong).problems()
+    assert sorted(told) == [
+        "--c_max: found 'x'; allowed: a whole number from 1",
+        "--dataset_samples: found '0'; allowed: a whole number from 1",
+        "--division=Open is not one of its values (allowed: Standardized, Serviced, RDI)",
+        "--rerun=good is not one of its values (allowed: failed, invalid, lost, all)",
+        "--retries: found '-1'; allowed: a whole number from 0",
+        "--url: found 'h:1'; allowed: the URL of a server, such as http://HOST:8000/v1",
+    ]
 
 
 def test_recorded_runs_become_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +197,7 @@ def test_the_official_checker_misses_only_accuracy_samples_in_a_tree_of_recorded
 
 
 def test_an_error_names_a_command_of_the_action_that_was_asked_for(tmp_path: Path) -> None:
-    refused = recipe.plan(call(tmp_path, {"c_max": "x"}))["error"]
+    refused = recipe.plan(call(tmp_path, {"c_max": "64"}))["error"]
     assert "--url is missing" in refused and "--url must be" not in refused
     assert "--eval_method is missing: a scorer of the client, such as pass_at_1" in refused
     assert refused.endswith("hint: cm help script run-mlperf-curve   # its inputs, with what each may be")

@@ -7,7 +7,9 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
+from recipe_loader import input_values
 from stub_openai import MODEL
 
 STANDIN = Path(__file__).resolve().parent / "standin_client.py"
@@ -33,6 +35,11 @@ def given(folder: Path, url: str, **changed: str) -> dict[str, str]:
         "curve": "small",
     }
     return {key: value for key, value in {**texts, **changed}.items() if value}
+
+
+def typed(folder: Path, url: str, **changed: str) -> Any:
+    """These inputs as a hook gets them."""
+    return input_values("run-mlperf-curve", {"CM_TMP_CURRENT_PATH": str(folder)}, **given(folder, url, **changed))
 
 
 def standin(folder: Path) -> Path:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from crowdperf.call import inputs
 from crowdperf.curves.choice import automatic_points, missing
 from crowdperf.curves.client import ClientSettings, DatasetSettings
 from crowdperf.curves.pointinputs import PointInputs
@@ -23,9 +22,6 @@ from crowdperf.kit.text_documents import Json
 from crowdperf.kit.whole_file import file_sha256
 from crowdperf.rules.names import with_problems
 
-MODES = ("valid", "fast", "test")
-DIVISIONS = ("Standardized", "Serviced", "RDI")
-ACCURACY = ("mandatory", "none")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _Read = TypeVar("_Read")
@@ -93,36 +89,34 @@ class CurveRequest:
         return {one for one in (*found, offline) if one is not None}
 
 
-class Inputs(inputs.Inputs):
-    """The inputs of a call."""
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of a call by name, each of its type. here: where the user stands. problems: what is wrong."""
 
-    def needed(self, name: str) -> str:
-        """A text that must be given."""
-        text = self.text(name)
-        if not text:
-            self.problems.append(f"--{name} is missing")
-        return text
+    values: Mapping[str, Any]
+    here: Path
+    problems: list[str] = field(default_factory=list)
 
-    def choice(self, name: str, known: tuple[str, ...], otherwise: str) -> str:
-        """One of the names; `otherwise` where there is none, or a wrong one."""
-        found = self.one_of(name, known) if self.text(name) else otherwise
-        return found if found in known else otherwise
+    def text(self, name: str, otherwise: str = "") -> str:
+        """A text; `otherwise` where there is none."""
+        return self.values[name] or otherwise
 
-    def count(self, name: str, otherwise: int | None = None) -> int:
-        """A whole number from 1; required where there is no other."""
-        if otherwise is None and not self.text(name):
-            self.problems.append(f"--{name} is missing: {WHOLE}")
-        return self.whole_number(name) or otherwise or 1
+    def needed(self, name: str, what: str = "") -> Any:
+        """A value that must be given, None where it is not. what: what is said of it then."""
+        if self.values[name] is None:
+            self.problems.append(f"--{name} is missing{what and f': {what}'}")
+        return self.values[name]
 
     def path(self, name: str) -> Path | None:
-        """An input as an absolute path without links; None without it."""
-        path = super().path(name)
-        return None if path is None else path.resolve()
+        """A path without links; None without it."""
+        path: Path | None = self.values[name]
+        return path and path.resolve()
 
-    def check(self) -> None:
-        """Raises RequestError with all that was found wrong."""
-        if self.problems:
-            raise self.refusal()
+    def tokenizer(self) -> str:
+        """The tokenizer's folder without links, or its name where there is no such folder; empty without one."""
+        text = self.text("tokenizer")
+        folder = (self.here / Path(text).expanduser()).resolve()
+        return str(folder) if text and folder.is_dir() else text
 
     def refusal(self) -> RequestError:
         """All that was found wrong, each once."""
@@ -162,27 +156,23 @@ def _dataset(reader: Inputs, key: str, columns: Mapping[str, str], scoring: Mapp
 
 
 def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, DatasetSettings | None]:
-    columns = {"prompt": reader.text("prompt_column", "prompt")}
+    columns = {"prompt": reader.values["prompt_column"]}
+    reader.needed("dataset", "the file with the prompts of the performance runs")
     performance = _dataset(reader, "dataset", columns, {})
-    if not performance.path:
-        reader.problems.append("--dataset is missing: the file with the prompts of the performance runs")
     if not has_accuracy:
         return performance, None
-    if not (eval_method := reader.text("eval_method")):
-        reader.problems.append("--eval_method is missing: a scorer of the client, such as pass_at_1 or string_match")
     scoring: dict[str, Json] = {
-        "eval_method": eval_method,
-        "ground_truth": reader.text("answer_column", "ground_truth"),
-        "num_repeats": reader.count("accuracy_repeats", 1),
+        "eval_method": reader.needed("eval_method", "a scorer of the client, such as pass_at_1 or string_match"),
+        "ground_truth": reader.values["answer_column"],
+        "num_repeats": reader.values["accuracy_repeats"],
     }
     if extractor := reader.text("extractor"):
         scoring["extractor"] = extractor
     elif scoring["eval_method"] and scoring["eval_method"] not in _NO_EXTRACTOR:
         found = f"--extractor is missing: --eval_method={scoring['eval_method']} needs one"
         reader.problems.append(f"{found}, such as {', '.join(_EXTRACTORS)}")
+    reader.needed("accuracy_dataset", "the file with the answers; or --accuracy=none")
     accuracy = _dataset(reader, "accuracy_dataset", columns, scoring)
-    if not accuracy.path:
-        reader.problems.append("--accuracy_dataset is missing: the file with the answers; or --accuracy=none")
     if accuracy.name == performance.name:
         accuracy = DatasetSettings(name=f"{accuracy.name}_accuracy", path=accuracy.path, columns=columns,
                                    scoring=scoring)  # fmt: skip
@@ -190,15 +180,13 @@ def _datasets(reader: Inputs, has_accuracy: bool) -> tuple[DatasetSettings, Data
 
 
 def _samples(reader: Inputs, performance: DatasetSettings) -> int:
-    path = Path(performance.path)
-    found = rows_of(path) if path.is_file() else None
-    if found is not None and not reader.text("dataset_samples"):
-        if not found:
-            reader.problems.append(f"--dataset: {path} has no rows")
-        return found
-    if not path.is_file() and not reader.text("dataset_samples"):
-        return 1
-    return reader.count("dataset_samples")
+    path, given = Path(performance.path), reader.values["dataset_samples"]
+    if given or not path.is_file():
+        return given or 1
+    found = rows_of(path)
+    if found == 0:
+        reader.problems.append(f"--dataset: {path} has no rows")
+    return reader.needed("dataset_samples", WHOLE) or 1 if found is None else found
 
 
 def _generation(reader: Inputs) -> dict[str, Json]:
@@ -211,18 +199,17 @@ def _generation(reader: Inputs) -> dict[str, Json]:
     if not isinstance(found, dict):
         reader.problems.append(f"--generation must be a JSON object of the client's model_params, got {text[:60]!r}")
         found = {}
-    return {"temperature": 0.0, "max_new_tokens": reader.count("max_new_tokens", 1024), **found}
+    return {"temperature": 0.0, "max_new_tokens": reader.values["max_new_tokens"], **found}
 
 
 def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
     """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
-    faults = len(reader.problems)
-    c_max = reader.count("c_max")
-    if len(reader.problems) > faults:
+    c_max = reader.needed("c_max", WHOLE)
+    if c_max is None:
         return None, ()
-    text = reader.text("points", "auto")
+    text = reader.values["points"]
     if text == "auto":
-        c_min = reader.count("c_min", 1)
+        c_min = reader.values["c_min"] or 1
         regions = reader.attempt(lambda: regions_of(c_max, c_min))
         return regions, automatic_points(regions) if regions else ()
     numbers = [whole_number(word.strip()) for word in text.split(",")]
@@ -230,7 +217,7 @@ def _points(reader: Inputs) -> tuple[Regions | None, tuple[int, ...]]:
     if len(set(points)) < len(numbers):
         reader.problems.append(f"--points must be auto or different whole numbers like 1,4,12, got {text!r}")
         return None, ()
-    c_min = reader.count("c_min", points[0])
+    c_min = reader.values["c_min"] or points[0]
     regions = reader.attempt(lambda: regions_of(c_max, c_min, is_override=c_min != points[0]))
     if regions and points[-1] > regions.margin.end:
         reader.problems.append(f"--points: {points[-1]} is above 1.1 x C_max, which is {regions.margin.end}")
@@ -252,15 +239,14 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
     if key and not _VARIABLE.fullmatch(key):
         reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
                                "shown: it may be the key itself)")  # fmt: skip
-    url, tokenizer = reader.needed("url"), reader.needed("tokenizer")
-    folder = reader.path("tokenizer")
+    url, _ = reader.needed("url"), reader.needed("tokenizer")
     return ClientSettings(
         name=model,
         url=(reader.attempt(lambda: root_of(url)) if url else "") or "",
         model=reader.text("served_model", model),
-        tokenizer=str(folder) if folder and folder.is_dir() else tokenizer,
+        tokenizer=reader.tokenizer(),
         generation=_generation(reader),
-        workers=reader.count("workers", 1),
+        workers=reader.values["workers"],
         scheduler_seed=seeds.scheduler,
         sample_seed=seeds.sample_index,
         performance=datasets[0],
@@ -269,18 +255,18 @@ def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[Datase
     )
 
 
-def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
-    """Return the curve that the inputs ask for; raises RequestError. here: where relative paths begin."""
-    reader = Inputs(given, here)
+def read_request(values: Mapping[str, Any], here: Path) -> CurveRequest:
+    """Return the curve that the inputs ask for, each of its type; raises RequestError. here: where the user stands."""
+    reader = Inputs(values, here)
     edition = reader.attempt(lambda: read_edition(reader.path("seed_sets"))) or read_edition()
-    name = reader.needed("model")
+    name = reader.needed("model") or ""
     model = reader.attempt(lambda: edition.model(name)) if name else None
     if model and model.is_agentic:
         reader.problems.append(f"{name} is an agentic model, which is not measured here: run the client yourself, and "
                                "give its folders with --from_recorded")  # fmt: skip
-    mode = reader.choice("execution_mode", MODES, "valid")
-    offline = Offline(reader.choice("offline", tuple(one.value for one in Offline), "elected"))
-    has_accuracy = reader.choice("accuracy", ACCURACY, "mandatory") == "mandatory"
+    mode = values["execution_mode"]
+    offline = Offline(values["offline"])
+    has_accuracy = values["accuracy"] == "mandatory"
     regions, points = _points(reader)
     if regions and offline is Offline.ELECTED and points and regions.c_max not in points:
         reader.problems.append(f"--offline=elected needs the point at C_max: add {regions.c_max} to --points")
@@ -290,13 +276,12 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     settings = _settings(reader, name, seeds, datasets) if seeds else None
     notes = list(missing(regions, points)) if regions and points else []
     if mode == "valid":
-        reader.problems += notes
+        reader.problems.extend(notes)
     if settings and settings.model != name:
         notes.append(f"the server knows the model as {settings.model!r}: a submission needs {name!r} in config.yaml")
     curve = reader.text("curve", f"{name or 'some'}-curve")
     if not _NAME.fullmatch(curve):
         reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
-    division = reader.choice("division", DIVISIONS, "RDI")
     if reader.problems or model is None or regions is None or seeds is None or settings is None:
         raise reader.refusal()
     return CurveRequest(
@@ -310,7 +295,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         has_accuracy=has_accuracy,
         seed_set=seeds,
         target_cohort=cohort,
-        division=division,
+        division=values["division"],
         dataset_samples=samples,
         dataset_sha256=file_sha256(Path(settings.performance.path)),
         settings=settings,
