@@ -90,7 +90,7 @@ def test_wrong_values_are_told_before_anything_is_looked_for() -> None:
         "--division=Open is not one of its values (allowed: Standardized, Serviced, RDI)",
         "--rerun=good is not one of its values (allowed: failed, invalid, lost, all)",
         "--retries: found '-1'; allowed: a whole number from 0",
-        "--url: found 'h:1'; allowed: the URL of a server, such as http://HOST:8000/v1",
+        "--url: found 'host:1'; allowed: the URL of a server, such as http://HOST:8000/v1",
     ]
 
 
