@@ -1,6 +1,6 @@
 """Hooks of get-dataset-brats19: the user's own copy of the cases, checked, or synthetic ones.
 
-The scans may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic cases
+The scans may be used after their license is accepted, so nothing is downloaded. run.sh makes synthetic cases
 (`crowdperf.standins`) or checks the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
@@ -9,7 +9,7 @@ from crowdperf.data import datasets, manual
 SOURCE = manual.Source(
     name="BraTS 2019 (brain tumour segmentation challenge, training data; 67 of its cases are measured)",
     pages=("https://www.med.upenn.edu/cbica/brats2019/data.html",),
-    licence="the challenge's terms, which you accept when you register",
+    license="the challenge's terms, which you accept when you register",
     steps=("register on the page and ask for the training data", "unpack MICCAI_BraTS_2019_Data_Training.zip"),
     layout=(
         "HGG/BraTS19_2013_13_1/BraTS19_2013_13_1_t1.nii.gz, _t1ce, _t2, _flair, _seg",

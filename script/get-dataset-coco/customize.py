@@ -1,6 +1,6 @@
 """Hooks of get-dataset-coco: the validation images, downloaded, given or synthetic, with their annotations.
 
-`_safe`: the 1,525 of free licences that yolo is measured with. run.sh takes them out of the 5,000 (`keep_free.py`).
+`_safe`: the 1,525 of free licenses that yolo is measured with. run.sh takes them out of the 5,000 (`keep_free.py`).
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Takes the images of free licences out of COCO's validation images: `python3 keep_free.py --help`.
+"""Takes the images of free licenses out of COCO's validation images: `python3 keep_free.py --help`.
 
     python3 keep_free.py --from FOLDER --output_dir FOLDER/coco_safe
 
@@ -19,21 +19,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-FREE_LICENCES = (
+FREE_LICENSES = (
     "creativecommons.org/licenses/by/",
     "creativecommons.org/licenses/by-sa/",
     "creativecommons.org/licenses/by-nd",
     "flickr.com/commons/usage",
     "www.usa.gov",
 )
-"""Parts of the addresses of licences, in small letters."""
+"""Parts of the addresses of licenses, in small letters."""
 ANNOTATIONS = "annotations/instances_val2017.json"
 
 
 def free_part(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return annotations in COCO's format with the images of free licences and their objects only."""
-    addresses = {licence["id"]: str(licence.get("url", "")).lower() for licence in content["licenses"]}
-    free = {number for number, address in addresses.items() if any(word in address for word in FREE_LICENCES)}
+    """Return annotations in COCO's format with the images of free licenses and their objects only."""
+    addresses = {license["id"]: str(license.get("url", "")).lower() for license in content["licenses"]}
+    free = {number for number, address in addresses.items() if any(word in address for word in FREE_LICENSES)}
     images = [image for image in content["images"] if image.get("license") in free]
     kept = {image["id"] for image in images}
     objects = [row for row in content["annotations"] if row["image_id"] in kept]
@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"keep_free.py: {given.source} does not hold COCO's validation images: {error!r}", file=sys.stderr)
         return 1
-    print(f"coco: {count:,} images of free licences in {given.output_dir}")
+    print(f"coco: {count:,} images of free licenses in {given.output_dir}")
     return 0
 
 

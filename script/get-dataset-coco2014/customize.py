@@ -14,7 +14,7 @@ SOURCE = manual.Source(
         "https://github.com/mseitzer/pytorch-fid, release fid_weights: pt_inception-2015-12-05-6726825d.pth",
         "open_clip's ViT-B-32 with the weights openai, saved as safetensors with open_clip's names",
     ),
-    licence="of the captions as COCO's pages say (https://cocodataset.org)",
+    license="of the captions as COCO's pages say (https://cocodataset.org)",
     steps=(
         "copy coco2014/captions/captions_source.tsv, tools/latents.npy and tools/val2014.npz of text_to_image",
         "fetch the weights of Inception and of CLIP, which the official script downloads when it scores",

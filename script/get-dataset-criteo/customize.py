@@ -1,6 +1,6 @@
 """Hooks of get-dataset-criteo: the user's own copy of day 23, checked or converted, or synthetic rows.
 
-The logs may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic rows
+The logs may be used after their license is accepted, so nothing is downloaded. run.sh makes synthetic rows
 (`crowdperf.standins`), converts the text of the day (`convert_day.py`), and checks what there is (`check_dataset.py`).
 """
 
@@ -22,7 +22,7 @@ SOURCE = manual.Source(
         "https://ailab.criteo.com/ressources/criteo-1tb-click-logs-dataset-for-mlperf/",
         "dlrm-v2, prepared: https://inference.mlcommons-storage.org (dlrm-v2-preprocessed-dataset)",
     ),
-    licence="Criteo's own terms, which you accept on its page",
+    license="Criteo's own terms, which you accept on its page",
     steps=(
         "dlrm-v2: get the prepared multi-hot files of day 23, or make them as recommendation_v2/torchrec_dlrm of "
         "mlcommons/training says",

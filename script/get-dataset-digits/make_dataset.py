@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 
 SOURCE = "sklearn.datasets.load_digits: test part of the UCI 'Optical Recognition of Handwritten Digits' data set"
 SOURCE_URL = "https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits"
-SOURCE_LICENCE = "CC BY 4.0"
+SOURCE_LICENSE = "CC BY 4.0"
 SPLIT_RULE = "validation when index % 3 == 2 (index in the order of the source), else training"
 
 # sha256 of the 1797*64 pixel bytes (row by row, 0..16) followed by the 1797 label bytes. It does not depend on how a
@@ -98,7 +98,7 @@ def describe(training: Digits, validation: Digits, files: dict[str, str], scikit
         "name": "digits",
         "source": SOURCE,
         "source_url": SOURCE_URL,
-        "source_licence": SOURCE_LICENCE,
+        "source_license": SOURCE_LICENSE,
         "source_sha256": SOURCE_SHA256,
         "scikit_learn_version": scikit_learn_version,
         "split_rule": SPLIT_RULE,

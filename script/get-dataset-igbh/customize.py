@@ -12,7 +12,7 @@ SOURCE = manual.Source(
         "https://igb-public.s3.us-east-2.amazonaws.com/IGBH/processed/",
         "https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
     ),
-    licence="see https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
+    license="see https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
     steps=(
         "in graph/R-GAT of mlcommons/inference: ./tools/download_igbh_full.sh FOLDER",
         "there, too: python3 tools/split_seeds.py --path FOLDER --dataset_size full (writes val_idx.pt)",

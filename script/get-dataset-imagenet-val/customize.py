@@ -32,7 +32,7 @@ SOURCE = manual.Source(
         "labels: val.txt in http://dl.caffe.berkeleyvision.org/caffe_ilsvrc12.tar.gz "
         "(SHA-256 e35c0c1994a21f7d8ed49d01881ce17ab766743d3b0372cdc0183ff4d0dfc491)",
     ),
-    licence="ImageNet terms of access: research and education that earn nothing; the images are their owners'",
+    license="ImageNet terms of access: research and education that earn nothing; the images are their owners'",
     steps=(
         "download ILSVRC2012_img_val.tar (MD5 29b22e2961454d5413ddabcf34fc5622) and unpack it into a folder",
         "put val.txt (one 'name label' a line, labels 0 to 999) beside the images, as val.txt or val_map.txt",

@@ -1,6 +1,6 @@
 """Hooks of get-dataset-kits19: the user's own copy of the cases, checked, or synthetic ones.
 
-The volumes may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic cases
+The volumes may be used after their license is accepted, so nothing is downloaded. run.sh makes synthetic cases
 (`crowdperf.standins`) or checks the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
@@ -9,7 +9,7 @@ from crowdperf.data import datasets, manual
 SOURCE = manual.Source(
     name="KiTS19 (2019 kidney tumour segmentation challenge; the 43 cases that are measured)",
     pages=("https://github.com/neheller/kits19", "https://kits19.grand-challenge.org"),
-    licence="CC BY-NC-SA 4.0: not for commercial use",
+    license="CC BY-NC-SA 4.0: not for commercial use",
     steps=(
         "git clone https://github.com/neheller/kits19 (the segmentations are in it)",
         "in the clone: pip3 install -r requirements.txt, then python3 -m starter_code.get_imaging (fetches the scans)",

@@ -191,8 +191,8 @@ def convert(benchmark: str, source: Path, target: Path, *, is_published: bool) -
             raise ConversionError(f"{path}: {error}") from error
         if is_published and not facts and counts[part.name] != part.count:
             raise ConversionError(f"{path} has {counts[part.name]:,} samples; the published one has {part.count:,}")
-    said = {"format": 1, "name": benchmark, "is_synthetic": bool(facts), **facts, "licence": SETS[benchmark].licence}
-    described = {**said, **{key: facts[key] for key in ("licence",) if key in facts}}
+    said = {"format": 1, "name": benchmark, "is_synthetic": bool(facts), **facts, "license": SETS[benchmark].license}
+    described = {**said, **{key: facts[key] for key in ("license",) if key in facts}}
     described["count"] = counts.get("", counts.get("performance", 0))
     described["parts"] = {name: count for name, count in counts.items() if name}
     (target / "dataset.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")

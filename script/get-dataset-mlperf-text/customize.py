@@ -19,7 +19,7 @@ def how_to_get(benchmark: str, data: PublishedSet) -> manual.Source:
     return manual.Source(
         name=f"the data set of {benchmark}",
         pages=(f"https://github.com/mlcommons/inference, {data.readme}", "https://llama2.mlcommons.org"),
-        licence=data.licence,
+        license=data.license,
         steps=(
             "accept the confidentiality notice with the address of a member organisation",
             f"bash <(curl -s {script}) -d FOLDER {STORAGE}{data.metadata}.uri",

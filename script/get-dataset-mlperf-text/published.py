@@ -37,7 +37,7 @@ class PublishedSet:
 
     parts: tuple[Part, ...]
     metadata: str
-    licence: str
+    license: str
     readme: str
     is_for_members: bool = False
 
@@ -50,19 +50,19 @@ SETS: Mapping[str, PublishedSet] = {
     "llama3.1-8b": PublishedSet(
         parts=(Part(file="cnn_eval.json", count=13_368),),
         metadata="llama3-1-8b-cnn-eval",
-        licence=_NEWS,
+        license=_NEWS,
         readme="language/llama3.1-8b/README.md",
     ),
     "llama3.1-8b-edge": PublishedSet(
         parts=(Part(file="sample_cnn_eval_5000.json", count=5_000),),
         metadata="llama3-1-8b-sample-cnn-eval-5000",
-        licence=_NEWS,
+        license=_NEWS,
         readme="language/llama3.1-8b/README.md",
     ),
     "llama2-70b": PublishedSet(
         parts=(Part(file="open_orca_gpt4_tokenized_llama.sampled_24576.pkl*", count=24_576, text=("input",)),),
         metadata="llama-2-70b-open-orca-dataset",
-        licence="OpenOrca's; MLCommons hands the tokenized set to its members, under a confidentiality notice",
+        license="OpenOrca's; MLCommons hands the tokenized set to its members, under a confidentiality notice",
         readme="language/llama2-70b/README.md",
         is_for_members=True,
     ),
@@ -77,7 +77,7 @@ SETS: Mapping[str, PublishedSet] = {
             ),
         ),
         metadata="deepseek-r1-dataset-4388-fp8-eval",
-        licence="AIME: CC0; MATH-500, MMLU-Pro: MIT; GPQA: CC BY 4.0; LiveCodeBench: CC",
+        license="AIME: CC0; MATH-500, MMLU-Pro: MIT; GPQA: CC BY 4.0; LiveCodeBench: CC",
         readme="language/deepseek-r1/README.md",
     ),
     "gpt-oss-120b": PublishedSet(
@@ -87,7 +87,7 @@ SETS: Mapping[str, PublishedSet] = {
             Part(name="TEST07", file="acc_eval_compliance_gpqa.parquet", count=990, **_HARMONY),
         ),
         metadata="gpt-oss-data",
-        licence="those of AIME 2025, GPQA and LiveCodeBench",
+        license="those of AIME 2025, GPQA and LiveCodeBench",
         readme="language/gpt-oss-120b/README.md",
     ),
 }

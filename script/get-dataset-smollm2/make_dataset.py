@@ -141,7 +141,7 @@ def make_dataset(model_info: Path, output_dir: Path, has_answers: bool = True) -
     description = {
         "name": "smollm2",
         "source": "prompts written for crowdperf" + ("; answers by torch_llm, float32, greedy" if has_answers else ""),
-        "source_licence": "Apache-2.0",
+        "source_license": "Apache-2.0",
         "count": len(rows),
         "is_synthetic": False,
         "longest_prompt_tokens": longest,

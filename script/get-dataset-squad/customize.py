@@ -16,7 +16,7 @@ DOWNLOADED_FACTS = {
     "is_synthetic": False,
     "count": 10570,
     "count_of": "questions; 10,833 samples of at most 384 tokens",
-    "licence": "CC BY-SA 4.0",
+    "license": "CC BY-SA 4.0",
 }
 
 

@@ -9,7 +9,7 @@ from crowdperf.data import datasets, manual
 SOURCE = manual.Source(
     name="the clips of Whisper (LibriSpeech dev-clean and dev-other, joined to 1,633 of up to 30 s)",
     pages=("https://inference.mlcommons-storage.org/metadata/whisper-dataset.uri, for the MLCommons R2 downloader",),
-    licence="CC BY 4.0 (LibriSpeech, http://www.openslr.org/12/)",
+    license="CC BY 4.0 (LibriSpeech, http://www.openslr.org/12/)",
     steps=(
         "fetch them with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",
         "or make them: download_dataset.sh in speech2text of mlcommons/inference",

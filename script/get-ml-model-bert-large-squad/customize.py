@@ -16,7 +16,7 @@ from crowdperf.kit.rooms import require_room
 
 from .published import choose
 
-LICENCE = "Apache-2.0"
+LICENSE = "Apache-2.0"
 
 
 def check_given_file(path, wanted):
@@ -46,7 +46,7 @@ def plan_work(env, path, entry):
     if path is not None:
         check_given_file(path, wanted)
     facts = {
-        "licence": LICENCE,
+        "license": LICENSE,
         "source": wanted.url if path is None else str(path),
         "reference": {"F1": wanted.f1},
         "precision": precision,

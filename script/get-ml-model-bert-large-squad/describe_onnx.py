@@ -74,7 +74,7 @@ def describe(model_path: Path, facts: dict) -> RealModel:
         framework="onnx",
         files={"model": model_path.resolve()},
         source=facts["source"],
-        licence=facts["licence"],
+        license=facts["license"],
         config=config,
         reference=facts["reference"],
         precision=facts["precision"],
@@ -88,7 +88,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--facts", type=json.loads, required=True, help="source, licence, reference, precision")
+    parser.add_argument("--facts", type=json.loads, required=True, help="source, license, reference, precision")
     given = parser.parse_args()
     try:
         write_model_info(given.output_dir.resolve(), describe(given.model, given.facts))

@@ -8,7 +8,7 @@ python="${CM_PYTHON_BIN_WITH_PATH}"
 case "${CM_BERT_WORK}" in
 synthetic)
   "${python}" -B -m crowdperf.models.make_model --architecture bert --config full --framework "${CM_ML_MODEL_FRAMEWORK}" \
-    --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" --facts '{"licence": "Apache-2.0"}'
+    --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" --facts '{"license": "Apache-2.0"}'
   ;;
 tiny)
   "${python}" -B -m crowdperf.standins.fits.bert --dataset_dir "${CM_DATASET_SQUAD_PATH}" \

@@ -5,7 +5,7 @@ from crowdperf.data import manual, published
 SOURCE = manual.Source(
     name="the weights of dlrm-v2 (97 GB, a snapshot of many files)",
     pages=("https://inference.mlcommons-storage.org (dlrm-v2-model-weights)",),
-    licence="not stated",
+    license="not stated",
     steps=(
         "fetch the snapshot with the MLCommons R2 downloader, as README.md of recommendation/dlrm_v2/pytorch says",
         "write its state dict as one file with the packages torchsnapshot and safetensors (README.md of this recipe)",

@@ -11,7 +11,7 @@ MODEL = published.Model(
             url="https://dlrm.s3-us-west-1.amazonaws.com/models/tb00_40M.pt",
             file_name="tb00_40M.pt",
             md5="2d49a5288cddb37c3c64860a06d79bb9",
-            licence="not stated",
+            license="not stated",
             reference={"AUC": 80.25},  # README.md of recommendation/dlrm/pytorch, mlcommons/inference at tag v3.0
         ),
     ),

@@ -26,7 +26,7 @@ MODEL = published.Model(
         published.PublishedFile(
             url="https://cloud.mlcommons.org/index.php/s/QAZ2oM94MkFtbQx/download",
             file_name="checkpoint.zip",
-            licence="Apache-2.0",
+            license="Apache-2.0",
             # fp32, language/gpt-j of mlcommons/inference; the submission checker's constants of v5.0.
             reference={"ROUGE1": 42.9865, "ROUGE2": 20.1235, "ROUGEL": 29.9881, "GEN_LEN": 4016878},
         ),

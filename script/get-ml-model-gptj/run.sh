@@ -12,7 +12,7 @@ tiny)
     ;;
 random)
     "${python}" -B -m crowdperf.models.make_model --architecture gptj --config full "${common[@]}" \
-        --seed "${CM_ML_MODEL_SEED}" --facts '{"licence": "Apache-2.0"}'
+        --seed "${CM_ML_MODEL_SEED}" --facts '{"license": "Apache-2.0"}'
     "${python}" -B -m crowdperf.standins.tokenizers gptj --output_dir "${PWD}" --dataset_dir "${CM_DATASET_PATH}"
     ;;
 convert)

@@ -24,10 +24,10 @@ CONTENT_KEY = "CM_ML_MODEL_TEXT_CONTENT"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """A model on Hugging Face. revision: the one that the reference takes, empty where it names none. is_gated: its
-    licence has to be accepted on its page."""
+    license has to be accepted on its page."""
 
     repository: str
-    licence: str
+    license: str
     readme: str
     revision: str = ""
     is_gated: bool = False
@@ -37,26 +37,26 @@ MODELS: Mapping[str, Published] = {
     "llama3.1-8b": Published(
         repository="meta-llama/Llama-3.1-8B-Instruct",
         revision="be673f326cab4cd22ccfef76109faf68e41aa5f1",
-        licence="Llama 3.1 Community License",
+        license="Llama 3.1 Community License",
         readme="language/llama3.1-8b/README.md",
         is_gated=True,
     ),
     "llama2-70b": Published(
         repository="meta-llama/Llama-2-70b-chat-hf",
-        licence="Llama 2 Community License",
+        license="Llama 2 Community License",
         readme="language/llama2-70b/README.md",
         is_gated=True,
     ),
     "deepseek-r1": Published(
         repository="deepseek-ai/DeepSeek-R1",
         revision="56d4cbbb4d29f4355bab4b9a39ccb717a14ad5ad",
-        licence="as its page says",
+        license="as its page says",
         readme="language/deepseek-r1/README.md",
     ),
     "gpt-oss-120b": Published(
         repository="openai/gpt-oss-120b",
         revision="b5c939de8f754692c1647ca79fbf85e8c1e70f8a",
-        licence="as its page says",
+        license="as its page says",
         readme="language/gpt-oss-120b/README.md",
     ),
 }
@@ -64,13 +64,13 @@ MODELS: Mapping[str, Published] = {
 
 
 def how_to_get(name: str, model: Published) -> manual.Source:
-    """Where a user gets a model whose licence has to be accepted."""
+    """Where a user gets a model whose license has to be accepted."""
     return manual.Source(
         name=f"the model {model.repository}",
         pages=(f"https://huggingface.co/{model.repository}", f"https://github.com/mlcommons/inference, {model.readme}"),
-        licence=model.licence,
+        license=model.license,
         steps=(
-            "accept the licence on the first page, and make an access token there",
+            "accept the license on the first page, and make an access token there",
             f"export {TOKEN_VARIABLE}=... and call this again: the token stays in the environment",
             f"or give your own copy; where a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
         ),
@@ -154,7 +154,7 @@ def describe(name: str, files: Path, entry: Path, origin: str, has_weights: bool
             framework="huggingface",
             files=names,
             source=f"{model.repository} {model.revision}".strip(),
-            licence=model.licence,
+            license=model.license,
             precision=precision_of(files),
             origin=origin,
         ),

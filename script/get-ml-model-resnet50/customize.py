@@ -20,7 +20,7 @@ from . import published
 FOLDER_KEY = "CM_RESNET50_FOLDER"
 WORK_KEY = "CM_RESNET50_WORK"
 FILE_KEY = "CM_RESNET50_PUBLISHED_FILE"
-LICENCE = "Apache-2.0 (MLCommons' collection of reference models)"
+LICENSE = "Apache-2.0 (MLCommons' collection of reference models)"
 
 
 def made_work(env, path):
@@ -63,7 +63,7 @@ def real_work(env, path, entry):
         "CM_RESNET50_FACTS": json.dumps(
             {
                 "source": wanted.url,
-                "licence": LICENCE,
+                "license": LICENSE,
                 "md5": wanted.md5,
                 "reference": {"acc": wanted.accuracy},
                 "origin": "published",
@@ -98,7 +98,7 @@ def describe(env, folder):
             framework="onnx",
             files={"model": Path(env[FILE_KEY])},
             source=facts["source"],
-            licence=facts["licence"],
+            license=facts["license"],
             config=json.loads(env["CM_RESNET50_CONFIG"]),
             reference=facts["reference"],
             facts={"md5": facts["md5"]},

@@ -1,6 +1,6 @@
 """The published files of ResNet-50 v1.5: where they are, their MD5, and what the harness must know of each.
 
-Addresses, MD5 and tensor names: recipe get-ml-model-resnet50 of mlcommons/cm4mlops. Accuracies and licence of the
+Addresses, MD5 and tensor names: recipe get-ml-model-resnet50 of mlcommons/cm4mlops. Accuracies and license of the
 collection: vision/classification_and_detection/README.md of mlcommons/inference. Both read in November 2026.
 """
 

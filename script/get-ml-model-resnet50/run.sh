@@ -8,7 +8,7 @@ case "${CM_RESNET50_WORK}" in
 random)
   "${python}" -B -m crowdperf.models.make_model --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
     --framework "${CM_ML_MODEL_FRAMEWORK}" --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" \
-    --facts '{"licence": "Apache-2.0 (made by this project)"}'
+    --facts '{"license": "Apache-2.0 (made by this project)"}'
   ;;
 fit)
   "${python}" -B -m crowdperf.standins.fits.resnet50 --config "${CM_RESNET50_CONFIG}" --framework "${CM_ML_MODEL_FRAMEWORK}" \

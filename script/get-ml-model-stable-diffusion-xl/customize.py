@@ -13,7 +13,7 @@ SOURCE = manual.Source(
         "for the MLCommons R2 downloader",
         "https://huggingface.co/stabilityai/stable-diffusion-xl-base-1.0",
     ),
-    licence="as the page of stabilityai/stable-diffusion-xl-base-1.0 says",
+    license="as the page of stabilityai/stable-diffusion-xl-base-1.0 says",
     steps=("fetch the folder with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",),
     layout=(
         *(f"{part}/*.safetensors" for part in PARTS),

@@ -11,7 +11,7 @@ SOURCE = manual.Source(
         "https://inference.mlcommons-storage.org/metadata/whisper-model.uri, for the MLCommons R2 downloader",
         "https://huggingface.co/openai/whisper-large-v3 at 06f233fe06e710322aca913c1bc4249a0d71fce1",
     ),
-    licence="Apache-2.0 (openai/whisper-large-v3)",
+    license="Apache-2.0 (openai/whisper-large-v3)",
     steps=(
         "fetch the folder with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader), or git",
     ),

@@ -5,7 +5,7 @@ from crowdperf.data import given, manual, published
 SOURCE = manual.Source(
     name="the checkpoint of YOLO11l",
     pages=("https://yolo.mlcommons-storage.org/metadata/YOLO-model.uri, for the MLCommons R2 downloader",),
-    licence="AGPL-3.0 (ultralytics/ultralytics)",
+    license="AGPL-3.0 (ultralytics/ultralytics)",
     steps=("fetch it with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",),
     layout=("the checkpoint, one *.pt",),
     command="cm run script --tags=get,ml-model,yolo --path=FOLDER",

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Starts NVIDIA's run file so that it installs the toolkit alone, into this cache entry. --silent accepts its licence.
+# Starts NVIDIA's run file so that it installs the toolkit alone, into this cache entry. --silent accepts its license.
 set -euo pipefail
 
 if [[ ! -f "${CM_CUDA_RUN_FILE_PATH}" ]]; then

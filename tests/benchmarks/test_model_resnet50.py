@@ -48,7 +48,7 @@ def opened(**config: object) -> resnet50.Resnet50:
 @pytest.mark.parametrize("label_file", ["val_map.txt", "val.txt"])
 def test_images_come_in_the_order_of_the_labels_and_are_real_unless_said_otherwise(tmp_path, label_file):
     names = write_dataset(tmp_path, label_file=label_file)
-    (tmp_path / "LICENCE").touch()
+    (tmp_path / "LICENSE").touch()
     dataset = imagenet.open_dataset(tmp_path)
     assert (dataset.count, dataset.labels.tolist(), dataset.facts.is_synthetic) == (3, [3, 0, 999], False)
     assert [image.shape for image in dataset.load([2, 0])] == [(22, 30, 3), (20, 30, 3)]

@@ -111,7 +111,7 @@ def test_low_scores_and_overlapping_boxes_of_a_class_fall_and_a_response_may_be_
 
 def test_a_network_that_says_the_truth_scores_100_on_images_of_any_shape(tmp_path):
     make_set("scenes", tmp_path, layout="coco", classes=CLASSES, count=12, seed=1, pictures="small")
-    (tmp_path / "val2017").rename(tmp_path / "val2017_safe")  # where the images of free licences are
+    (tmp_path / "val2017").rename(tmp_path / "val2017_safe")  # where the images of free licenses are
     dataset = load_dataset("coco").open_dataset(tmp_path)
     content = json.loads(dataset.annotations_path.read_text())
     model, numbers, responses = opened(), yolo.CATEGORIES.tolist(), []

@@ -26,7 +26,7 @@ def write_model(folder: Path, weights: str = "weights", **changes: Any) -> Path:
     folder.mkdir(parents=True)
     (folder / "own.onnx").write_text(weights, encoding="utf-8")
     model = modelinfo.RealModel(
-        name="resnet50", framework="onnx", files={"model": folder / "own.onnx"}, source="mine", licence="mine"
+        name="resnet50", framework="onnx", files={"model": folder / "own.onnx"}, source="mine", license="mine"
     )
     path = modelinfo.write_model_info(folder, model)
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")

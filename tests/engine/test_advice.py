@@ -36,7 +36,7 @@ CASES = (
     ("certificate", "curl: (60) SSL certificate problem: self-signed certificate", "SSL_CERT_FILE"),
     ("certificate", "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] failed", "CURL_CA_BUNDLE"),
     ("login", "401 Client Error: Unauthorized for url: https://files.example/x", "token"),
-    ("login", "Cannot access gated repo for url https://files.example/x", "licence"),
+    ("login", "Cannot access gated repo for url https://files.example/x", "license"),
     ("login", "fatal: could not read Username for 'https://git.example': terminal prompts disabled", "--gh_token"),
     ("gone", "HTTP Error 404: Not Found", "cm pull repo"),
     ("gone", "curl: (22) The requested URL returned error: 404", "cm pull repo"),

@@ -470,14 +470,15 @@ def test_a_download_that_the_caller_declares_is_not_listed_again_by_its_address(
     assert [one.what for one in plan_of(home, tags="get,b").needs.downloads] == ["https://x.org/a"]
 
 
-def test_needs_are_declared_or_seen_and_counted_for_steps_that_run(home: TemporaryHome) -> None:
+@pytest.mark.parametrize("key", ["license", "licence"])
+def test_needs_are_declared_or_seen_and_counted_for_steps_that_run(home: TemporaryHome, key: str) -> None:
     home.recipe(
         "get-data",
         {
             "cache": True,
             "needs": {
                 "downloads": [
-                    {"what": "<<<CM_URL_OF_DATA>>>", "size_bytes": 5_000_000, "sha256": "0" * 64, "licence": "CC0-1.0"}
+                    {"what": "<<<CM_URL_OF_DATA>>>", "size_bytes": 5_000_000, "sha256": "0" * 64, key: "CC0-1.0"}
                 ],
                 "disk_mb": 7,
                 "tokens": ["HF_TOKEN"],

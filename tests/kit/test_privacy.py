@@ -140,7 +140,7 @@ def test_what_only_looks_alike_is_no_leak(text: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["tests/logs/fixtures", "docs", "script", "automation", "README.md", "LICENSE", "CHANGELOG.md"]
 )
-def test_nothing_is_found_in_loadgen_logs_licences_and_our_own_texts(folder: str) -> None:
+def test_nothing_is_found_in_loadgen_logs_licenses_and_our_own_texts(folder: str) -> None:
     place = ROOT / folder
     files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
     wanted = [path for path in files if path.suffix in ("", ".md", ".txt", ".json", ".yaml", ".csv", ".conf", ".gz")]

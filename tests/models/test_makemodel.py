@@ -155,10 +155,10 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_the_size_before_i
 
 def test_a_fitted_model_brings_its_reference_and_facts(tmp_path):
     ordered = order(tmp_path)
-    facts = {"reference": {"acc": 99.5}, "licence": "Apache-2.0"}
+    facts = {"reference": {"acc": 99.5}, "license": "Apache-2.0"}
     info = json.loads(makemodel.write_model(makemodel.build_modules(ordered), ordered, facts).read_text())
     assert info["reference"] == {"acc": 99.5}
-    assert info["licence"] == "Apache-2.0"
+    assert info["license"] == "Apache-2.0"
     assert info["is_synthetic"] is True
 
 

@@ -388,7 +388,7 @@ def test_wheels_go_into_a_named_environment(home: Any) -> None:
 def test_the_size_of_the_wheels_is_in_the_plan(home: Any, name: str) -> None:
     done = home.cm("plan", "script", f"--tags=get,cudnn,_{name}")
     size = {"cu12": "717.0 MB", "cu13": "517.0 MB"}[name]
-    assert f"download:  {size}: PyPI: nvidia-cudnn-{name} (licence" in done.stdout
+    assert f"download:  {size}: PyPI: nvidia-cudnn-{name} (license" in done.stdout
 
 
 def test_older_drivers_are_warned_of(hook_input: Any, tmp_path: Path, capsys: Any) -> None:

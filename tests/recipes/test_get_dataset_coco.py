@@ -231,23 +231,23 @@ def test_calibration_images_are_refused_beside_synthetic_or_given_ones(name, hoo
         assert "_calibration downloads images" in recipe.preprocess(hook_input({**common, **more}))["error"]
 
 
-def test_the_images_of_free_licences_are_kept_in_order_with_their_objects_alone(tmp_path):
+def test_the_images_of_free_licenses_are_kept_in_order_with_their_objects_alone(tmp_path):
     module = program("get-dataset-coco", "keep_free")
     addresses = {
         1: "http://creativecommons.org/licenses/by-nc-sa/2.0/", 4: "http://creativecommons.org/licenses/by/2.0/",
         5: "http://creativecommons.org/licenses/by-sa/2.0/", 6: "http://creativecommons.org/licenses/by-nd/2.0/",
         7: "http://flickr.com/commons/usage/", 8: "http://www.usa.gov/copyright.shtml",
     }  # fmt: skip
-    licences = [1, 8, 4, 1, 7, 5, 6]
+    licenses = [1, 8, 4, 1, 7, 5, 6]
     content = {
         "info": {}, "licenses": [{"id": number, "url": address} for number, address in addresses.items()],
-        "images": [{"id": 50 - n, "file_name": f"{n}.jpg", "license": one} for n, one in enumerate(licences)],
-        "annotations": [{"id": n, "image_id": 50 - n} for n in range(len(licences))], "categories": [{"id": 1}],
+        "images": [{"id": 50 - n, "file_name": f"{n}.jpg", "license": one} for n, one in enumerate(licenses)],
+        "annotations": [{"id": n, "image_id": 50 - n} for n in range(len(licenses))], "categories": [{"id": 1}],
     }  # fmt: skip
     for folder in ("annotations", "val2017"):
         (tmp_path / folder).mkdir()
     (tmp_path / module.ANNOTATIONS).write_text(json.dumps(content))
-    for number in range(len(licences)):
+    for number in range(len(licenses)):
         (tmp_path / "val2017" / f"{number}.jpg").write_bytes(b"picture %d" % number)
     made = tmp_path / "coco_safe"
     words = ["--from", str(tmp_path), "--output_dir", str(made)]
@@ -268,7 +268,7 @@ def test_the_images_of_free_licences_are_kept_in_order_with_their_objects_alone(
         ({"CM_MLPERF_DATA_GIVEN_PATH": "/data/coco_safe"}, "check", "/data/coco_safe", "1525"),
     ],
 )
-def test_the_part_of_free_licences_has_1525_images(changes, work, folder, size, hook_input, inside):
+def test_the_part_of_free_licenses_has_1525_images(changes, work, folder, size, hook_input, inside):
     answer, env = call(hook_input, "coco", CM_DATASET_COCO_PART="coco_safe", **changes)
     assert answer == {"return": 0}
     assert (env["CM_DATASET_COCO_WORK"], env["CM_DATASET_SIZE"]) == (work, size)

@@ -31,7 +31,7 @@ def call(hook_input: Any, path: Path | None, **env: str) -> tuple[dict[str, Any]
     return recipe.preprocess(i), i["env"]
 
 
-def test_without_a_copy_it_says_where_to_get_one_under_which_licence_and_what_then(hook_input, inside):
+def test_without_a_copy_it_says_where_to_get_one_under_which_license_and_what_then(hook_input, inside):
     answer, _ = call(hook_input, None)
     assert answer["return"] == 1
     for part in ("image-net.org", "29b22e2961454d5413ddabcf34fc5622", "research", "val.txt", "--path=FOLDER"):
@@ -212,4 +212,4 @@ def test_the_500_images_are_fetched_with_the_communitys_checksums():
 def test_the_description_says_what_the_data_follows_from(tmp_path):
     facts = made(tmp_path, count=1, seed=5)
     assert (facts["format"], facts["name"], facts["is_synthetic"]) == (1, "imagenet", True)
-    assert (facts["seed"], facts["count"], facts["licence"][:10]) == (5, 1, "Apache-2.0")
+    assert (facts["seed"], facts["count"], facts["license"][:10]) == (5, 1, "Apache-2.0")

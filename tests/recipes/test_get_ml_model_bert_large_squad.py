@@ -87,7 +87,7 @@ def test_the_published_files_are_those_of_the_community(inside, hook_input, env,
     assert (found["CM_BERT_WORK"], found["CM_BERT_URL"], found["CM_BERT_MD5"]) == (work, ZENODO + url, md5)
     assert found["CM_BERT_IS_DOWNLOADED"] == "yes"
     assert found["CM_BERT_PUBLISHED_FILE"] == str(inside / url.rsplit("/", 1)[1])
-    assert json.loads(found["CM_BERT_FACTS"])["licence"] == "Apache-2.0"
+    assert json.loads(found["CM_BERT_FACTS"])["license"] == "Apache-2.0"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def write_onnx(path: Path, inputs: list[str], outputs: list[str], shape: list[ob
     return path
 
 
-FACTS = {"source": "somewhere", "licence": "Apache-2.0", "reference": {"F1": 90.067}, "precision": "int8",
+FACTS = {"source": "somewhere", "license": "Apache-2.0", "reference": {"F1": 90.067}, "precision": "int8",
          "origin": "published"}  # fmt: skip
 OURS = ["input_ids", "input_mask", "segment_ids"]
 STARTS_AND_ENDS = ["output_start_logits", "output_end_logits"]

@@ -1,4 +1,4 @@
-"""get-ml-model-mlperf-text: a given folder is described, a licence to be accepted is said, the token is never kept."""
+"""get-ml-model-mlperf-text: a given folder is described, a license to be accepted is said, the token is never kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def env_of(name: str = "llama3.1-8b", source: str = "published") -> dict[str, st
     return {"CM_ML_MODEL_TEXT_NAME": name, "CM_ML_MODEL_TEXT_SOURCE": source}
 
 
-def test_a_licence_that_must_be_accepted_is_said_with_the_steps() -> None:
+def test_a_license_that_must_be_accepted_is_said_with_the_steps() -> None:
     with pytest.raises(ValueError, match="must be fetched by hand") as raised:
         recipe.plan_work(env_of(), None, {})
     text = str(raised.value)

@@ -261,7 +261,7 @@ def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monk
     monkeypatch.setattr(resnet50, "CONFIGS", {**resnet50.CONFIGS, "full": resnet50.CONFIGS["tiny"]})
     state = resnet50.build("model", resnet50.CONFIGS["tiny"]).state_dict()
     torch.save(state, tmp_path / "weights.pth")
-    facts = {"reference": {"acc": 76.014}, "source": "https://example.org/weights.pth", "licence": "BSD-3-Clause"}
+    facts = {"reference": {"acc": 76.014}, "source": "https://example.org/weights.pth", "license": "BSD-3-Clause"}
     words = ["--architecture=resnet50", "--framework=pytorch", f"--weights={tmp_path / 'weights.pth'}",
              '--config={"preprocessing": "pytorch"}', f"--facts={json.dumps(facts)}"]  # fmt: skip
     assert make_model.main([*words, f"--output_dir={tmp_path / 'out'}"]) == 0

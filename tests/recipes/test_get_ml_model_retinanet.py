@@ -35,7 +35,7 @@ def test_the_published_file_is_fetched_and_taken_or_converted(name, framework, w
     assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "yes" and env["CM_PUBLISHED_MODEL_WORK"] == work
     assert env["CM_PUBLISHED_MODEL_URL"].startswith("https://zenodo.org/record/")
     facts = json.loads(env["CM_PUBLISHED_MODEL_FACTS"])
-    assert 20 <= facts["reference"]["mAP"] <= 38 and "zenodo.org" in facts["licence"]
+    assert 20 <= facts["reference"]["mAP"] <= 38 and "zenodo.org" in facts["license"]
 
 
 @EVERY

@@ -71,14 +71,14 @@ def test_files_that_fit_no_pattern_do_not_matter(tmp_path):
 SOURCE = manual.Source(
     name="Data",
     pages=("https://example.org/data",),
-    licence="ask them",
+    license="ask them",
     steps=("sign", "unpack"),
     layout=("a.bin", "b.bin"),
     command="cm run script --tags=get,data --path=FOLDER",
 )
 
 
-def test_the_refusal_says_where_under_which_licence_how_and_what_then():
+def test_the_refusal_says_where_under_which_license_how_and_what_then():
     text = manual.refusal(SOURCE)
     for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
         assert part in text
@@ -180,7 +180,7 @@ def real_model(folder: Path, files: dict[str, Path]) -> modelinfo.RealModel:
         framework="onnx",
         files=files,
         source="https://example.org/m.onnx",
-        licence="Apache-2.0",
+        license="Apache-2.0",
         config={"classes": 1001},
         reference={"acc": 76.456},
         facts={"size": "full"},

@@ -301,7 +301,7 @@ def test_a_wheel_goes_into_a_named_environment(home: Any) -> None:
 
 def test_the_size_of_rtx_is_in_the_plan(home: Any) -> None:
     done = home.cm("plan", "script", "--tags=get,tensorrt,_rtx")
-    assert "download:  95.0 MB: PyPI: tensorrt_rtx (licence" in done.stdout
+    assert "download:  95.0 MB: PyPI: tensorrt_rtx (license" in done.stdout
 
 
 def test_the_check_runs_without_the_package() -> None:

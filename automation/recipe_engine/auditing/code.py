@@ -18,7 +18,7 @@ from .recipes import AuditedRecipe, Block, Registered, finds
 # --- downloads ---
 
 NEEDS_KEYS = {
-    "downloads": "rows of what, size_bytes, sha256, licence",
+    "downloads": "rows of what, size_bytes, sha256, license",
     "disk_mb": "a whole number of MB (10**6 bytes)",
     "memory_mb": "a whole number of MB (10**6 bytes)",
     "sudo": "a text that says what for",
@@ -26,7 +26,7 @@ NEEDS_KEYS = {
     "gpu": "a text that says what for",
     "tokens": "a list of env keys",
 }
-DOWNLOAD_KEYS = ("what", "size_bytes", "sha256", "licence")
+DOWNLOAD_KEYS = ("what", "size_bytes", "sha256", "license", "licence")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _MD5 = re.compile(r"[0-9a-fA-F]{32}")
 _FETCH = re.compile(r"(?m)^(?!\s*(?:#|echo\b)).*?(?:^|[\s;&|(`])(?P<tool>wget|curl)\s+(?:-|\S*://|\"|\$)")

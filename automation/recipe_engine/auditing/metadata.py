@@ -116,7 +116,7 @@ def library(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Whether the recipe is described."""
     if not any(name.lower() == "readme.md" for name in audited.files):
-        hint = "say what it finds, sets and costs (size, time, licence)"
+        hint = "say what it finds, sets and costs (size, time, license)"
         yield audited.finding("readme-missing", "the folder has no README.md", hint=hint)
 
 

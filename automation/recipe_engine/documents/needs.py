@@ -7,7 +7,7 @@
       - what: <<<CM_DOWNLOAD_URL>>>     # an address, or a name such as "PyPI: onnxruntime"
         size_bytes: 97800000
         sha256: 64 hex digits
-        licence: CC-BY-4.0
+        license: CC-BY-4.0
       disk_mb: 300
       memory_mb: 4000
       sudo: installs packages of the system
@@ -50,7 +50,7 @@ class Download(NamedTuple):
     what: str
     size_bytes: int | None = None
     sha256: str = ""
-    licence: str = ""
+    license: str = ""
 
 
 class Needs(NamedTuple):
@@ -120,7 +120,7 @@ def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:
             what=str(shown(row.get("what", ""))),
             size_bytes=_whole(row.get("size_bytes")) or None,
             sha256=str(row.get("sha256") or ""),
-            licence=str(row.get("licence") or ""),
+            license=str(row.get("license") or row.get("licence") or ""),
         )
         for row in declared.get("downloads") or ()
         if isinstance(row, Mapping) and row.get("what")

@@ -101,7 +101,7 @@ def _total_lines(plan: Plan, counts: Counter[Kind], n_steps: int, former: str) -
 
 def _download_lines(downloads: Sequence[Download]) -> Iterator[str]:
     """One line for the Python packages of which nothing is declared, and one for each other download."""
-    packages = [one for one in downloads if one.what.startswith(PYPI) and one.size_bytes is None and not one.licence]
+    packages = [one for one in downloads if one.what.startswith(PYPI) and one.size_bytes is None and not one.license]
     others = [one for one in downloads if one not in packages]
     declared = {one.what for one in others}
     names = list(dict.fromkeys(one.what.removesuffix(REQUIRED_TOO) for one in packages))
@@ -111,7 +111,7 @@ def _download_lines(downloads: Sequence[Download]) -> Iterator[str]:
         yield f"install:   {count} with what they require (sizes not declared): {joined(names)}"
     for one in others:
         size = "size not declared" if one.size_bytes is None else size_text(one.size_bytes)
-        yield f"download:  {size}: {one.what}{f' (licence {one.licence})' if one.licence else ''}"
+        yield f"download:  {size}: {one.what}{f' (license {one.license})' if one.license else ''}"
 
 
 def _short_tree_lines(plan: Plan, counts: Counter[Kind]) -> Iterator[str]:
@@ -191,8 +191,8 @@ def _summary_lines(plan: Plan) -> Iterator[str]:
     for download in plan.needs.downloads:
         size = f"{download.size_bytes / 1e6:.1f} MB" if download.size_bytes is not None else "size not declared"
         check = "SHA-256 known" if download.sha256 else "no SHA-256"
-        licence = f"licence {download.licence}" if download.licence else "licence not declared"
-        yield f"download: {download.what} ({size}, {check}, {licence})"
+        license = f"license {download.license}" if download.license else "license not declared"
+        yield f"download: {download.what} ({size}, {check}, {license})"
     yield from (f"{title}: {text}" for title, text in need_rows(plan))
 
 

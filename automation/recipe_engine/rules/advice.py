@@ -65,7 +65,7 @@ certificate: SSL certificate problem|CERTIFICATE_VERIFY_FAILED|certificate verif
     SSL_CERT_FILE=/path/ca.pem CURL_CA_BUNDLE=/path/ca.pem
 login: \b401\b[^\n]*Unauthorized|Unauthorized[^\n]*\b401\b|\b403\b[^\n]*Forbidden|Forbidden[^\n]*\b403\b|gated repo
     |Authentication failed for|could not read Username
-    the server requires authentication: accept the licence there and give a token, such as --hf_token=... or
+    the server requires authentication: accept the license there and give a token, such as --hf_token=... or
     --gh_token=...
 gone: \b404\b:? Not Found|404 Client Error|returned error: 404|ERROR 404
     the file no longer exists: update the recipes (cm pull repo), or give another address or version

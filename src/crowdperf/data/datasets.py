@@ -1,6 +1,6 @@
 """Data sets that are given, fetched or made: what their recipes' hooks have in common.
 
-Two kinds: cases of volumes whose licence has to be accepted (`CaseSet`: given or made), and images with annotations
+Two kinds: cases of volumes whose license has to be accepted (`CaseSet`: given or made), and images with annotations
 (`ImageSet`: given, fetched or made). A recipe describes its data set, and the description has its hooks:
 
     CASES = datasets.CaseSet(name="kits19", source=SOURCE)

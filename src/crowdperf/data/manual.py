@@ -1,4 +1,4 @@
-"""What to say where data has to be fetched by hand because its licence must be accepted."""
+"""What to say where data has to be fetched by hand because its license must be accepted."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 class Source:
     """Where data comes from.
 
-    name: what it is called. pages: addresses to go to. licence: its name and terms in a few words. steps: what to do,
+    name: what it is called. pages: addresses to go to. license: its name and terms in a few words. steps: what to do,
     in order. layout: the files the folder must hold then. command: what to run then, with --path=FOLDER in it.
     """
 
     name: str
     pages: tuple[str, ...]
-    licence: str
+    license: str
     steps: tuple[str, ...]
     layout: tuple[str, ...]
     command: str
@@ -29,11 +29,11 @@ def refusal(source: Source, folder: Path | None = None, wrong: str = "", instead
     wrong: lines as `expected.check_folder` gives them. instead: what else this data may be.
     """
     if folder is None:
-        lines = [f"{source.name} must be fetched by hand, because its licence has to be accepted."]
+        lines = [f"{source.name} must be fetched by hand, because its license has to be accepted."]
     else:
         lines = [f"{folder} does not hold {source.name}:\n{wrong}"]
     lines += [f"  from: {page}" for page in source.pages]
-    lines.append(f"  licence: {source.licence}")
+    lines.append(f"  license: {source.license}")
     lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
     lines.append(f"  the folder then holds: {', '.join(source.layout)}")
     lines += [f"  instead: {instead}"] if instead else []

@@ -34,7 +34,7 @@ class RealModel:
     framework: str
     files: Mapping[str, Path]
     source: str
-    licence: str
+    license: str
     config: Mapping[str, Any] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None
     precision: str = "fp32"
@@ -57,7 +57,7 @@ def write_model_info(folder: Path, model: RealModel) -> Path:
         "precision": model.precision,
         "is_synthetic": False,
         "source": model.source,
-        "licence": model.licence,
+        "license": model.license,
         "config": dict(model.config),
         "files": files,
         "origin": {"weights": model.origin, "files": {network: row["sha256"] for network, row in files.items()}},

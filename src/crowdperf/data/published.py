@@ -57,7 +57,7 @@ class PublishedFile:
 
     url: str
     file_name: str
-    licence: str
+    license: str
     reference: Mapping[str, float]
     md5: str = ""
     is_complete: bool = False
@@ -78,10 +78,10 @@ class PublishedFile:
 def zenodo(
     record: int, name: str, reference: Mapping[str, float], *, query: str = "?download=1", **more: Any
 ) -> PublishedFile:
-    """Return a file of a record of Zenodo, whose page says the licence; it is stored as `name`, which it has there,
+    """Return a file of a record of Zenodo, whose page says the license; it is stored as `name`, which it has there,
     unless `more`, the other fields, has a file_name."""
     page = f"https://zenodo.org/record/{record}"
-    more = {"file_name": name, "licence": f"see {page}", **more}
+    more = {"file_name": name, "license": f"see {page}", **more}
     return PublishedFile(url=f"{page}/files/{name}{query}", reference=reference, **more)
 
 
@@ -159,7 +159,7 @@ class Model:
             if path is None:
                 raise DataError(manual.refusal(self.source))
             env[WORK_KEY], env[FILE_KEY] = "convert", str(path)
-            env[FACTS_KEY] = _facts(str(path), self.source.licence, self.reference, "unchecked")
+            env[FACTS_KEY] = _facts(str(path), self.source.license, self.reference, "unchecked")
             return
         file = self.files[env[FRAMEWORK_KEY]]
         url = env.get("CM_PACKAGE_URL") or file.url
@@ -169,7 +169,7 @@ class Model:
         env.update(
             {
                 WORK_KEY: "take" if file.is_complete else "convert",
-                FACTS_KEY: _facts(str(path or url), file.licence, file.reference, origin),
+                FACTS_KEY: _facts(str(path or url), file.license, file.reference, origin),
                 ARCHIVE_KEY: "yes" if file.member else "no",
                 "CM_PUBLISHED_MODEL_MEMBER": file.member,
             }
@@ -193,7 +193,7 @@ class Model:
             facts = json.loads(env[FACTS_KEY])
             model = RealModel(
                 name=self.architecture, framework=env[FRAMEWORK_KEY], files={"model": Path(env[FILE_KEY])},
-                source=facts["source"], licence=facts["licence"], reference=facts["reference"],
+                source=facts["source"], license=facts["license"], reference=facts["reference"],
                 origin=facts["origin"],
             )  # fmt: skip
             try:
@@ -203,5 +203,5 @@ class Model:
         return model_answer(env, folder, beside=[name for name in self.beside if (folder / name).is_file()])
 
 
-def _facts(source: str, licence: str, reference: Mapping[str, float], origin: str) -> str:
-    return json.dumps({"source": source, "licence": licence, "reference": dict(reference), "origin": origin})
+def _facts(source: str, license: str, reference: Mapping[str, float], origin: str) -> str:
+    return json.dumps({"source": source, "license": license, "reference": dict(reference), "origin": origin})

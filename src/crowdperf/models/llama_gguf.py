@@ -90,7 +90,7 @@ def _weight(gguf: Any, tensor: Any) -> Weights:
 def write_huggingface(path: Path, folder: Path, facts: Mapping[str, Any], *, has_weights: bool = True) -> Path:
     """Write a GGUF's model as a folder of Hugging Face, float32, with model.json; return the path of that.
 
-    facts: further keys of model.json (name, licence, source). has_weights: False leaves the weights out: what tokenises
+    facts: further keys of model.json (name, license, source). has_weights: False leaves the weights out: what tokenises
     needs the other files only, and model.json then describes the GGUF. Raises HarnessError for another architecture.
     """
     gguf = import_library("gguf", "gguf")

@@ -8,7 +8,7 @@ With --weights a published checkpoint is taken over; without it the weights are 
     request = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
     modules = build_modules(request)            # torch modules by network, random weights, BN calibrated
     ...fit them...
-    write_model(modules, request, {"reference": {"WER": 97.1}, "licence": "Apache-2.0"})
+    write_model(modules, request, {"reference": {"WER": 97.1}, "license": "Apache-2.0"})
 
 An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchmarks/architecture.py` asks for:
 

@@ -120,7 +120,7 @@ def write_fitted(request: ModelRequest, fitted: Fitted) -> Path:
                 f"report this with the version of torch: {torch.__version__}",
             )
     reference = {name: fitted.score.values[name] for name in fitted.metrics or fitted.score.values}
-    facts = {"licence": "Apache-2.0 (made by this project)", "reference": reference, **fitted.facts}
+    facts = {"license": "Apache-2.0 (made by this project)", "reference": reference, **fitted.facts}
     return write_model(fitted.modules, request, facts)
 
 

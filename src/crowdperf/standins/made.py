@@ -112,7 +112,7 @@ def made_cases(
             write(given.output_dir, one, given.size, [given.seed, number])
         return {
             "size": given.size,
-            "licence": "made by this project: Apache-2.0",
+            "license": "made by this project: Apache-2.0",
             "cases": list(measured),
             "calibration_cases": list(calibration),
         }

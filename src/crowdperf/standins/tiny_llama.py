@@ -176,7 +176,7 @@ def main(words: Sequence[str] | None) -> None:
     given = parser.parse_args(words)
     path = make(Path.cwd(), **SIZES[given.size], seed=None if given.without_weights else given.seed)
     info = json.loads(path.read_text(encoding="utf-8"))
-    info |= {"name": given.name, "architecture": "Llama", "licence": "CC0-1.0: made by a program"}
+    info |= {"name": given.name, "architecture": "Llama", "license": "CC0-1.0: made by a program"}
     path.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
 
 

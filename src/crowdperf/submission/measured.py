@@ -41,7 +41,7 @@ class Weights:
     transformation: str
     calibration: Mapping[str, Any]
     calibration_list: Mapping[str, Any]
-    licence: str
+    license: str
     source: str
 
 
@@ -71,7 +71,7 @@ def weights_of(run: FoundRun) -> Weights:
         transformation=_transformation(run, precision, quantisation),
         calibration=quantisation.get("calibration") or {},
         calibration_list=run.result.get("calibration") or {},
-        licence=str(info.get("licence") or ""),
+        license=str(info.get("license") or info.get("licence") or ""),
         source=str(info.get("source") or info.get("url") or ""),
     )
 
@@ -130,7 +130,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
             "settings": settings_of(run),
             "metric": run.result.get("metric"),
             "accuracy": list((accuracy.accuracy.get("metrics") or ()) if accuracy else ()),
-            "licence": weights.licence,
+            "license": weights.license,
             "source": weights.source,
         },
     }

@@ -4,7 +4,7 @@ from crowdperf.rules.record import EDGE3, INFERENCE, MB, Recipes, Record, Refere
 
 RECORD = Record(
     name="yolo",
-    title="object detection: YOLO11l on COCO 2017 images of free licences",
+    title="object detection: YOLO11l on COCO 2017 images of free licenses",
     levels=(0.99, 0.95),  # the first is what `yolo` alone stands for
     loadgen_name="yolo",
     spellings=("yolo11", "yolo11l", "yolov11"),

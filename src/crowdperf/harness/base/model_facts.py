@@ -11,7 +11,7 @@ on the whole validation set by metric name, null or absent where none is known o
 weights). calibration: the list of samples that the ranges of activations come from; null or absent where nothing was
 calibrated. engine: what engines were built with and for; absent for other files. origin: where the weights came from,
 sealed by the digests of the files that this was said of, so that it does not hold for files put in their place:
-{"weights": "published", "files": {"model": "<sha256>"}}. Further keys (licence, source, seed, versions) are for people.
+{"weights": "published", "files": {"model": "<sha256>"}}. Further keys (license, source, seed, versions) are for people.
 """
 
 from __future__ import annotations

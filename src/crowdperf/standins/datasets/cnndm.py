@@ -18,7 +18,7 @@ from typing import Any
 from crowdperf.standins.made import NOTE, Given, MadeSet, limited
 
 INSTRUCTION = "Summarize the following news article:"  # download_cnndm.py of language/gpt-j (mlcommons/inference)
-LICENCE = "CC0-1.0: made by a program"
+LICENSE = "CC0-1.0: made by a program"
 LENGTHS = {"real": (250, 1400), "small": (24, 48)}  # words of an article
 
 _THINGS, _PLACES = 8, 8
@@ -88,7 +88,7 @@ def make(given: Given) -> Mapping[str, Any]:
             entries = [language.article(source, LENGTHS[given.lengths]) for _ in range(size)]
             text = json.dumps(entries, indent=4, ensure_ascii=False)
             (given.output_dir / name).write_text(text, encoding="utf-8")
-    return {"licence": LICENCE, "note": NOTE}
+    return {"license": LICENSE, "note": NOTE}
 
 
 MADE = MadeSet(

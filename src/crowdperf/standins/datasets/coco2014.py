@@ -33,7 +33,7 @@ SMALL_CLIP = {"width": 64, "layers": 1, "patch": 8, "grid": 4, "embed": 32, "tex
               "vocabulary": 514, "positions": 77}  # fmt: skip
 KINDS = {"tiny": (16, SMALL_CLIP, 16, 299, 192), "full": (128, VIT_B_32, 1, 299, 64)}
 """Places of a side of the noise, sizes of CLIP, divisor of Inception's channels, side and number of "real" pictures."""
-LICENCE = "CC0-1.0"
+LICENSE = "CC0-1.0"
 NOTE = "made captions, noise and scoring networks; no figure got with them is an MLPerf result"
 
 
@@ -89,7 +89,7 @@ def make(given: Given) -> Mapping[str, Any]:
     np.savez_compressed(folder / STATISTICS_FILE, mu=mean, sigma=covariance)
     write_safetensors(inception, folder / "scoring" / "inception.safetensors")
     write_safetensors(make_clip(sizes, given.seed + 4), folder / "scoring" / "clip.safetensors")
-    return {"licence": LICENCE, "note": NOTE}
+    return {"license": LICENSE, "note": NOTE}
 
 
 MADE = MadeSet(

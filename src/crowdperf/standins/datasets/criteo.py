@@ -97,7 +97,7 @@ def make(given: Given) -> Mapping[str, Any]:
     values = draw_values(random, 2 * half, table_rows(form, given.size), hot_counts)
     labels = draw_labels(random, counts, values)
     (write_multi_hot if form == "multi-hot" else write_text)(given.output_dir, counts, values, labels)
-    return {"rows": half, "size": given.size, "form": form, "licence": "made by this project: Apache-2.0"}
+    return {"rows": half, "size": given.size, "form": form, "license": "made by this project: Apache-2.0"}
 
 
 MADE = MadeSet(

@@ -80,7 +80,7 @@ def make(given: Given) -> Mapping[str, Any]:
     shuffled = torch.from_numpy(random.permutation(papers))
     torch.save(shuffled[count:].clone(), place / "train_idx.pt")
     torch.save(shuffled[:count].clone(), place / "val_idx.pt")
-    return {"kind": given.kind, "licence": "Apache-2.0"}
+    return {"kind": given.kind, "license": "Apache-2.0"}
 
 
 MADE = MadeSet(

@@ -95,7 +95,7 @@ def make(given: Given) -> Mapping[str, Any]:
         lines.append(f"{name} {label_of(index)}\n")
     (given.output_dir / "val_map.txt").write_text("".join(lines), encoding="utf-8")
     return {
-        "licence": "Apache-2.0 (made by this project)",
+        "license": "Apache-2.0 (made by this project)",
         "sizes": given.sizes,
         "texture_version": TEXTURE_VERSION,
         "versions": {"numpy": np.__version__, "opencv": cv2.__version__},

@@ -25,7 +25,7 @@ from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
 from crowdperf.harness.metrics.wer import CHARACTERS
 from crowdperf.standins.made import NOTE, Given, MadeSet, limited
 
-LICENCE = "CC0-1.0: made by a program, no recording of anybody"
+LICENSE = "CC0-1.0: made by a program, no recording of anybody"
 
 _LOW_TONES_HZ = (300.0, 420.0, 590.0, 830.0, 1160.0, 1620.0)
 _HIGH_TONES_HZ = (2300.0, 2900.0, 3650.0, 4600.0, 5800.0)
@@ -119,7 +119,7 @@ def make(given: Given) -> Mapping[str, Any]:
         random = np.random.RandomState((given.seed + 2) % 2**32)
         training = [make_utterance(words, 1.2 + 1.3 * random.rand(), random) for _ in range(given.training_count)]
         write_part(given.output_dir, "training-wav", training, has_ends=True)
-    return {"licence": LICENCE, "note": NOTE}
+    return {"license": LICENSE, "note": NOTE}
 
 
 MADE = MadeSet(

@@ -25,7 +25,7 @@ _WORDS = ["the", "a", "new", "city", "people", "say", "year", "house", "river", 
 _LETTERS = "ABCDEFGHIJ"
 _KINDS = ("aime", "gpqa", "livecodebench", "math500", "mmlu_pro")
 _REPEATS = (("aime25", 8), ("gpqa_diamond", 5), ("livecodebench_v6", 3))
-_FACTS = {"is_synthetic": True, "licence": "CC0-1.0: made by a program", "note": NOTE}
+_FACTS = {"is_synthetic": True, "license": "CC0-1.0: made by a program", "note": NOTE}
 
 
 class Maker:

@@ -160,7 +160,7 @@ def make(given: Given) -> Mapping[str, Any]:
     path = given.output_dir / layout.annotations
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    return {"name": given.layout, "pictures": given.pictures, "licence": "Apache-2.0"}
+    return {"name": given.layout, "pictures": given.pictures, "license": "Apache-2.0"}
 
 
 MADE = MadeSet(

@@ -23,7 +23,7 @@ from typing import Any
 
 from crowdperf.standins.made import Given, MadeSet
 
-LICENCE = "Apache-2.0"
+LICENSE = "Apache-2.0"
 QUESTIONS_FILE, TRAINING_FILE, VOCABULARY_FILE = "dev-v1.1.json", "train-v1.1.json", "vocab.txt"
 
 UNUSED_ROWS = 99  # so that [UNK], [CLS], [SEP], [MASK] are 100 to 103, as in the real vocabulary
@@ -236,7 +236,7 @@ def make(given: Given) -> None:
         "count": given.count,
         "count_of": "questions; a question on a paragraph longer than a window makes two samples or more",
         "vocabulary_size": shape.vocabulary,
-        "licence": LICENCE,
+        "license": LICENSE,
         "source": "made by get-dataset-squad/make_dataset.py",  # where this was: the data set's identity has the text
         "sha256": {name: hashlib.sha256((output_dir / name).read_bytes()).hexdigest() for name in names},
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdperf.standins.datasets.librispeech import LICENCE, make_utterance, make_words, write_part
+from crowdperf.standins.datasets.librispeech import LICENSE, make_utterance, make_words, write_part
 from crowdperf.standins.made import NOTE, Given, MadeSet, limited
 
 _SHORTEST_S = 1.0
@@ -30,7 +30,7 @@ def make(given: Given) -> Mapping[str, Any]:
         if len(clip.sound) <= given.longest_s * 16_000:
             clips.append(clip)
     write_part(given.output_dir, "dev-all-repack", clips)
-    return {"licence": LICENCE, "note": NOTE}
+    return {"license": LICENSE, "note": NOTE}
 
 
 MADE = MadeSet(
