@@ -13,4 +13,4 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: cancels."""
-    return commands.cancel(i["env"], i["state"])
+    return commands.cancel(i["values"]["sweep_dir"], i["state"])

@@ -13,4 +13,4 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: writes the files; code 2 where a point has no valid result."""
-    return commands.collect(i["env"], i["state"])
+    return commands.collect(i["values"]["sweep_dir"], i["state"])

@@ -38,8 +38,8 @@ HINT = "hint: cm run script --tags=run,mlperf,sweep --file=FILE --plan   # shows
 
 def command_of(call: Call, inputs: dict[str, Any]) -> str:
     """The line that makes the call again."""
-    names = [name for name in sorted(call.given) if inputs.get(name) and name not in plans.NOT_PLANNED]
-    words = [f"--{name}={call.given[name]}" for name in names]
+    names = [name for name in sorted(call.values) if inputs.get(name) and name not in plans.NOT_PLANNED]
+    words = [f"--{name}={call.values.text(name)}" for name in names]
     return " ".join(["cm run script --tags=run,mlperf,sweep", *map(shlex.quote, words)])
 
 
@@ -79,14 +79,14 @@ def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
     states = {point.id: status(call.folder.point(point.id)).state.value for point in made.points}
     content = plan_json(made, states)
     commands.say(plan_text(made, states))
-    if call.is_yes("bash") and isinstance(call.executor, SlurmExecutor):
+    if call.values["bash"] and isinstance(call.executor, SlurmExecutor):
         content["job"] = call.executor.preview(call.folder, [point.planned_s for point in made.points])
         commands.say(f"\njob.sh:\n{content['job']}")
     if call.settings[KIND] != LOCAL:
         content["executor_problems"] = list(call.executor.problems())
         commands.say("\n".join(f"executor: {line}" for line in content["executor_problems"]))
-    if "output" in call.given:
-        sweep.write_json(call.here / call.given["output"], content)
+    if call.values["output"]:
+        sweep.write_json(call.values["output"], content)
     i["state"]["mlperf_sweep"] = content
     return {"return": 0}
 
@@ -94,7 +94,7 @@ def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
 def collecting_job(call: Call) -> Callable[[], None]:
     """What submits a last job that collects the results, where it is asked for."""
     executor = call.executor
-    if not (call.is_yes("collect_job") and isinstance(executor, SlurmExecutor)):
+    if not (call.values["collect_job"] and isinstance(executor, SlurmExecutor)):
         return lambda: None
     words = ["run", "script", "--tags=collect,mlperf,sweep", f"--sweep_dir={call.folder.path.absolute()}"]
     return lambda: commands.say(f"job {executor.afterwards(call.folder, [*call.program.words, *words])} collects")
@@ -110,7 +110,8 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     if earlier and (known := read_report(call.folder.path).facts.recipe) != made.recipe:
         return failure(f"{call.folder.path} has points of the recipe {known}; give the sweep another name", HINT)
     program = call.program
-    if call.is_yes("prestage", otherwise=call.settings[KIND] != LOCAL) and found:
+    is_prestaged = call.values["prestage"]
+    if found and (call.settings[KIND] != LOCAL if is_prestaged is None else is_prestaged):
         program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))
     points = with_earlier(made.points, earlier)
     write_whole(call.folder.sweep_file, call.text)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_no, is_yes, text_of
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import users_folder
@@ -16,11 +15,11 @@ from crowdperf.sweeps.choice import Choice, parse_where
 from crowdperf.sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, LOCAL, Say, make_executor, setting_names, settings_of
-from crowdperf.sweeps.expand import Expansion, expand
+from crowdperf.sweeps.expand import Expansion, expand, input_text
 from crowdperf.sweeps.folder import SweepFolder
 from crowdperf.sweeps.planning import Program
 from crowdperf.sweeps.secretsfile import WrongSecrets, read_secrets
-from crowdperf.sweeps.sweep import RERUN_VALUES, Conduct
+from crowdperf.sweeps.sweep import Conduct
 
 from . import recipes
 
@@ -30,7 +29,7 @@ RENAMED = {"executor": KIND, "time_limit": "time"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A checked call. text: the file as it was given. settings: of the executor. given: the inputs by name."""
+    """A checked call. text: the file as it was given. settings: of the executor. values: the inputs."""
 
     text: str
     definition: Definition
@@ -40,18 +39,12 @@ class Call:
     settings: Mapping[str, str]
     executor: Executor
     conduct: Conduct
-    given: Mapping[str, str]
-    here: Path
-
-    def is_yes(self, name: str, otherwise: bool = False) -> bool:
-        """Whether an input says yes."""
-        text = self.given.get(name, "")
-        return is_yes(text) if text else otherwise
+    values: Any
 
     @property
     def is_plan(self) -> bool:
         """Whether nothing is to be started."""
-        return self.is_yes("plan") or self.is_yes("dry_run")
+        return self.values["plan"] is True or self.values["dry_run"] is True
 
     @property
     def max_parallel(self) -> int:
@@ -60,14 +53,9 @@ class Call:
         return whole_number(self.settings.get("max_parallel", "")) or without
 
 
-def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
-    texts = {name: text_of(env, key) for name, key in mapping.items()}
-    return {name: text for name, text in texts.items() if text}
-
-
-def _file_of(given: Mapping[str, str]) -> str:
+def _file_of(values: Mapping[str, Any]) -> str:
     """The file that is given under one of its names. Raises SweepError."""
-    names = {given[name] for name in ("file", "sweep_file") if name in given}
+    names = {text for name in ("file", "sweep_file") if (text := str(values[name] or ""))}
     if not names:
         lock = "with cm lock script, whose --file names the lockfile, give --sweep_file=FILE"
         raise SweepError([Problem(0, f"--file is missing: the file of the sweep; {lock}")])
@@ -89,26 +77,13 @@ def _read_file(given: str, here: Path) -> tuple[str, str, str]:
         raise SweepError([Problem(0, f"--file: {printable(str(path))} cannot be read: {reason}")]) from None
 
 
-def _number(given: Mapping[str, str], name: str, default: int, problems: list[Problem]) -> int:
-    text = given.get(name, str(default))
-    number = whole_number(text, 0)
-    if number is not None:
-        return number
-    problems.append(Problem(0, f"--{name} must be a whole number, found {printable(text)!r}"))
-    return default
-
-
-def _conduct(given: Mapping[str, str], settings: Mapping[str, str], problems: list[Problem]) -> Conduct:
-    rerun = tuple(word.strip() for word in given.get("rerun", "").split(",") if word.strip())
-    for word in rerun:
-        if word not in RERUN_VALUES:
-            problems.append(Problem(0, f"--rerun must be of {', '.join(RERUN_VALUES)}, found {printable(word)!r}"))
+def _conduct(values: Mapping[str, Any], settings: Mapping[str, str]) -> Conduct:
     at_once = whole_number(settings.get("max_parallel", "")) or 1
     return Conduct(
-        rerun=rerun,
-        retries=_number(given, "retries", 1, problems),
-        stops=given.get("on_failure") == "stop",
-        waits=not is_no(given.get("wait")),
+        rerun=values["rerun"] or (),
+        retries=values["retries"],
+        stops=values["on_failure"] == "stop",
+        waits=values["wait"] is not False,
         at_once=at_once if settings[KIND] == LOCAL else None,
     )
 
@@ -125,43 +100,35 @@ def _secrets_problems(settings: Mapping[str, str]) -> list[Problem]:
 
 def read_call(i: Mapping[str, Any], say: Say) -> Call:
     """The checked call. Raises SweepError with every problem."""
-    env, given = i["env"], _given(i["env"], i["meta"]["input_mapping"])
-    here = users_folder(env)
-    text, name, selector = _read_file(_file_of(given), here)
+    values, here = i["values"], users_folder(i["env"])
+    text, name, selector = _read_file(_file_of(values), here)
     definition = parse_definition(text, name)
-    asked = {RENAMED.get(key, key): value for key, value in given.items() if RENAMED.get(key, key) in setting_names()}
+    asked = {RENAMED.get(key, key): input_text(value) for key, value in values.items() if values.is_given(key)}
+    asked = {key: value for key, value in asked.items() if key in setting_names()}
     settings, problems = settings_of(definition, asked)
     executor, wrong = (None, []) if problems else make_executor(settings, say)
     problems += [*wrong, *_secrets_problems(settings)]
-    conduct = _conduct(given, settings, problems)
     for flag in ("adr", "add_deps_recursive", "env"):
         if i["input"].get(flag):
             problems.append(Problem(0, f"--{flag}.*: give it in base of the file; points are calls of their own"))
     try:
         recipe = recipes.find_recipe(i["automation"], definition.recipe)
-        choice = Choice(selector, parse_where(given.get("where", "")), _words(given.get("tags_filter", "")))
-        max_points = _number(given, "max_points", 1000, problems)
-        expansion = expand(definition, recipes.RecipeInputs(recipe), choice, max_points)
+        choice = Choice(selector, parse_where(values["where"] or ()), values["tags_filter"] or ())
+        expansion = expand(definition, recipes.RecipeInputs(recipe), choice, values["max_points"])
     except SweepError as error:
         raise SweepError([*error.problems, *problems], name) from None
     except recipes.UnknownRecipe as error:
         raise SweepError([Problem(0, str(error)), *problems, *definition.problems], name) from None
     if problems or executor is None:
         raise SweepError(problems, name)
-    results = here / Path(given.get("results_dir", "results")).expanduser()
     return Call(
         text=text,
         definition=definition,
         expansion=expansion,
         program=recipes.program_of(recipe, definition.recipe, here),
-        folder=SweepFolder(results / expansion.name),
+        folder=SweepFolder(values["results_dir"] / expansion.name),
         settings=settings,
         executor=executor,
-        conduct=conduct,
-        given=given,
-        here=here,
+        conduct=_conduct(values, settings),
+        values=values,
     )
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -13,4 +13,4 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: prints the table; code 3 where points are under way."""
-    return commands.show(i["env"], i["state"])
+    return commands.show(i["values"]["sweep_dir"], i["state"])

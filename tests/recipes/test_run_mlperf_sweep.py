@@ -105,15 +105,17 @@ def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome
 def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: TemporaryHome) -> None:
     text = "format: 1\nname: 'x{no}'\nrecipe: run,toy\nsweep: {word: [good, ugly], nmber: [1]}\nexecutor: {kind: pbs}\n"
     (toy.work / "s.yaml").write_text(text, encoding="utf-8")
-    refused = toy.run_cm(TAGS, "--file=s.yaml", "--retries=x", "--rerun=some", "--secrets=~/absent")
+    refused = toy.run_cm(TAGS, "--file=s.yaml", "--secrets=~/absent")
     assert refused.code == 1
     error = refused.answer["error"]
     for words in ("/absent is not a file; try: install -m 600",
                   "s.yaml:2: unknown placeholder {no}", "s.yaml:4: --word=ugly is not one of its values",
                   "s.yaml:4: nmber is not an input of run,toy", "did you mean number?",
-                  "s.yaml:5: executor must be one of", "--retries must be",
-                  "--rerun must be of failed, invalid, lost, all"):  # fmt: skip
+                  "s.yaml:5: executor must be one of"):  # fmt: skip
         assert words in error
+    wrong = toy.run_cm(TAGS, "--file=s.yaml", "--retries=x", "--rerun=lost,some").answer["error"]
+    assert "--retries: found 'x'; allowed: a whole number from 0" in wrong
+    assert "--rerun=lost,some is not one of its values (allowed: failed, invalid, lost, all)" in wrong
     assert not (toy.work / "results").exists()
 
 

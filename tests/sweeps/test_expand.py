@@ -119,7 +119,7 @@ def test_exclude_takes_a_list_as_any_of() -> None:
 
 def test_where_and_tags_leave_points() -> None:
     text = "sweep: {batch_size: [1, 2, 3]}\noverride_a: {tags: [night], threads: 1}\noverride_b: {threads: 2}\n"
-    chosen = Choice(where=parse_where("batch_size=1, batch_size=3"), tags=("night",))
+    chosen = Choice(where=parse_where(("batch_size=1", "batch_size=3")), tags=("night",))
     assert [point.varied for point in points(text, chosen)] == [
         {"threads": "1", "batch_size": "1"}, {"threads": "1", "batch_size": "3"}]  # fmt: skip
     assert "keys: batch_size; tags: night" in refused(HEAD + text, Choice(where={"batch_size": ("7",)}))
@@ -182,7 +182,7 @@ def test_a_name_may_not_differ_between_points() -> None:
 @pytest.mark.parametrize("text", ["a", "=1", "a=1,b"])
 def test_a_where_that_is_not_key_and_value_is_refused(text: str) -> None:
     with pytest.raises(SweepError, match="--where must be KEY=VALUE"):
-        parse_where(text)
+        parse_where(text.split(","))
 
 
 PIECES = [*"{}[],:\"'\n -&*!|>#%@\t0a", "null", "{x}", "{ x }", "{{", "!!python/object:os.system", "*a", "&a ", "<<: ",

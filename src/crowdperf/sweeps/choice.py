@@ -34,13 +34,13 @@ def all_tags(definition: Definition) -> tuple[str, ...]:
     return tuple(sorted({*definition.tags, *(tag for variant in definition.variants for tag in variant.tags)}))
 
 
-def parse_where(text: str) -> dict[str, tuple[str, ...]]:
-    """`batch_size=4,precision=int8` as keys and values; a key that is there twice may have either value.
+def parse_where(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """`batch_size=4` and `precision=int8` as keys and values; a key that is there twice may have either value.
 
     Raises SweepError.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in words:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise SweepError([Problem(0, f"--where must be KEY=VALUE,KEY=VALUE, found {part!r}")])

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import Answer, failure
-from crowdperf.call.values import text_of
-from crowdperf.kit.user_paths import users_folder
 from crowdperf.rules.names import counted, duration_text, printable_lines
 from crowdperf.sweeps.collecting import Facts, Row, summary_text, sweep_json
 from crowdperf.sweeps.executor import ExecutorError
@@ -18,7 +16,6 @@ from crowdperf.sweeps.report import NoSweep, Report, read_report, remaining_s
 from crowdperf.sweeps.slurm import states_without_queue
 from crowdperf.sweeps.sweep import exit_code
 
-DIR_KEY = "CM_MLPERF_SWEEP_DIR"
 HINT = "hint: cm run script --tags={},mlperf,sweep --sweep_dir=results/NAME"
 
 
@@ -32,13 +29,11 @@ def say(text: str) -> None:
     print(printable_lines(text), flush=True)
 
 
-def _report(env: Mapping[str, Any]) -> Report:
+def _report(folder: Path | None) -> Report:
     """The report of the folder that the call names. Raises NoSweep."""
-    given = text_of(env, DIR_KEY)
-    if not given:
+    if folder is None:
         raise NoSweep("--sweep_dir is missing")
-    here = users_folder(env)
-    return read_report(here / Path(given).expanduser())
+    return read_report(folder)
 
 
 def _states(report: Report) -> Mapping[str, State]:
@@ -58,10 +53,10 @@ def under_way(facts: Facts, waiting: Sequence[Row], at_once: int) -> Answer:
     return {"return": 3, "error": text + (again if facts.command else "")}
 
 
-def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+def show(folder: Path | None, state: dict[str, Any]) -> Answer:
     """Prints the states; the code is 3 where points are under way."""
     try:
-        report = _report(env)
+        report = _report(folder)
         states = _states(report)
     except (NoSweep, OSError) as error:
         return refused(error, "show")
@@ -76,10 +71,10 @@ def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
     return under_way(report.facts, waiting, at_once)
 
 
-def cancel(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+def cancel(folder: Path | None, state: dict[str, Any]) -> Answer:
     """Takes back what the sweep has started."""
     try:
-        report = _report(env)
+        report = _report(folder)
         cancelled = report.executor(say).cancel(report.folder)
     except (NoSweep, ExecutorError, OSError) as error:
         return refused(error, "cancel")
@@ -88,10 +83,10 @@ def cancel(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
     return {"return": 0}
 
 
-def collect(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
+def collect(folder: Path | None, state: dict[str, Any]) -> Answer:
     """Writes the files about all points; the code is 2 where one has no valid result."""
     try:
-        report = _report(env)
+        report = _report(folder)
         rows = report.write(_states(report))
     except (NoSweep, OSError) as error:
         return refused(error, "collect")

@@ -19,7 +19,6 @@ from crowdperf.sweeps.planning import PlannedPoint, point_from_json
 UNDER_WAY = (State.SUBMITTED, State.RUNNING)
 AGAIN = (State.INTERRUPTED, State.LOST)
 """What is tried again: the point's program is not the reason."""
-RERUN_VALUES = ("failed", "invalid", "lost", "all")
 COLLECT_EVERY_S = 10.0
 
 
@@ -31,9 +30,9 @@ class FolderInUse(Exception):
 class Conduct:
     """What a call does beside starting points that have none of a result.
 
-    rerun: which others it makes again (RERUN_VALUES). retries: how often one that was interrupted or lost is begun
-    again. stops: no further point after one that failed. waits: until all are over. at_once: how many are handed over
-    together; None: all.
+    rerun: which others it makes again (failed, invalid, lost; all). retries: how often one that was interrupted or lost
+    is begun again. stops: no further point after one that failed. waits: until all are over. at_once: how many are
+    handed over together; None: all.
     """
 
     rerun: tuple[str, ...] = ()
