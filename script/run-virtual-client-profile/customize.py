@@ -27,7 +27,7 @@ from crowdperf.fronts.virtualclient.document import LARGEST_BYTES, Profile, Prof
 from crowdperf.fronts.virtualclient.options import Options, parse_options
 from crowdperf.fronts.virtualclient.steps import StepList, make_steps, plan_text, planned_calls
 from crowdperf.kit.text_documents import given_text
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import choose, cpu, host, nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import printable_lines
@@ -42,13 +42,6 @@ NOT_FOUND = 16
 SHIPPED = Path(__file__).resolve().parent / "profiles"
 HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps, runs nothing"
 PLAN_HINT = "hint: cm help script run-virtual-client-profile   # its inputs; --machine plans for a recorded machine"
-DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
-
-
-def given_texts(i: dict[str, Any]) -> dict[str, str]:
-    """The inputs of the call by name, in lower case without the prefix of their env keys; reads no other key."""
-    keys = [key for key in i["meta"]["input_mapping"].values() if i["env"].get(key)]
-    return {key.removeprefix(PREFIX).removeprefix("CM_").lower(): str(i["env"][key]) for key in keys}
 
 
 def read_profile(text: str, here: Path) -> Profile:
@@ -93,40 +86,33 @@ def well_known(machine: Machine, options: Options, folder: Path) -> dict[str, st
     return words | {name: value for name, value in ids.items() if value}
 
 
-def log_folder(env: dict[str, Any]) -> Path:
-    """The folder for telemetry, state and results, relative to where the user stands."""
-    return given_path(env, PREFIX + "LOG_DIR") or users_folder(env) / "results"
-
-
 def read_call(i: dict[str, Any]) -> StepList:
     """The steps of the call. Raises ProfileError with everything that is wrong."""
-    env = i["env"]
-    here = users_folder(env)
-    given = given_texts(i)
+    here, values = users_folder(i["env"]), i["values"]
     problems: list[str] = []
     options, profile = Options(), None
     try:
-        options = parse_options(given)
+        options = parse_options(values)
     except ProfileError as error:
         problems += error.problems
     try:
-        profile = read_profile(given.get("profile") or DEFAULT_PROFILE, here)
+        profile = read_profile(values["profile"], here)
     except ProfileError as error:
         problems, profile = [*problems, *error.problems], error.rest
-    if (folder := log_folder(env)).is_file():
+    if (folder := values["log_dir"]).is_file():
         problems.append(f"--log-dir: {folder} is a file; give a folder, which is made where it is missing")
     try:
         machine = machine_of(i)
     except choose.MachineError as error:
         raise ProfileError([*problems, str(error)]) from None
-    config_ver, recorded = options.choices["config_ver"], given.get("recorded_machine", "")
+    config_ver, recorded = options.choices["config_ver"], values["machine"] or ""
     if options.choices["device"] == "cuda":
         options = replace(options, registry=lambda benchmark: overlays.settings(benchmark, config_ver, here, recorded))
     made = None
     if profile is not None:
         distribution = re.sub(r"\W.*", "", host.look(machine).distribution).lower()
         try:
-            made = make_steps(profile, options, well_known(machine, options, log_folder(env)), distribution)
+            made = make_steps(profile, options, well_known(machine, options, folder), distribution)
         except ProfileError as error:
             problems += error.problems
     if problems or made is None:
@@ -190,8 +176,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: prints the plan (`_plan`), or carries the profile out."""
-    env = i["env"]
-    folder = log_folder(env)
+    env, folder = i["env"], i["values"]["log_dir"]
     try:
         made = read_call(i)
         i["state"]["virtual_client_profile"] = {

@@ -9,21 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from crowdperf.call.values import is_yes
 from crowdperf.fronts.metrics.commandline import CommandLineError, parse_list, parse_pairs, parse_timespan
 from crowdperf.fronts.virtualclient.document import ProfileError
 from crowdperf.rules.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, unknown_text
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "device": ("cuda", "cpu"),
-    "source": ("real", "synthetic", "tiny"),
-    "execution_mode": ("valid", "fast", "test"),
-    "config_ver": ("default", "high_accuracy"),
-}
-"""Inputs with their values; the first is what the profile means. VirtualClient passes `--fast`, which the v4.1 code it
-runs ignores, so that its runs last ten minutes. Small made inputs are for tests: with them runs are short unless asked
-for otherwise."""
+MEANT: Mapping[str, str] = {"device": "cuda", "source": "real", "execution_mode": "valid", "config_ver": "default"}
+"""Inputs with the value that the profile means. VirtualClient passes `--fast`, which the v4.1 code it runs ignores, so
+that its runs last ten minutes. Small made inputs are for tests: with them runs are short unless asked for otherwise."""
 
 LOGGERS = ("csv", "metadata", "summary", "file", "console")
 CLEANED = ("logs", "state")
@@ -53,7 +48,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One call. Pairs by name; `included` and `excluded` are scenarios in lower case; `choices` by name of CHOICES.
+    """One call. Pairs by name; `included` and `excluded` are scenarios in lower case; `choices` by name of MEANT.
 
     registry: from a benchmark to the settings of this machine; None where the call has none (`--device=cpu`).
     """
@@ -68,7 +63,7 @@ class Options:
     is_setup_only: bool = False
     is_cloning: bool = False
     may_use_os_disk: bool = False
-    choices: Mapping[str, str] = field(default_factory=lambda: {name: values[0] for name, values in CHOICES.items()})
+    choices: Mapping[str, str] = field(default_factory=lambda: MEANT)
     backend: str = ""
     system: str = ""
     experiment_id: str = ""
@@ -86,17 +81,15 @@ class Options:
     def stand_ins(self) -> str:
         """The inputs that make the call differ from what the profile means."""
         names = ("device", "source", "execution_mode")
-        return " ".join(f"--{name}={self.choices[name]}" for name in names if self.choices[name] != CHOICES[name][0])
+        return " ".join(f"--{name}={self.choices[name]}" for name in names if self.choices[name] != MEANT[name])
 
 
-def parse_timing(iterations: str, timeout: str) -> Timing:
+def parse_timing(iterations: int | None, timeout: str) -> Timing:
     """Return the timing of the two options, of which one may be given. Raises CommandLineError."""
     if iterations and timeout:
         raise CommandLineError("--iterations and --timeout exclude each other; give one")
     if iterations:
-        if not re.fullmatch(r"\d{1,9}", iterations) or int(iterations) < 1:
-            raise CommandLineError(f"--iterations must be a positive integer, got {iterations!r}")
-        return Timing(rounds=int(iterations))
+        return Timing(rounds=iterations)
     if not timeout:
         return Timing()
     first, _, rest = timeout.replace(";", ",").partition(",")  # OptionFactoryTests.cs has both
@@ -124,40 +117,35 @@ def _known(text: str, option: str, known: tuple[str, ...], problems: list[str]) 
     return tuple(part.lower() for part in parts)
 
 
-def parse_options(given: Mapping[str, str]) -> Options:
-    """Return the options of a call from its texts by name (empty: not given). Raises ProfileError with all problems."""
+def parse_options(values: Mapping[str, Any]) -> Options:
+    """Return the options of a call from its inputs, each of its type. Raises ProfileError with all problems."""
     problems: list[str] = []
+    given = {name: value or "" for name, value in values.items()}
     pairs: dict[str, dict[str, str]] = {"parameters": {}, "metadata": {}}
     timing = Timing()
     try:
-        timing = parse_timing(given.get("iterations", "").strip(), given.get("timeout", "").strip())
+        timing = parse_timing(values["iterations"], given["timeout"])
     except CommandLineError as error:
         problems.append(str(error))
     for name in pairs:
         try:
-            pairs[name] = parse_pairs(given.get(name, ""), f"--{name}")
+            pairs[name] = parse_pairs(given[name], f"--{name}")
         except CommandLineError as error:
             problems.append(str(error))
-    choices: dict[str, str] = {}
-    for name, values in CHOICES.items():
-        is_tiny = name == "execution_mode" and choices["source"] == "tiny"
-        found = given.get(name, "").strip() or ("test" if is_tiny else values[0])
-        if found not in values:
-            problems.append(f"--{name}: {unknown_text('value', found, values)}")
-        choices[name] = found
+    usual = {**MEANT, "execution_mode": "test"} if values["source"] == "tiny" else MEANT
     for name in ("experiment_id", "client_id", "system"):
-        if given.get(name) and not _ID.fullmatch(given[name]):
+        if given[name] and not _ID.fullmatch(given[name]):
             problems.append(
                 f"--{name.replace('_', '-')} must be letters, digits, '.', '_' and '-', got {given[name]!r}"
             )
-    for part in parse_list(given.get("logger", "")):
+    for part in parse_list(given["logger"]):
         if part.split("=")[0].lower() not in LOGGERS:
             problems.append(
                 f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; nothing goes to a network"
             )
-    asked = given.get("clean", "")
+    asked = given["clean"]
     cleaned = CLEANED if is_yes(asked) or asked.lower() == "all" else _known(asked, "clean", CLEANED, problems)
-    included, excluded = _scenarios(given.get("scenarios", ""))
+    included, excluded = _scenarios(given["scenarios"])
     if problems:
         raise ProfileError(problems)
     return Options(
@@ -167,13 +155,13 @@ def parse_options(given: Mapping[str, str]) -> Options:
         excluded=excluded,
         timing=timing,
         cleaned=cleaned,
-        is_fail_fast=is_yes(given.get("fail_fast")),
-        is_setup_only=is_yes(given.get("dependencies")),
-        is_cloning=is_yes(given.get("clone")),
-        may_use_os_disk=is_yes(given.get("include_os_disk")),
-        choices=choices,
-        backend=given.get("backend", "").strip(),
-        system=given.get("system", ""),
-        experiment_id=given.get("experiment_id", ""),
-        client_id=given.get("client_id", ""),
+        is_fail_fast=values["fail_fast"] is True,
+        is_setup_only=values["dependencies"] is True,
+        is_cloning=values["clone"] is True,
+        may_use_os_disk=values["include_os_disk"] is True,
+        choices={name: values[name] or value for name, value in usual.items()},
+        backend=given["backend"],
+        system=given["system"],
+        experiment_id=given["experiment_id"],
+        client_id=given["client_id"],
     )
