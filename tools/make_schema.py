@@ -36,6 +36,7 @@ from recipe_engine.rules.keys import (  # noqa: E402
     CHILD_KEYS,
     CONDITION_KEYS,
     CONDITIONAL_KEYS,
+    COSTS,
     DEPENDENCY_KEYS,
     FOR_PEOPLE,
     INPUT_TYPES,
@@ -160,6 +161,12 @@ def make_schema() -> Schema:
     """The whole schema."""
     open_names = {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "not": {"enum": sorted(UNREAD["dependency"])}}
     recipe = {**_properties(RECIPE_KEYS), **_for_people("recipe")}
+    recipe["cost"] |= {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key: {"type": "string", "description": text} for key, text in COSTS.items()},
+    }
+    recipe["hardware_status"]["type"] = "string"
     entry = _properties({**DEPENDENCY_KEYS, **CHILD_KEYS})
     places: dict[str, Schema] = {
         "variation": _closed(VARIATION_KEYS, "variation"),

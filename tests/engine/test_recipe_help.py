@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.documents.recipe_help import call_tags, help_json, help_lines, inputs_of, readme_text
+from recipe_engine.documents.recipe_help import call_tags, costs_of, help_json, help_lines, inputs_of, readme_text
 from recipe_engine.rules.model import Recipe
 from recipe_engine.rules.schema import parse_recipe
 
@@ -34,6 +34,8 @@ META: dict[str, Any] = {
     "versions": {"1.0": {}, "2.0": {}},
     "deps": [{"tags": "get,python3", "names": ["python"], "skip_if_env": {"CM_X": ["yes"]}}],
     "post_deps": [{"tags": "check,model"}],
+    "cost": {"time": "a minute\n on 2 cores", "disk": "1 MB"},
+    "hardware_status": "not run on a GPU",
     "new_env_keys": ["CM_MODEL_*"],
     "new_state_keys": ["model"],
 }
@@ -62,17 +64,31 @@ def test_help_tells_how_to_call_inputs_groups_versions_dependencies_and_results(
         "default 2.0; known: 1.0, 2.0",
         "Runs before the recipe:\n  get,python3; names python; skip_if_env: CM_X in [yes]",
         "Runs after the recipe:\n  check,model",
+        "Cost:\n  time: a minute on 2 cores\n  disk: 1 MB",
+        "Hardware status:\n  not run on a GPU",
         "Gives:\n  CM_MODEL_*\n  state model",
     ):
         assert part in text, part
     assert "_cpu,fast" not in text, "combinations are not asked for by themselves"
 
 
+def test_what_cost_does_not_say_comes_from_needs(recipe: Recipe) -> None:
+    big = {"what": "host: big", "size_bytes": 2_000_000, "license": "MIT"}
+    needs = {"downloads": [big, {"what": "<<<CM_URL>>>"}], "disk_mb": 3, "sudo": "installs a package"}
+    meta = {**META, "variations": {"x": {"needs": needs}}}
+    assert costs_of(parse_recipe(meta, Path("/r/script/x"), Path("/r"))) == {
+        "time": "a minute on 2 cores",
+        "download": "`_x`: host: big (2.0 MB; license: MIT)",
+        "disk": "1 MB",
+        "root": "`_x`: installs a package",
+    }
+
+
 def test_a_recipe_with_nothing_gets_no_empty_sections() -> None:
     bare = parse_recipe({"alias": "x", "uid": "b" * 16, "tags": ["x"]}, Path("/r/script/x"), Path("/r"))
     text = "\n".join(help_lines(bare))
     assert "cm run script --tags=x\n" in text
-    for title in ("Inputs", "Variations", "Versions", "Runs", "Gives"):
+    for title in ("Inputs", "Variations", "Versions", "Runs", "Cost", "Hardware status", "Gives"):
         assert title not in text
         assert f"## {title}" not in readme_text(bare)
 

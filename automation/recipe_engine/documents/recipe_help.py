@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..rules.amounts import size_text
 from ..rules.input_types import allowed_text
+from ..rules.keys import COSTS
 from ..rules.model import PHASES, Phase, Recipe, Variation
 
 PHASE_TITLES: Mapping[Phase, str] = {
@@ -137,6 +139,26 @@ def runs_of(recipe: Recipe) -> dict[str, list[str]]:
     }
 
 
+def _downloads(where: str, needs: Mapping[str, Any]) -> Iterator[str]:
+    for row in needs.get("downloads") or ():
+        size, license = row.get("size_bytes"), row.get("license") or row.get("licence")
+        facts = _joined((size, size_text(int(size or 0))), (license, f"license: {license}"))
+        yield f"{where}{row['what']}{f' ({facts})' if facts else ''}"
+
+
+def costs_of(recipe: Recipe) -> dict[str, str]:
+    """What a run costs, in words by the keys of COSTS: from the recipe's ``cost``, else from its ``needs``."""
+    blocks = {"": recipe.meta, **{f"`_{name}`: ": one.source for name, one in recipe.variations.items()}}
+    needs = {where: block["needs"] for where, block in blocks.items() if block.get("needs")}
+    declared = {
+        "download": [row for where, one in needs.items() for row in _downloads(where, one) if "<<<" not in row],
+        "disk": [f"{where}{size_text(one['disk_mb'] * 10**6)}" for where, one in needs.items() if one.get("disk_mb")],
+        "root": [f"{where}{one['sudo']}" for where, one in needs.items() if one.get("sudo")],
+    }
+    said = {**{name: "; ".join(rows) for name, rows in declared.items()}, **(recipe.meta.get("cost") or {})}
+    return {name: " ".join(str(said[name]).split()) for name in COSTS if said.get(name)}
+
+
 def summary_of(recipe: Recipe) -> str:
     """What the recipe calls itself, or its alias."""
     return str(recipe.meta.get("name") or recipe.id.alias).strip()
@@ -161,6 +183,8 @@ def help_lines(recipe: Recipe) -> list[str]:
         sections[title] = [f"_{variation.name}{variation_notes(variation)}" for variation in variations]
     sections["Versions"] = [text] if (text := versions_of(recipe)) else []
     sections.update(runs_of(recipe))
+    sections["Cost"] = [f"{name}: {text}" for name, text in costs_of(recipe).items()]
+    sections["Hardware status"] = str(recipe.meta.get("hardware_status") or "").splitlines()
     sections["Gives"] = [*recipe.layer.new_env_keys, *(f"state {key}" for key in recipe.layer.new_state_keys)]
     lines = [
         f"{recipe.id.alias}: {summary_of(recipe)}",

@@ -192,8 +192,20 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
 An entry of ``tests.run_inputs`` holds inputs of the recipe too.
 """
 
+COSTS: Mapping[str, str] = {
+    "time": "how long a run takes, and on what that was measured",
+    "download": "what is downloaded; without it the downloads of needs",
+    "disk": "disk space that stays in use; without it disk_mb of needs",
+    "memory": "main memory, where that matters",
+    "network": "what is contacted, or none",
+    "root": "what root is needed for, or never; without it sudo of needs",
+}
+"""The keys of ``cost``: each is a text for the help and the README."""
+
 FOR_PEOPLE: Mapping[str, Mapping[str, str]] = {
     "recipe": {
+        "cost": "what a run costs, for the help and the README: texts by the keys time, download, disk and so on",
+        "hardware_status": "on which hardware the recipe was run, for the help and the README",
         "automation_alias": "names the automation, automation_uid decides",
         **dict.fromkeys(("category", "category_sort", "copyright", "developers"), "documentation"),
         **dict.fromkeys(("repo_to_report_errors", "variation_groups_order"), "documentation"),
