@@ -189,6 +189,9 @@ def test_the_page_about_the_schema_lists_what_needs_may_hold() -> None:
 
 def test_the_pages_of_recipes_say_what_their_files_say() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "make_recipe_pages.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "tools" / "make_recipe_pages.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"run: python tools/make_recipe_pages.py\n{done.stdout}{done.stderr}"
