@@ -38,15 +38,15 @@ class Shell:
     """Types lines of the page in a folder, in a CM home of its own."""
 
     def __init__(self, folder: Path, source: Path) -> None:
-        self.folder, self.source = folder, source
-        self.env = {**os.environ, "HOME": str(folder), "CM_REPOS": str(folder / "CM")}
+        self.folder = folder
+        self.env = {**os.environ, "HOME": str(folder), "CM_REPOS": str(folder / "CM"), "CROWDPERF_URL": str(source)}
         self.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{self.env['PATH']}"
         folder.mkdir()
 
     def type(self, line: str) -> str:
         """What the line printed; it has to succeed."""
         done = subprocess.run(
-            ["bash", "-c", line.replace("<this repository>", str(self.source))],
+            ["bash", "-c", line],
             cwd=self.folder,
             env=self.env,
             capture_output=True,
