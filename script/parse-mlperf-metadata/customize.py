@@ -14,11 +14,9 @@ from crowdperf.fronts.metrics.commandline import CommandLineError, parse_pairs
 from crowdperf.fronts.metrics.found import Found, experiment_of, find, session_of
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.upstream import UpstreamFails
-from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.rules.names import counted, printable, printable_lines
 
-PREFIX = "CM_MLPERF_METRICS_"
-INPUT_KEY = "CM_MLPERF_METADATA_INPUT"
+STRICT_KEY = "CM_MLPERF_METRICS_STRICT_UPSTREAM"
 HINT = "hint: cm run script --tags=parse,mlperf,metadata --input=FOLDER   # FOLDER holds metadata.json at any depth"
 
 
@@ -53,18 +51,16 @@ def read_all(source: Path, *, is_strict: bool) -> list[Found]:
 
 def preprocess(i):
     """CM hook: reads, writes the telemetry files, prints the summary."""
-    env = i["env"]
-    folder = given_path(env, PREFIX + "LOG_DIR") or users_folder(env) / "results"
-    source = given_path(env, INPUT_KEY) or users_folder(env) / "build/logs"
+    env, values = i["env"], i["values"]
+    folder = values["log_dir"]
     try:
-        found = read_all(source, is_strict=env.get(PREFIX + "STRICT_UPSTREAM") == "yes")
-        words = {name: str(env.get(f"{PREFIX}{name.upper()}", "") or "") for name in ("profile", "system", "client_id")}
+        found = read_all(values["input"], is_strict=env.get(STRICT_KEY) == "yes")
         session = session_of(
-            experiment_id=str(env.get(PREFIX + "EXPERIMENT_ID", "") or "") or experiment_of(found),
-            profile=words["profile"] or "parse-mlperf-metadata",
-            system=words["system"],
-            client_id=words["client_id"],
-            metadata=parse_pairs(str(env.get(PREFIX + "METADATA", "") or ""), "--metadata"),
+            experiment_id=values["experiment_id"] or experiment_of(found),
+            profile=values["profile"],
+            system=values["system"] or "",
+            client_id=values["client_id"] or "",
+            metadata=parse_pairs(values["metadata"] or "", "--metadata"),
         )
         for one in found:
             for remark in one.remarks:

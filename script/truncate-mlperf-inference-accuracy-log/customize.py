@@ -10,8 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import text_of
-from crowdperf.kit.user_paths import filled, given_path
+from crowdperf.kit.user_paths import filled
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
 
@@ -28,15 +27,15 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: shortens the logs; state mlperf_truncation has digest and backup of each. Error for a lost score."""
-    env = i["env"]
-    root, backup = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR"), given_path(env, BACKUP_KEY)
+    env, values = i["env"], i["values"]
+    root, backup = values["submission_dir"], values["backup"]
     if root is None:
         return {"return": 1, "error": f"--submission_dir is missing\n{HINT}"}
     root = root.resolve()
     if not any((root / division).is_dir() for division in DIVISIONS):
         found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
         return {"return": 1, "error": f"{found}: it is not a submission tree\n{HINT}"}
-    submitter = text_of(env, "CM_MLPERF_SUBMITTER")
+    submitter = values["submitter"] or ""
     there = sorted({path.name for division in DIVISIONS for path in (root / division).glob("*/")})
     if submitter and submitter not in there:
         found = f"--submitter={submitter} has no folder in {root}; there: {', '.join(there) or 'none'}"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from crowdperf.gate import gate, official, report
 from crowdperf.gate.views import Options
@@ -58,8 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
         description="Checks an MLPerf Inference submission tree.",
         epilog="Exit codes: 0 accepted, 1 refused, 2 not judged: a wrong call, or a folder that cannot be read.",
     )
-    parser.add_argument("submission_dir", help="folder with closed/, open/ or network/")
-    parser.add_argument("--version", choices=ROUNDS, required=True, help="round of the submission")
+    parser.add_argument("submission_dir", type=Path, help="folder with closed/, open/ or network/")
+    parser.add_argument("--version", required=True, help=f"round of the submission: {', '.join(ROUNDS)}")
     parser.add_argument("--submitter", help="only this submitter")
     parser.add_argument("--expected_results", type=int, metavar="N", help="refuse any other number of results")
     parser.add_argument("--allow_synthetic", action="store_true", help="for proving a pipeline; the verdict says so")
@@ -73,23 +73,32 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse(words: list[str]) -> Asked:
-    """Return what the words of a call mean. Raises CallError. Looks at the machine for what is private on it."""
-    found = make_parser().parse_args(words)
-    root = Path(found.submission_dir)
+    """Return what the words of a call mean. Raises CallError."""
+    return asked_for(vars(make_parser().parse_args(words)))
+
+
+def asked_for(given: Mapping[str, Any]) -> Asked:
+    """Return what a call means by its inputs, each of its type. Looks at the machine for what is private on it.
+
+    Raises CallError for a round that there is not.
+    """
+    root, version, backup = given["submission_dir"], given["version"], given["backup_dir"]
+    if version not in ROUNDS:
+        raise CallError(f"--version={version} is not a round; allowed: {', '.join(ROUNDS)}")
     beside = root.resolve()
     logs = beside.with_name(beside.name + _LOGS)
     options = Options(
-        submitter=found.submitter,
-        expected_results=found.expected_results,
-        allow_synthetic=found.allow_synthetic,
-        infer_scenarios=found.infer_scenarios,
-        is_rehearsal=found.rehearsal,
-        backup_folder=found.backup_dir or (logs if logs.is_dir() else None),
-        is_backup_complete=found.backup_dir is not None,
+        submitter=given["submitter"],
+        expected_results=given["expected_results"],
+        allow_synthetic=bool(given["allow_synthetic"]),
+        infer_scenarios=bool(given["infer_scenarios"]),
+        is_rehearsal=bool(given["rehearsal"]),
+        backup_folder=backup or (logs if logs.is_dir() else None),
+        is_backup_complete=backup is not None,
         known=known_here(public=public_names(root)),
         made_files=read_manifest(beside.with_name(beside.name + _FACTS) / _MANIFEST),
     )
-    return Asked(root=root, round_name=found.version, format=found.format, official=found.official, options=options)
+    return Asked(root=root, round_name=version, format=given["format"], official=given["official"], options=options)
 
 
 def public_names(root: Path) -> tuple[str, ...]:
