@@ -4,7 +4,7 @@
 
 The patterns, what to write instead and the ceilings are in tools/words.yaml. Three kinds of text are read:
 
-- pages: Markdown without code and without what is in backticks.
+- pages: Markdown without code, without text in backticks, and without generated tables.
 - strings: what Python code may print (literals with a space in script, src, automation, tools, benchmarks; f-strings as
   one text), the descriptions in _cm.yaml, and the templates of web pages.
 - docstrings.
@@ -33,6 +33,11 @@ CODE = ("script/", "src/", "automation/", "tools/", "benchmarks/")
 READ_KEYS = {"desc", "notes", "note", "hint", "refused"}
 """Keys of _cm.yaml with texts that a person reads."""
 ALLOWED = re.compile(r"words: ok((?: [A-Z]+\d*)+)")
+FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
+GENERATED = re.compile(
+    r"^<!-- made by tools/make_recipe_pages.py -->.*?^<!-- end of what it makes -->", re.DOTALL | re.M
+)
+"""Tables of a recipe's page: their texts are counted in its _cm.yaml."""
 MARKUP = re.compile(r"`[^`]*`|<!--.*?-->|(?<=\])\([^)\s]*\)|<[^<>]*>|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -119,8 +124,9 @@ def _masked(text: str) -> str:
 
 
 def markdown(name: str, text: str) -> Iterator[Passage]:
-    """The paragraphs of a page; fenced and indented code is left out."""
-    text = re.sub(r"^ *```.*?^ *```", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    """The paragraphs of a page; code and generated tables are left out."""
+    for left_out in (GENERATED, FENCED):
+        text = left_out.sub(lambda found: "\n" * found[0].count("\n"), text)
     text = re.sub(r"^ {4,}(?![-*] ).*$", "", text, flags=re.MULTILINE)
     return _blocks("pages", name, _masked(text))
 
@@ -220,6 +226,7 @@ def main(words: list[str]) -> int:
     if given.list:
         shown = [hit for hit in found if given.list in (hit.pattern, "all") and given.only in hit.place]
         print("\n".join(f"{hit.place}: {hit.pattern}: {hit.sentence}" for hit in shown))
+        return 0
     if given.counts or given.compare:
         tables = [counted(hits(given.compare, patterns), patterns), counts] if given.compare else [counts]
         for name in patterns:

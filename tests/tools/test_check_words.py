@@ -70,6 +70,7 @@ def test_every_pattern_finds_its_sentence_and_none_of_the_plain_ones(tmp_path: P
     [
         ("a.md", "```\nbeside\n```\nSee `beside`, and\n[it](beside.md) is\nbeside.\n", [("P4", "pages", "a.md:6")]),
         ("a.md", "    cm run beside\n\nbeside <!-- words: ok P4 -->\n", []),
+        ("a.md", "<!-- made by tools/make_recipe_pages.py -->\n\nbeside\n\n<!-- end of what it makes -->\n", []),
         ("a.md", "It holds this beside. <!-- words: ok P4 P5 -->\n", []),
         ("src/a.py", '"""It is beside."""\n', [("P4", "docstrings", "src/a.py:1")]),
         ("src/a.py", 'NAME = "beside"\nTEXT = f"{NAME} is beside"\n', [("P4", "strings", "src/a.py:2")]),
