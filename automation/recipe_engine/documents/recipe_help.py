@@ -155,7 +155,9 @@ def costs_of(recipe: Recipe) -> dict[str, str]:
         "disk": [f"{where}{size_text(one['disk_mb'] * 10**6)}" for where, one in needs.items() if one.get("disk_mb")],
         "root": [f"{where}{one['sudo']}" for where, one in needs.items() if one.get("sudo")],
     }
-    said = {**{name: "; ".join(rows) for name, rows in declared.items()}, **(recipe.meta.get("cost") or {})}
+    cost = recipe.meta.get("cost") or {}
+    said = {"root": "never" if cost else "", **cost}
+    said |= {name: "; ".join(rows) for name, rows in declared.items() if rows and name not in cost}
     return {name: " ".join(str(said[name]).split()) for name in COSTS if said.get(name)}
 
 

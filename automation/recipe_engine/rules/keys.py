@@ -198,7 +198,7 @@ COSTS: Mapping[str, str] = {
     "disk": "disk space that stays in use; without it disk_mb of needs",
     "memory": "main memory, where that matters",
     "network": "what is contacted, or none",
-    "root": "what root is needed for, or never; without it sudo of needs",
+    "root": "what root is needed for; without it sudo of needs, or never",
 }
 """The keys of ``cost``: each is a text for the help and the README."""
 
