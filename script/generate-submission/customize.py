@@ -17,7 +17,7 @@ from typing import Any
 
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.kit.user_paths import filled, users_folder
+from crowdperf.kit.user_paths import filled
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import counted
 from crowdperf.submission import making, placing, request, story
@@ -26,7 +26,6 @@ from crowdperf.submission.program import Program
 
 REPORT_TAGS, PUSH_TAGS = "report,mlperf,submission", "push,github,mlperf,inference,submission"
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
-NOTES_KEYS = ("CM_MLPERF_SUT_HW_NOTES_EXTRA", "CM_MLPERF_SUT_SW_NOTES_EXTRA")
 HINT = (
     "hint: cm run script --tags=generate,inference,submission --results_dir=RESULTS --submission_dir=TREE "
     "--submitter=NAME --system_facts=FILE --run-checker"
@@ -51,7 +50,7 @@ class Access:
 
     def __init__(self, i: dict[str, Any], wanted: request.Request) -> None:
         self._access, self._env, self._inputs = i["automation"].cmind.access, i["env"], i["input"]
-        self._request = wanted
+        self._values, self._request = i["values"], wanted
 
     def _call(self, tags: str, inputs: Mapping[str, Any], *, is_silent: bool) -> dict[str, Any]:
         quiet = self._inputs.get("quiet") or self._env.get("CM_QUIET")
@@ -76,8 +75,7 @@ class Access:
             "run_machine": {"is_client": True} if is_of_client(run.result) else dict(run.result.get("machine") or {}),
             "system": dict(self._inputs.get("system") or {}),
             "system_facts": str(facts_file) if facts_file is not None and facts_file.exists() else "",
-            "hw_notes_extra": str(self._env.get(NOTES_KEYS[0]) or ""),
-            "sw_notes_extra": str(self._env.get(NOTES_KEYS[1]) or ""),
+            **{name: self._values[name] for name in ("hw_notes_extra", "sw_notes_extra")},
             "env": {"CM_SUT_DESC_IS_COMPLETE_NEEDED": "no"},
         }
         is_asking = sys.stdin is not None and sys.stdin.isatty() and not self._inputs.get("quiet")
@@ -133,7 +131,7 @@ def program_here(env: dict[str, Any]) -> Program:
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
-        wanted = request.read_request(i["env"], users_folder(i["env"]))
+        wanted = request.read_request(i["values"], i["env"])
     except request.RequestError as error:
         return failure(error, error.hint or filled(HINT, i["env"], PLACES))
     runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
@@ -146,7 +144,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: the whole call. Error with every problem at once, or with what the gate found."""
     env, state = i["env"], i["state"]
     try:
-        wanted = request.read_request(env, users_folder(env))
+        wanted = request.read_request(i["values"], env)
         access = Access(i, wanted)
         gathered = making.gather(wanted)
         systems, questions = making.describe_systems(gathered, wanted, access)

@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
+from generate_support import (
+    PROGRAM,
+    SUT,
+    FakeRecipes,
+    copy_runs,
+    edit_json,
+    env_of,
+    request_of,
+    unpack_runs,
+    with_old_seeds,
+)
 
 from crowdperf.compliance.answer_checks import verify_answers
 from crowdperf.gate import gate
@@ -30,7 +40,6 @@ from crowdperf.logs.seeds import SEEDS
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import parse_scenario
 from crowdperf.submission import making
-from crowdperf.submission.request import read_request
 
 SAMPLES, ROUND, MODEL = 13368, "v5.0", "gptj-99"
 RECORD = record_of(MODEL)
@@ -155,7 +164,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def gathered(results: Path, tree: Path) -> tuple[Any, making.Gathered]:
-    request = read_request(env_of(results, tree, **ENV), tree.parent)
+    request = request_of(env_of(results, tree, **ENV), tree.parent)
     return request, making.gather(request)
 
 

@@ -156,7 +156,6 @@ def hook(
     """Calls the hook in a folder; gives its answer and its input."""
     i: dict[str, Any] = {
         "env": {
-            **META["default_env"],
             "CM_MLPERF_INFERENCE_RESULTS_DIR_": str(runs),
             "CM_MLPERF_SUBMITTER": "cTuning",
             "CM_MLPERF_INFERENCE_SUBMISSION_DIR": "tree",

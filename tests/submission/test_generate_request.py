@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from generate_support import env_of
+from generate_support import env_of, request_of
+from recipe_loader import input_values
 
-from crowdperf.submission.request import RequestError, read_request
+from crowdperf.submission.request import RequestError
 
 
 def request(tmp_path: Path, **env: str):
     results = tmp_path / "results"
     results.mkdir(exist_ok=True)
-    return read_request(env_of(results, tmp_path / "tree", **env), tmp_path / "elsewhere")
+    return request_of(env_of(results, tmp_path / "tree", **env), tmp_path / "elsewhere")
 
 
 def test_the_defaults_are_those_of_the_tutorial(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_the_folder_of_a_run_style_is_found_below_the_folder_given_as_in_the_tut
 
 def test_a_base_folder_gets_the_community_s_name(tmp_path: Path) -> None:
     env = {**env_of(tmp_path, tmp_path), "CM_MLPERF_INFERENCE_SUBMISSION_DIR": ""}
-    wanted = read_request({**env, "CM_MLPERF_INFERENCE_SUBMISSION_BASE_DIR": str(tmp_path / "base")}, tmp_path / "x")
+    wanted = request_of({**env, "CM_MLPERF_INFERENCE_SUBMISSION_BASE_DIR": str(tmp_path / "base")}, tmp_path / "x")
     assert wanted.submission_folder == tmp_path / "base" / "mlperf_inference_submission"
 
 
@@ -61,9 +62,6 @@ def test_a_base_folder_gets_the_community_s_name(tmp_path: Path) -> None:
         ({"CM_MLPERF_SUBMITTER": ""}, "--submitter is missing"),
         ({"CM_MLPERF_SUBMITTER": "My Company"}, "cannot name a folder"),
         ({"CM_MLPERF_SUBMITTER": "../x"}, "cannot name a folder"),
-        ({"CM_MLPERF_SUBMISSION_DIVISION": "network"}, "a system under test behind a network"),
-        ({"CM_MLPERF_SUBMISSION_DIVISION": "half"}, "--division=half is unknown"),
-        ({"CM_MLPERF_SUBMISSION_CATEGORY": "phone"}, "--category=phone is unknown"),
         ({"CM_VERSION": "v9.9"}, "--version=v9.9 is not a round"),
         ({"CM_MLPERF_MODEL_MAPS": "digits"}, "own-name:official-name"),
         ({"CM_HW_NAME": "../up"}, "--hw_name"),
@@ -80,7 +78,12 @@ def test_what_cannot_be_carried_out_is_refused(tmp_path: Path, env: dict[str, st
     assert words in str(caught.value)
 
 
+def test_a_division_that_cannot_be_measured_here_is_refused_with_the_reason() -> None:
+    (told,) = input_values("generate-submission", {}, division="network").problems()
+    assert told.startswith("--division=network: its runs need a system under test behind a network (LoadGen's QDL)")
+
+
 def test_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(RequestError) as caught:
-        request(tmp_path, CM_MLPERF_SUBMITTER="", CM_VERSION="x", CM_MLPERF_SUBMISSION_CATEGORY="y")
+        request(tmp_path, CM_MLPERF_SUBMITTER="", CM_VERSION="x", CM_HW_NAME="../up")
     assert len(caught.value.problems) == 3

@@ -24,6 +24,7 @@ from generate_support import (
     FakeRecipes,
     copy_runs,
     env_of,
+    request_of,
     run_folder,
     unpack_runs,
     with_old_seeds,
@@ -37,7 +38,6 @@ from crowdperf.logs.truncation import truncate_tree
 from crowdperf.rules.app_names import APP_RECIPE
 from crowdperf.submission import making, placing
 from crowdperf.submission.program import ChainRecipe, files_of, library_files
-from crowdperf.submission.request import read_request
 
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
@@ -58,7 +58,7 @@ def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def generate(results: Path, tree: Path, told: list[str] | None = None, **env: str) -> dict[str, Any]:
-    request = read_request(env_of(results, tree, **env), tree.parent)
+    request = request_of(env_of(results, tree, **env), tree.parent)
     gathered = making.gather(request)
     systems, questions = making.describe_systems(gathered, request, FakeRecipes())
     assert [problem.text for problem in (*gathered.problems, *questions)] == []
@@ -264,7 +264,7 @@ def test_a_planted_token_or_home_is_refused_before_anything_is_written(real_runs
 def test_open_questions_about_the_system_are_listed_and_a_file_for_the_answers_is_written(
     real_runs: Path, tmp_path: Path
 ) -> None:
-    request = read_request(env_of(real_runs, tmp_path / "tree"), tmp_path)
+    request = request_of(env_of(real_runs, tmp_path / "tree"), tmp_path)
     gathered = making.gather(request)
     _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
     file = tmp_path / "tree_facts" / f"{SUT}.questions.yaml"
@@ -281,7 +281,7 @@ def test_a_file_of_answers_that_is_not_there_gets_the_questions_and_one_that_is_
     real_runs: Path, tmp_path: Path
 ) -> None:
     env = {**env_of(real_runs, tmp_path / "tree"), "CM_SUT_DESC_FACTS_FILE": "system_facts.yaml"}
-    request, file = read_request(env, tmp_path), tmp_path / "system_facts.yaml"
+    request, file = request_of(env, tmp_path), tmp_path / "system_facts.yaml"
     gathered = making.gather(request)
     _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
     assert problem.hint == f"fill in {file}, then the same line again"
@@ -510,7 +510,7 @@ def test_a_result_of_an_endpoint_is_left_out_with_a_word(real_runs: Path, tmp_pa
     results = copy_runs(real_runs, tmp_path)
     place = results / SUT / "llama3.1-8b" / "Offline"
     shutil.copytree(endpoint_result(tmp_path / "endpoints"), place)
-    gathered = making.gather(read_request(env_of(results, tmp_path / "tree", **CLOSED), tmp_path))
+    gathered = making.gather(request_of(env_of(results, tmp_path / "tree", **CLOSED), tmp_path))
     assert [problem.text for problem in gathered.problems] == []
     (line,) = making.story_of_left_out(gathered)
     assert "a result of MLPerf Endpoints" in line and str(place) in line

@@ -17,8 +17,10 @@ from typing import Any
 from helpers import unpack
 from recipe_engine.disk.digests import recipe_digest
 from recipe_engine.disk.repos import used_digests
+from recipe_loader import input_values
 
 from crowdperf.submission.program import Program
+from crowdperf.submission.request import Request, read_request
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "script"
@@ -96,6 +98,12 @@ def env_of(results: Path | str, tree: Path, **more: str) -> dict[str, str]:
         "CM_MLPERF_ALLOW_SYNTHETIC": "yes",
         **more,
     }
+
+
+def request_of(env: dict[str, str], start: Path) -> Request:
+    """The request of a call with this env, given in a folder."""
+    env = {"CM_TMP_CURRENT_PATH": str(start), **env}
+    return read_request(input_values("generate-submission", env), env)
 
 
 def description(missing: tuple[str, ...] = ()) -> dict[str, Any]:
