@@ -10,12 +10,12 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import os
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from crowdperf.call import model_server
 from crowdperf.call.answers import failure
-from crowdperf.call.text_inputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
 from crowdperf.logs.run_requests import portable_request, read_request
@@ -23,6 +23,7 @@ from crowdperf.machine import choose, neuron, nvidia
 from crowdperf.rules.app_names import app_names
 from crowdperf.rules.backends import STAND_IN_BACKENDS, misfit
 from crowdperf.rules.names import parse_mode, parse_scenario
+from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, KEY_VARIABLE
 
 from . import run_request, several
 
@@ -59,13 +60,9 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
 HINT = "hint: cm help script app-mlperf-inference lists the inputs and their values"
 
 
-def refused(i: dict, error: Exception) -> dict:
-    """CM's answer to a request that cannot be: env keys that the caller gave as inputs are called as those."""
-    text = str(error)
-    for name, key in i["meta"]["input_mapping"].items():
-        if name in i["input"]:
-            text = text.replace(f"{key}:", f"--{name}:")
-    return failure(text, HINT, getattr(error, "code", 1))
+def refused(error: run_request.RequestError) -> dict:
+    """CM's answer to a request that cannot be."""
+    return failure(error, HINT, error.code)
 
 
 def is_terminal() -> bool:
@@ -107,52 +104,55 @@ def plan(i):
 
     Refuses what cannot be; a run is planned first, so that nothing is installed for it then.
     """
-    env = i["env"]
+    env, values = i["env"], i["values"]
     folder = users_folder(env)
     try:
-        env.update(run_request.stand_in(env))
+        env.update(run_request.stand_in(env, values["simulate"]))
         require_device(env, folder)
-        if not several.is_several(env):
-            run_request.check_request(env, app_names(i["meta"]), folder)
-        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
+        asked = run_request.Asked.of(env, values, folder)
+        if not several.is_several(values):
+            run_request.check_request(asked, app_names(i["meta"]))
+        call = several.inputs_for_all(env, values, i["input"], i["meta"]["input_mapping"])
         if call is None and i.get("is_before_run"):
-            look_at_server(env)
+            look_at_server(asked)
     except run_request.RequestError as error:
-        return refused(i, error)
+        return refused(error)
     except model_server.ServerProblem as error:
         return {"return": 1, "error": f"{error}\nhint: {error.hint}"}
     return {"return": 0, "runs": [call] if call else []}
 
 
-def look_at_server(env: dict) -> None:
+def look_at_server(asked: run_request.Asked) -> None:
     """Asks the server of an endpoint run for its models, so that a wrong URL is found before anything is installed.
     Raises modelserver.ServerProblem."""
-    if url := str(env.get(TEXT_KEYS[URL]) or ""):
-        keys = (TEXT_KEYS["endpoint_model"], TEXT_KEYS[KEY_VARIABLE], run_request.MODEL_KEY)
-        model_server.look_for_run(url, *(str(env.get(key) or "") for key in keys))
+    prompts = asked.prompts
+    if prompts.endpoint:
+        names = (prompts.endpoint_model or "", prompts.endpoint_key_variable or "", asked.model)
+        model_server.look_for_run(prompts.endpoint, *names)
 
 
 def preprocess(i):
     """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands the call on."""
-    env = i["env"]
+    env, values = i["env"], i["values"]
     folder = users_folder(env)
     known = app_names(i["meta"])
     try:
         if env.get(RECORDED_KEY):
             raise run_request.RequestError(["--machine: a recorded machine can be planned for, with cm plan script"])
-        env.update(run_request.stand_in(env))
+        env.update(run_request.stand_in(env, values["simulate"]))
         require_device(env, folder)
-        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
+        asked = run_request.Asked.of(env, values, folder)
+        call = several.inputs_for_all(env, values, i["input"], i["meta"]["input_mapping"])
         if call is not None:
-            if not several.is_several(env):
-                run_request.check_request(env, known, folder)
+            if not several.is_several(values):
+                run_request.check_request(asked, known)
             return {"return": 0, "skip": True, "script": call}
-        if env.get(TEXT_KEYS[URL]) and not env.get(TEXT_KEYS[KEY_VARIABLE]) and DEFAULT_KEY_VARIABLE in os.environ:
-            env[TEXT_KEYS[KEY_VARIABLE]] = DEFAULT_KEY_VARIABLE
-        request = run_request.build_request(env, known, folder)
-        compare_with_reference(request, str(env.get(run_request.COMPLIANCE_REFERENCE_KEY) or ""), folder)
+        if asked.prompts.endpoint and not asked.prompts.endpoint_key_variable and DEFAULT_KEY_VARIABLE in os.environ:
+            asked = replace(asked, prompts=replace(asked.prompts, **{KEY_VARIABLE: DEFAULT_KEY_VARIABLE}))
+        request = run_request.build_request(asked, env, known)
+        compare_with_reference(request, values["compliance_reference"] or "", folder)
     except run_request.RequestError as error:
-        return refused(i, error)
+        return refused(error)
     if request["output_dir"] is None:
         session = default_session(request, folder, datetime.now(timezone.utc))
         run = session.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"]))

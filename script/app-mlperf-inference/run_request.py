@@ -6,54 +6,39 @@ Pure. All problems are collected, so that a user sees every wrong value at once,
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from crowdperf.call.inputs import NO_ALIASES, Inputs
-from crowdperf.call.text_inputs import SERVER_KEY, TEXT_KEYS, TIMEOUT, chat_problem, text_settings
-from crowdperf.call.values import text_of
-from crowdperf.kit.numbers import positive_number, whole_number
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, simulated
 from crowdperf.rules.benchmarks import RECORDS, model_of
-from crowdperf.rules.compliance import TESTS as COMPLIANCE_TESTS
-from crowdperf.rules.names import TARGETS, parse_execution_mode, parse_mode, parse_scenario, with_problems
+from crowdperf.rules.names import TARGETS, unknown_text, with_problems
+from crowdperf.rules.prompt_settings import SERVER_KEY, TIMEOUT, PromptSettings, chat_problem
 from crowdperf.rules.rounds import scenarios_of
-from crowdperf.rules.run_settings import BY_INPUT, NUMBERS, SERVING, RunSetting
+from crowdperf.rules.run_settings import NUMBERS, SERVING, as_json, gpus_problem
 
 FORMAT = 3
 
-SCENARIO_KEY = "CM_MLPERF_LOADGEN_SCENARIO"
-MODE_KEY = "CM_MLPERF_LOADGEN_MODE"
-EXECUTION_MODE_KEY = "CM_MLPERF_RUN_STYLE"
 MODEL_KEY = "CM_MLPERF_MODEL"
 BACKEND_KEY = "CM_MLPERF_BACKEND"
 DEVICE_KEY = "CM_MLPERF_DEVICE"
-PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
-GPUS_KEY = "CM_MLPERF_GPUS"
-OUTPUT_DIR_KEY = "CM_MLPERF_OUTPUT_DIR"
-USER_CONF_KEY = "CM_MLPERF_USER_CONF"
-OWN_PATH_KEYS = ("CM_MLPERF_OWN_DATASET_PATH", "CM_MLPERF_OWN_MODEL_PATH")
-COMPLIANCE_TEST_KEY = "CM_MLPERF_COMPLIANCE_TEST"
-COMPLIANCE_REFERENCE_KEY = "CM_MLPERF_COMPLIANCE_REFERENCE"
-FIND_KEY = "CM_MLPERF_FIND"
-SIMULATE_KEY = "CM_MLPERF_SIMULATE"
-DATASET_KEY = "CM_DATASET_PATH"
-PREPROCESSED_KEY = "CM_DATASET_PREPROCESSED_PATH"
-MODEL_FILE_KEY = "CM_ML_MODEL_FILE_WITH_PATH"
-MODEL_INFO_KEY = "CM_ML_MODEL_INFO_FILE"
-
-SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
-TARGET_KEYS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
-OWN_TARGETS = {
-    scenario.value: (name, f"CM_MLPERF_LOADGEN_{own.upper()}") for scenario, (name, own, _) in TARGETS.items()
+FILE_KEYS = {
+    "model_path": "CM_ML_MODEL_FILE_WITH_PATH",
+    "model_info_path": "CM_ML_MODEL_INFO_FILE",
+    "dataset_path": "CM_DATASET_PATH",
+    "preprocessed_path": "CM_DATASET_PREPROCESSED_PATH",
 }
-"""Of each scenario: the target it has, and the env key that sets it for this scenario alone."""
+"""What dependencies say of model and data set: env keys by the key in run.json."""
+SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
+OWN_PATHS = ("dataset_path", "model_path")
+OWN_TARGETS = {scenario.value: (name, own) for scenario, (name, own, _) in TARGETS.items()}
+"""Of each scenario: the target it has, and the input that sets it for this scenario alone."""
 
 
 class RequestError(Exception):
-    """The env asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
+    """The call asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
 
     def __init__(self, problems: list[str], code: int = 1) -> None:
         super().__init__(with_problems("cannot run what was asked for", problems))
@@ -61,140 +46,142 @@ class RequestError(Exception):
         self.code = code
 
 
-def stand_in(env: Mapping[str, object]) -> dict[str, str]:
+def stand_in(env: Mapping[str, Any], simulate: str | None) -> dict[str, str]:
     """The env keys that `--simulate` changes: the backend and device of the stand-in; without it none.
 
     Reads no other key: what a plan does not know yet is not asked for. Raises RequestError where the backend is another
     one.
     """
-    keys = (SIMULATE_KEY, BACKEND_KEY, DEVICE_KEY)
-    simulate, *asked = (text_of(env, key) for key in keys)
+    if not simulate:
+        return {}
     try:
-        found = simulated(simulate, *asked)
+        found = simulated(simulate, str(env.get(BACKEND_KEY) or ""), str(env.get(DEVICE_KEY) or ""))
     except ValueError as error:
-        raise RequestError([f"{SIMULATE_KEY}: {error}"]) from error
-    return dict(zip(keys[1:], found, strict=True)) if simulate else {}
+        raise RequestError([f"--simulate: {error}"]) from error
+    return dict(zip((BACKEND_KEY, DEVICE_KEY), found, strict=True))
 
 
-def batch_sizes(text: str) -> list[int] | None:
-    """The batch sizes that a comma list holds, smallest first, else None."""
-    numbers = [whole_number(word.strip()) for word in text.split(",")]
-    found = sorted({number for number in numbers if number is not None})
-    return found if None not in numbers else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A call: what its variations choose, and its typed inputs. folder: where the user called."""
 
+    model: str
+    backend: str
+    device: str
+    values: Any
+    prompts: PromptSettings
+    folder: Path
 
-class _Reader(Inputs):
-    """The env of a call; problems name its keys."""
+    @classmethod
+    def of(cls, env: Mapping[str, Any], values: Any, folder: Path) -> Asked:
+        """The call in a hook's env and values."""
+        names = (str(env.get(key) or "") for key in (MODEL_KEY, BACKEND_KEY, DEVICE_KEY))
+        model, backend, device = names
+        return cls(
+            model=model, backend=backend, device=device, values=values, prompts=PromptSettings.of(values), folder=folder
+        )
 
-    def __init__(self, env: Mapping[str, object], here: Path) -> None:
-        super().__init__(env, here, start="")
+    @property
+    def is_served(self) -> bool:
+        """Whether the backend asks a server that this project starts."""
+        record = BACKENDS.get(self.backend)
+        return record is not None and record.is_served
 
-    def spelling(self, key: str, parse: Callable[[str], enum.Enum | None]) -> str | None:
-        """The spelling that the harness knows of a scenario, mode or execution mode."""
-        found = self.parsed(key, parse, None)
-        return None if found is None else str(found.value)
-
-    def scenario(self) -> str | None:
-        """The scenario, which must be one that the benchmark has."""
-        name = self.spelling(SCENARIO_KEY, parse_scenario)
-        allowed = [scenario.value for scenario in scenarios_of(self.text(MODEL_KEY))]
-        if name is not None and name not in allowed:
-            self.wrong(SCENARIO_KEY, f"{self.text(MODEL_KEY)} has no {name}; it has {', '.join(allowed)}")
-        return name
-
-    def precision(self, names: tuple[str, ...]) -> str:
+    @property
+    def precision(self) -> str:
         """The number format, in the harness's spelling."""
-        return self.chosen(PRECISION_KEY, "precision", names, PRECISION_ALIASES) or "fp32"
+        text = self.values["precision"] or "fp32"
+        return PRECISION_ALIASES.get(text, text)
 
-    def compliance_test(self) -> str | None:
-        """The compliance test that the run is for; None for an ordinary run."""
-        test = self.chosen(COMPLIANCE_TEST_KEY, "compliance test", COMPLIANCE_TESTS)
-        if test:
-            self._in_performance_mode(COMPLIANCE_TEST_KEY)
-        return test
+    def path(self, text: str | None) -> str | None:
+        """An absolute path; a relative one counts from the user's folder."""
+        return str(self.folder / Path(text).expanduser()) if text else None
 
-    def targets(self, scenario: object) -> dict[str, float | None]:
-        """The targets: of the scenario alone, where it is given, else of all; one of another scenario is a problem."""
-        found = {name: self.positive_number(key) for name, key in TARGET_KEYS.items()}
-        for taker, (name, key) in OWN_TARGETS.items():
-            own = self.positive_number(key)
-            if own is not None and taker == scenario:
-                found[name] = own
-            elif own is not None and scenario is not None:
-                self.wrong(key, f"found {self.text(key)!r}; it is for {taker}, and this is a run of {scenario}")
+    def targets(self) -> dict[str, float | None]:
+        """The targets: of the scenario alone, where it is given, else of all."""
+        found = {"target_qps": self.values["target_qps"], "target_latency_ms": self.values["target_latency"]}
+        name, own = OWN_TARGETS.get(self.values["scenario"], ("", ""))
+        if own and self.values[own] is not None:
+            found[name] = self.values[own]
         return found
 
-    def find(self) -> bool:
-        """Whether the best target is to be looked for."""
-        is_finding = self.truth(FIND_KEY)
-        if is_finding:
-            self._in_performance_mode(FIND_KEY)
-        if is_finding and self.text(COMPLIANCE_TEST_KEY):
-            self.wrong(FIND_KEY, "a compliance test has the targets of the run that it is for")
-        return is_finding
+    def problems(self, known: AppNames) -> list[str]:
+        """A line for everything that is wrong together; each value by itself is right."""
+        lines = [
+            f"{key}: {unknown_text(kind, found, names)}"
+            for key, kind, found, names in (
+                (MODEL_KEY, "model", self.model, known.models),
+                (BACKEND_KEY, "backend", self.backend, known.backends),
+                (DEVICE_KEY, "device", self.device, known.devices),
+            )
+            if found not in names
+        ]
+        return lines + [f"{self.values.called(name)}: {why}" for name, why in self._misfits()]
 
-    def _in_performance_mode(self, key: str) -> None:
-        mode = self.text(MODE_KEY)
-        if mode and mode.lower() != "performance":
-            self.wrong(key, f"found {self.text(key)!r} in mode {mode}; it needs performance mode (_performance)")
+    def _misfits(self) -> Iterator[tuple[str, str]]:
+        values = self.values
+        scenario, mode = values["scenario"], values["mode"]
+        allowed = [one.value for one in scenarios_of(self.model)]
+        if scenario and scenario not in allowed:
+            yield "scenario", f"{self.model} has no {scenario}; it has {', '.join(allowed)}"
+        if why := gpus_problem(values["gpus"] or (), self.device, "take _cuda"):
+            yield "gpus", f"found {values.text('gpus')!r}; {why}"
+        for name in (name for name in ("compliance_test", "find") if values[name] and mode == "accuracy"):
+            yield name, f"found {values.text(name)!r} in mode {mode}; it needs performance mode (_performance)"
+        if values["find"] and values["compliance_test"]:
+            yield "find", "a compliance test has the targets of the run that it is for"
+        for taker, (_, own) in OWN_TARGETS.items():
+            if values[own] is not None and scenario and taker != scenario:
+                yield own, f"found {values.text(own)!r}; it is for {taker}, and this is a run of {scenario}"
+        served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
+        for name in () if self.is_served else (one.name for one in SERVING if values.is_given(one.name)):
+            yield name, f"found {values.text(name)!r}; only backend {served} asks a server"
+        prompts = self.prompts.problems(self.backend)
+        if why := chat_problem(self.model, self.prompts.endpoint_api):
+            prompts.setdefault("endpoint_api", why)
+        yield from prompts.items()
+        yield from self._uneven_threads()
+        known = RECORDS.get(model_of(self.model))
+        for name in OWN_PATHS if known is not None and known.recipes.is_fixed else ():
+            if values.is_given(name):
+                made = f"{self.model} makes its data and model here"
+                yield name, f"found {values.text(name)!r}; {made}: docs/howto/add-model.md adds a model of your own"
 
-    def require_even_threads(self, instances: object, threads: object) -> None:
+    def _uneven_threads(self) -> Iterator[tuple[str, str]]:
         """A problem for threads that instances cannot share evenly: they are those of all together."""
-        if not isinstance(instances, int) or not isinstance(threads, int) or threads % instances == 0:
-            return
-        allowed = f"a multiple of {instances}, as they are those of all {instances} instances together"
-        key, each = BY_INPUT["threads"].env, max(1, threads // instances)
-        self.not_allowed(key, f"{allowed} ({each * instances} are {each} for each)")
+        instances, threads = self.values["instances"], self.values["threads"]
+        if instances and threads and threads % instances:
+            each = max(1, threads // instances)
+            allowed = f"a multiple of {instances}, as they are those of all {instances} instances together"
+            yield "threads", f"found '{threads}'; allowed: {allowed} ({each * instances} are {each} for each)"
 
-    def refuse_unused_copies(self) -> None:
-        """A problem for a copy of the user's own where everything is made here."""
-        known = RECORDS.get(model_of(self.text(MODEL_KEY)))
-        for key in OWN_PATH_KEYS if known is not None and known.recipes.is_fixed else ():
-            if self.text(key):
-                made = f"{self.text(MODEL_KEY)} makes its data and model here"
-                self.wrong(key, f"found {self.text(key)!r}; {made}: docs/howto/add-model.md adds a model of your own")
-
-    def chosen(
-        self, key: str, kind: str, names: tuple[str, ...], aliases: Mapping[str, str] = NO_ALIASES
-    ) -> str | None:
-        """One of `names`; None where nothing is said."""
-        return self.one_of(key, names, aliases, kind) if self.text(key) else None
-
-    def serving(self) -> dict[str, object] | None:
-        """How the server is to be set up; None for a backend that asks none, which refuses the server's settings."""
-        backend = BACKENDS.get(self.text(BACKEND_KEY))
-        if backend is None or not backend.is_served:
-            served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
-            for key in (setting.env for setting in SERVING):
-                if self.text(key):
-                    self.wrong(key, f"found {self.text(key)!r}; only backend {served} asks a server")
-            return None
-        return {"server": self.place(SERVER_FILE_KEY)} | {one.place: self.setting(one) for one in SERVING}
-
-    def setting(self, setting: RunSetting) -> object:
-        """A setting of the run; None where nothing is said."""
-        if setting.choices:
-            return self.chosen(setting.env, setting.name, setting.choices)
-        if setting.is_list:
-            return self.read(setting.env, batch_sizes, "whole numbers from 1, separated by commas")
-        if setting.minimum:
-            return self.whole_number(setting.env)
-        return self.read(setting.env, lambda text: whole_number(text, 0), "a whole number from 0")
-
-    def prompts(self) -> dict[str, object] | None:
-        """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
-        given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
-        text, problems = text_settings(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
-        if why := chat_problem(self.text(MODEL_KEY), given["endpoint_api"]):
-            problems.setdefault("endpoint_api", why)
-        for name, why in problems.items():
-            self.wrong(TEXT_KEYS[name], why)
-        return text
-
-    def place(self, key: str) -> str | None:
-        """An absolute path as a text; None where nothing is said."""
-        path = self.path(key)
-        return None if path is None else str(path)
+    def as_json(self, env: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of run.json that the call decides. env: what starts the servers of some backends."""
+        values = self.values
+        found: dict[str, Any] = {
+            "model": self.model,
+            "backend": self.backend,
+            "device": self.device,
+            "precision": self.precision,
+            "gpus": None if values["gpus"] is None else list(values["gpus"]),
+            "scenario": values["scenario"],
+            "mode": values["mode"],
+            "execution_mode": values["execution_mode"],
+            "compliance_test": values["compliance_test"],
+            "find": values["find"] is True,
+            "output_dir": self.path(values["output_dir"]),
+            "user_conf": None if values["user_conf"] is None else str(values["user_conf"]),
+            **as_json(NUMBERS, values),
+            **self.targets(),
+        }
+        if self.is_served:
+            found["serving"] = {"server": self.path(env.get(SERVER_FILE_KEY)), **as_json(SERVING, values)}
+        text = self.prompts.as_json(self.backend, str(env.get(SERVER_KEY) or ""))
+        if text is not None:
+            found["text"] = text
+        elif values[TIMEOUT] is not None:
+            found["silence_s"] = values[TIMEOUT]
+        return found
 
 
 _COMMON = ("model", "backend", "device", "precision", "gpus", "scenario", "execution_mode", "user_conf")
@@ -218,53 +205,14 @@ def require_common(
         raise RequestError([*wrong, "give the inputs of that run (--source, --adr.dataset.tags and so on) here too"])
 
 
-def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
-    """What the caller asks for; what dependencies give is no part of it."""
-    asked: dict[str, object] = {
-        "model": reader.one_of(MODEL_KEY, known.models, kind="model"),
-        "backend": reader.one_of(BACKEND_KEY, known.backends, kind="backend"),
-        "device": reader.one_of(DEVICE_KEY, known.devices, kind="device"),
-        "precision": reader.precision(known.precisions),
-        "gpus": reader.gpus(GPUS_KEY, reader.text(DEVICE_KEY), "take _cuda"),
-        "scenario": reader.scenario(),
-        "mode": reader.spelling(MODE_KEY, parse_mode),
-        "execution_mode": reader.spelling(EXECUTION_MODE_KEY, parse_execution_mode),
-        "compliance_test": reader.compliance_test(),
-        "find": reader.find(),
-        "output_dir": reader.place(OUTPUT_DIR_KEY),
-        "user_conf": reader.place(USER_CONF_KEY),
-    }
-    asked |= {setting.place: reader.setting(setting) for setting in NUMBERS}
-    asked |= reader.targets(asked["scenario"])
-    if (serving := reader.serving()) is not None:
-        asked["serving"] = serving
-    if (text := reader.prompts()) is not None:
-        asked["text"] = text
-    elif (silence_s := positive_number(reader.text(TEXT_KEYS[TIMEOUT]))) is not None:  # `prompts` names a wrong one
-        asked["silence_s"] = silence_s
-    reader.require_even_threads(asked["instances"], asked["threads"])
-    reader.refuse_unused_copies()
-    if reader.problems:
-        raise RequestError(reader.problems)
-    return asked
-
-
-def check_request(env: Mapping[str, object], known: AppNames, folder: Path) -> None:
+def check_request(asked: Asked, known: AppNames) -> None:
     """Raises RequestError with every problem of what is asked for; dependencies need not have run."""
-    _asked(_Reader(env, folder), known)
+    if problems := asked.problems(known):
+        raise RequestError(problems)
 
 
-def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> dict[str, object]:
-    """The content of run.json but for a missing `output_dir`, which is None. `folder` is where the user called.
-
-    Raises RequestError with every problem.
-    """
-    reader = _Reader(env, folder)
-    return {
-        "format": FORMAT,
-        **_asked(reader, known),
-        "model_path": reader.place(MODEL_FILE_KEY),
-        "model_info_path": reader.place(MODEL_INFO_KEY),
-        "dataset_path": reader.place(DATASET_KEY),
-        "preprocessed_path": reader.place(PREPROCESSED_KEY),
-    }
+def build_request(asked: Asked, env: Mapping[str, Any], known: AppNames) -> dict[str, Any]:
+    """The content of run.json but for a missing `output_dir`, which is None; raises RequestError with every problem."""
+    check_request(asked, known)
+    files = {name: asked.path(env.get(key)) for name, key in FILE_KEYS.items()}
+    return {"format": FORMAT, **asked.as_json(env), **files}

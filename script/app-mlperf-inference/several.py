@@ -8,14 +8,11 @@ lists), and a single one without a folder of its own. A compliance test and a se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from crowdperf.call.inputs import Inputs
 from crowdperf.call.recipe_calls import passed_on_inputs
-from crowdperf.call.values import text_of
 
-from .run_request import COMPLIANCE_TEST_KEY, FIND_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
+from .run_request import RequestError
 
 TAGS = "run,mlperf,inference"
 ALL = "all"
@@ -31,34 +28,27 @@ NAMED_BY_VARIATIONS = {
 ONE_RUN_ONLY = ("output_dir", "compliance_test", "compliance_reference")
 
 
-def is_several(env: Mapping[str, Any]) -> bool:
-    """True when the env names no single scenario or no single mode."""
-
-    def names_one(key: str) -> bool:
-        text = text_of(env, key).lower()
-        return text not in ("", ALL) and "," not in text
-
-    return not (names_one(SCENARIO_KEY) and names_one(MODE_KEY))
+def is_several(values: Mapping[str, Any]) -> bool:
+    """True when the call names no scenario or no mode."""
+    return not (values["scenario"] and values["mode"])
 
 
 def inputs_for_all(
-    env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str]
+    env: Mapping[str, Any], values: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Return the inputs of run-mlperf-inference that make what was asked for; None when this recipe makes it.
 
     `mapping` is this recipe's input_mapping. Raises RequestError for an input that suits a single run only.
     """
-    if not is_several(env):
-        is_made_here = (
-            env.get(OUTPUT_DIR_KEY) or env.get(COMPLIANCE_TEST_KEY) or Inputs(env, Path(), start="").truth(FIND_KEY)
-        )
+    if not is_several(values):
+        is_made_here = values["output_dir"] or values["compliance_test"] or values["find"]
         return None if is_made_here else _handed_on(env, inputs, mapping)
-    if env.get(OUTPUT_DIR_KEY):
+    if values["output_dir"]:
         way_out = "name its scenario and its mode too, or give --results_dir, which gets a folder of this call"
-        raise RequestError([f"{OUTPUT_DIR_KEY} is the folder of one run: {way_out}"])
-    if env.get(COMPLIANCE_TEST_KEY):
+        raise RequestError([f"--output_dir is the folder of one run: {way_out}"])
+    if values["compliance_test"]:
         words = "suits one run in performance mode: name its scenario, and --mode=performance"
-        raise RequestError([f"{COMPLIANCE_TEST_KEY} {words}"])
+        raise RequestError([f"--compliance_test {words}"])
     return _handed_on(env, inputs, mapping)
 
 

@@ -29,7 +29,7 @@ HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=r
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run would refuse; writes nothing."""
     try:
-        inputs.read(i["env"], i["meta"]["input_mapping"])
+        inputs.read(i["values"], str(i["env"].get("CM_VERSION") or ""))
     except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     return {"return": 0}
@@ -39,7 +39,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: writes user.conf, tells its lines and the durations, gives both as state."""
     env = i["env"]
     try:
-        call = inputs.read(env, i["meta"]["input_mapping"])
+        call = inputs.read(i["values"], str(env.get("CM_VERSION") or ""))
         recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
     except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from crowdperf.call.inputs import Inputs
 from crowdperf.rules.benchmarks import BENCHMARKS
-from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
-from crowdperf.rules.names import parse_scenario as scenario_named
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, UnknownName, parse_modes
 from crowdperf.rules.official_names import official_name
 from crowdperf.rules.rounds import current_scenarios, rounds_of, scenarios_of
 from crowdperf.rules.run_settings import COUNTS
@@ -34,28 +31,26 @@ class Call:
     overrides: Mapping[Scenario, Overrides]
 
 
-def read(env: Mapping[str, Any], keys: Mapping[str, str]) -> Call:
-    """The call in env. keys: the env key of each input. Raises BadCall with every problem."""
-    inputs = Inputs(env, Path(), keys)
-    if not inputs.text("model"):
+def read(values: Mapping[str, Any], round_name: str) -> Call:
+    """The call that the typed inputs of a hook ask for. round_name: of `--version`. Raises BadCall with every
+    problem."""
+    if not values["model"]:
         raise BadCall("give the benchmark with --model")
-    model = _official(inputs.text("model"))
-    if round_problem := _round_problem(model, str(env.get("CM_VERSION") or "")):
-        inputs.problems.append(round_problem)
+    model = _official(values["model"])
     try:
-        execution_mode = parse_execution_mode(inputs.text("execution_mode"))
-        modes = parse_modes(inputs.text("mode"))
-        scenarios = _scenarios(inputs.text("scenario"), model)
+        modes = parse_modes(",".join(values["mode"]))
     except UnknownName as error:
         raise BadCall(str(error)) from error
-    counts = {name: inputs.whole_number(name) for name in COUNTS}
+    scenarios = _scenarios(values["scenario"], model)
+    if round_problem := _round_problem(model, round_name):
+        raise BadCall(round_problem)
+    counts = {name: values[name] for name in COUNTS}
     overrides = {}
     for scenario in scenarios:
-        given = [value for name in TARGETS[scenario][1:] if (value := inputs.positive_number(name)) is not None]
+        given = [values[name] for name in TARGETS[scenario][1:] if values[name] is not None]
         overrides[scenario] = Overrides(target=given[0] if given else None, **counts)
-    if inputs.problems:
-        raise BadCall("; ".join(dict.fromkeys(inputs.problems)))
-    return Call(model=model, execution_mode=execution_mode, modes=modes, overrides=overrides)
+    mode = ExecutionMode(values["execution_mode"])
+    return Call(model=model, execution_mode=mode, modes=modes, overrides=overrides)
 
 
 def _official(name: str) -> str:
@@ -74,10 +69,10 @@ def _round_problem(model: str, round_name: str) -> str:
     return f"--version={round_name}: user.conf is written by the rules of {newest}, the newest round that has {model}"
 
 
-def _scenarios(text: str, model: str) -> tuple[Scenario, ...]:
-    if text.lower() == ALL:
+def _scenarios(words: tuple[str, ...], model: str) -> tuple[Scenario, ...]:
+    if ALL in words:
         return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
-    wanted = {scenario_named(word) for word in text.split(",") if word.strip()}
+    wanted = {Scenario(word) for word in words}
     allowed = scenarios_of(model)
     missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
     if missing:

@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.inputs import Inputs
 from crowdperf.call.recipe_calls import threads_in_all
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS, model_of
 from crowdperf.rules.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
-from crowdperf.rules.names import UnknownName, with_problems
+from crowdperf.rules.names import UnknownName, unknown_text, with_problems
 from crowdperf.rules.rounds import ROUNDS, rounds_of
-from crowdperf.rules.run_settings import COUNTS
+from crowdperf.rules.run_settings import NUMBERS, SERVING, as_inputs
 
 ALL = "all"
-DIVISIONS = (*CHECKED_DIVISIONS, "open")
-TESTS_UP_TO_V20 = ("TEST04-A", "TEST04-B")
 TOKEN_TESTS = ("TEST06", "TEST09")
 """Tests that read numbers of tokens from LoadGen's log."""
-SOURCES = ("real", "synthetic", "tiny")
+USUAL_SOURCE = "real"
 
 
 class CallError(Exception):
@@ -67,36 +64,26 @@ class MeasuredRun:
         return f"{self.request['model']} {self.request['scenario']}"
 
 
-def parse_call(env: Mapping[str, Any], keys: Mapping[str, str], folder: Path) -> Call:
-    """Return the call; a relative results folder starts at `folder`. keys: the env key of each input.
+def parse_call(values: Mapping[str, Any], folder: Path) -> Call:
+    """Return the call; a relative results folder starts at `folder`. values: the typed inputs of a hook.
 
     Raises CallError with every problem.
     """
-    inputs = Inputs(env, folder, keys)
-    words = [word.upper() for word in inputs.words("test")]
-    tests = None if not words or ALL.upper() in words else tuple(dict.fromkeys(words))
-    for test in tests or ():
-        if test in TESTS_UP_TO_V20:
-            inputs.wrong(
-                "test",
-                f"{test} belongs to rounds up to v2.0 and is not made here; TEST04 is its form since v2.1 "
-                "(one run, compared with the performance run)",
-            )
-        elif test not in TESTS:
-            inputs.wrong("test", f"found {test!r}; allowed: {', '.join((*TESTS, ALL))}")
-    if not inputs.text("results_dir"):
-        inputs.wrong("results_dir", "nothing given; the folder of runs that are finished")
-    call = Call(
-        folder=inputs.path("results_dir") or folder,
-        tests=tests,
-        round_name=inputs.one_of("version", ROUNDS, kind="round") if inputs.text("version") else "",
-        division=inputs.one_of("division", DIVISIONS),
-        source=inputs.one_of("source", SOURCES) if inputs.text("source") else None,
-        is_rerun=inputs.truth("rerun"),
+    tests, round_name, problems = values["test"], values["version"] or "", []
+    if not values["results_dir"]:
+        problems.append("--results_dir: nothing given; the folder of runs that are finished")
+    if round_name and round_name not in ROUNDS:
+        problems.append(f"--version: {unknown_text('round', round_name, ROUNDS)}")
+    if problems:
+        raise CallError(problems)
+    return Call(
+        folder=folder / Path(values["results_dir"]).expanduser(),
+        tests=None if ALL in tests else tuple(dict.fromkeys(tests)),
+        round_name=round_name,
+        division=values["division"],
+        source=values["source"],
+        is_rerun=values["rerun"] is True,
     )
-    if inputs.problems:
-        raise CallError(inputs.problems)
-    return call
 
 
 def round_of(call: Call, benchmark: str) -> str:
@@ -146,12 +133,6 @@ def _resolved(result: Mapping[str, Any], name: str) -> Any:
     return None if setting is None else setting["value"]
 
 
-def _serving(run: MeasuredRun) -> dict[str, Any]:
-    """Return the inputs that set up a server as the run had it; empty for a backend that asks none."""
-    given = {name: value for name, value in (run.request.get("serving") or {}).items() if name != "server"}
-    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in given.items()}
-
-
 _TEXT_INPUTS = {"max_in_flight": "max_in_flight", "timeout_s": "request_timeout_s"}
 _ENDPOINT_INPUTS = {"url": "endpoint", "model": "endpoint_model", "api": "endpoint_api"}
 _ENDPOINT_INPUTS["key_variable"] = "endpoint_key_variable"
@@ -169,10 +150,8 @@ def _text(run: MeasuredRun) -> dict[str, Any]:
 
 def _shape(run: MeasuredRun) -> dict[str, Any]:
     """Return the shape that the harness had found: a compliance run does not look for another one."""
-    if run.request.get("text"):  # the engine takes as many requests as it can: it has no batch size
-        return {"threads": run.request["threads"]}
-    if run.request.get("serving"):  # its threads are those of the server's processes
-        return {name: run.request[name] for name in ("instances", "threads", "batch_size")}
+    if run.request.get("text") or run.request.get("serving"):  # the engine or the server decides what was not given
+        return {}
     found: dict[str, Any] = {"instances": _resolved(run.result, "instances")}
     if run.request["device"] == "cpu":
         found["threads"] = threads_in_all(run.result["run"])
@@ -185,22 +164,21 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
     """Return the inputs of app-mlperf-inference for the run of a test."""
     request = run.request
     precision = [] if request["precision"] == "fp32" else [request["precision"]]
-    chosen = [] if source == SOURCES[0] else [source]
+    chosen = [] if source == USUAL_SOURCE else [source]
     names = (request["model"], request["backend"], request["device"], *precision, *chosen)
     variations = [f"_{name}" for name in (*names, request["scenario"].lower(), "performance")]
     given = {
         "execution_mode": request["execution_mode"],
         "compliance_test": test,
         "compliance_reference": str(run.scenario_folder / "performance" / "run_1"),
+        **as_inputs(NUMBERS, request),  # where it was given them; else the execution mode decides again
+        **as_inputs(SERVING, request.get("serving") or {}),
         **_shape(run),
-        **_serving(run),
         **_text(run),
-        "batch_timeout": request["batch_timeout_us"],
         "gpus": ",".join(map(str, request["gpus"])) if request["gpus"] else None,
         "target_qps": _resolved(run.result, "target_qps"),
         "target_latency": _resolved(run.result, "target_latency_ms"),
         "user_conf": request["user_conf"],
-        **{name: request[name] for name in COUNTS},  # where it was given them; else the execution mode decides again
     }
     tags = ",".join(["app", "mlperf", "inference", *variations])
     inputs = {name: str(value) for name, value in sorted(given.items()) if value is not None}

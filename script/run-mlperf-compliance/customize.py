@@ -18,8 +18,7 @@ HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/R
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
     """What a user sees first, and the tests in order. Raises asking.CallError."""
-    env = i["env"]
-    call = asking.parse_call(env, i["meta"]["input_mapping"], users_folder(env))
+    call = asking.parse_call(i["values"], users_folder(i["env"]))
     runs = finding.find_runs(call.folder)
     steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
     return making.describe(call, runs, steps), steps

@@ -36,7 +36,7 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     rounds = known.loadgen_rounds(recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
     names = known.Known(names=app_names(meta), rounds=rounds)
     here = users_folder(env)
-    request = read(env, inputs, mapping, names, here)
+    request = read(env, i["values"], inputs.get("system"), names, here)
     recorded = str(env.get("CM_RECORDED_MACHINE") or "")
     try:
         machine = choose.choose(recorded, here).machine if recorded else i.get("machine") or Machine()

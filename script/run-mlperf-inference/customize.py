@@ -52,7 +52,7 @@ def read_config(i) -> matrix.Config:
     env = i["env"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
-    return matrix.parse_config(env, i["meta"]["input_mapping"], known, users_folder(env))
+    return matrix.parse_config(i["values"], known, users_folder(env))
 
 
 def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:

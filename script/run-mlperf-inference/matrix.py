@@ -1,6 +1,6 @@
 """What a call of run-mlperf-inference comes to: its inputs as one `Config`, and the LoadGen runs that follow from it.
 
-Pure: env and known names come in as arguments. Every bad input is collected, so that a user sees all of them at once.
+Pure: values and known names come in as arguments. Everything that is wrong is collected and shown at once.
 """
 
 from __future__ import annotations
@@ -8,17 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
-from crowdperf.call.text_inputs import TEXT_KEYS, URL, text_settings
 from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
-from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit
+from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import record_of
-from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario, parse_scenario
+from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario
+from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
-from crowdperf.rules.run_settings import NUMBERS, PATHS, SERVING, TARGET_INPUTS, misplaced_inputs
+from crowdperf.rules.run_settings import NUMBERS, PATHS, SERVING, TARGET_INPUTS, gpus_problem, misplaced_inputs
 
-from .reading import ALL, ConfigError, Reader
+from .reading import (
+    ALL,
+    ConfigError,
+    Problems,
+    folder_name,
+    modes_of,
+    one_model,
+    origins,
+    resume_rule,
+    with_config_ver,
+)
 
 OWN_MODEL = "your own copy is for a benchmark such as resnet50; docs/howto/add-model.md adds any other model"
 DEFAULT_PRECISION = "fp32"
@@ -124,13 +135,6 @@ class RunSpec(Workload):
         return int(self.options.get("min_query_count") or fewest_queries(self.scenario, record_of(self.model)))
 
 
-def _precision(reader: Reader, backend: str, known: AppNames) -> str:
-    """The number format that is named, else the backend's usual one."""
-    if not reader.text("precision"):
-        return default_precision(backend)
-    return reader.one_of("precision", known.precisions, PRECISION_ALIASES)
-
-
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
     """A problem for each given target that no wanted scenario takes: it would be ignored without a word."""
     used = {name for scenario in scenarios for name in TARGETS[scenario][1:]}
@@ -143,50 +147,35 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
     return problems
 
 
-def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
+def _wanted_scenarios(words: tuple[str, ...], model: str, problems: Problems) -> tuple[Scenario, ...]:
     """The scenarios of the call: for `all` those of the benchmark's newest round; others that it once had by name.
 
     A problem for each that it never had.
     """
-    allowed = scenarios_of(model)
-    wanted = reader.several("scenario", tuple(Scenario), parse_scenario)
-    if ALL in map(str.lower, reader.words("scenario")):
+    if ALL in words:
         return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
+    allowed = scenarios_of(model)
+    wanted = tuple(scenario for scenario in Scenario if scenario.value in words)
     missing = [scenario.value for scenario in wanted if scenario not in allowed]
     if missing:
         known = ", ".join(scenario.value for scenario in allowed)
-        reader.wrong("scenario", f"{model} has no {', '.join(missing)}; it has {known}")
+        problems.note("scenario", f"{model} has no {', '.join(missing)}; it has {known}")
     return wanted
 
 
-def _backend(reader: Reader, model: str, known: AppNames) -> str:
-    """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
-    if reader.text("backend"):
-        return reader.one_of("backend", known.backends)
-    return default_backend(model, asks_server=bool(reader.text(URL)))
-
-
-def _options(reader: Reader, device: str) -> dict[str, str]:
-    numbers = {one.name: reader.whole_number(one.name) for one in NUMBERS}
-    options = {name: str(value) for name, value in numbers.items() if value is not None}
-    options |= reader.given((*(one.name for one in SERVING), *TEXT_KEYS))
-    if gpus := reader.gpus("gpus", device, "give --device=cuda"):
+def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
+    options = {one.name: str(values[one.name]) for one in NUMBERS if values[one.name] is not None}
+    options |= {name: values.text(name) for name in (*(one.name for one in SERVING), *PROMPT_INPUTS)}
+    if gpus := values["gpus"]:
         options["gpus"] = ",".join(map(str, gpus))
-    options |= {name: str(path) for name in PATHS if (path := reader.path(name))}
-    return options | reader.given(("machine",))
+        if why := gpus_problem(gpus, device, "give --device=cuda"):
+            problems.note("gpus", f"found {values.text('gpus')!r}; {why}")
+    options |= {name: str(values[name]) for name in PATHS if values[name]}
+    options["machine"] = values.text("machine")
+    return {name: text for name, text in options.items() if text}
 
 
-def _modes(reader: Reader, *, is_finding: bool) -> tuple[Mode, ...]:
-    """The modes that are asked for; a search makes performance runs only."""
-    modes = reader.modes()
-    if not is_finding:
-        return modes
-    if Mode.PERFORMANCE not in modes:
-        reader.wrong("find", "an accuracy run has no target to look for; leave --mode out")
-    return (Mode.PERFORMANCE,)
-
-
-def _misfits(config: Config, known: AppNames) -> list[str]:
+def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
     problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
@@ -196,8 +185,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         problems += [
             f"--{one.name}: backend {config.backend} asks no server" for one in SERVING if one.name in config.options
         ]
-    wrong = text_settings({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
-    problems += [f"--{name}: {why}" for name, why in wrong.items()]
+    problems += [f"--{name}: {why}" for name, why in prompts.problems(config.backend).items()]
     if config.is_finding and BACKENDS[config.backend].is_text:
         problems.append("--find: targets of engines that answer prompts are not looked for; give --server_target_qps")
     if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
@@ -217,40 +205,48 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
-def parse_config(env: Mapping[str, object], keys: Mapping[str, str], known: AppNames, folder: Path) -> Config:
-    """The checked call; relative paths start at `folder`. keys: the env key of each input.
+def _stand_in(values: Any, backend: str, problems: Problems) -> tuple[str, str]:
+    """The backend and the device that run: with `--simulate` a stand-in on the CPU."""
+    try:
+        return simulated(values["simulate"] or "", backend, values["device"])
+    except ValueError as error:
+        problems.note("simulate", str(error))
+        return backend, values["device"]
+
+
+def parse_config(values: Any, known: AppNames, folder: Path) -> Config:
+    """The checked call; relative paths start at `folder`. values: the typed inputs of a hook.
 
     Raises ConfigError with every problem.
     """
-    reader = Reader(env, folder, keys)
-    model = reader.model(known.models, known.aliases)
-    backend = _backend(reader, model, known)
-    model, backend = reader.with_config_ver(model, backend, known.models)
-    backend, device = reader.simulated("simulate", backend, reader.one_of("device", known.devices))
-    given = {name: reader.positive_number(name) for name in TARGET_INPUTS}
-    is_finding = reader.truth("find")
+    problems, prompts = Problems(), PromptSettings.of(values)
+    model = one_model(values, known, problems)
+    backend = values["backend"] or default_backend(model, asks_server=prompts.endpoint is not None)
+    model, backend = with_config_ver(values["config_ver"] or "", model, backend, known, problems)
+    backend, device = _stand_in(values, backend, problems)
+    precision = values["precision"] or default_precision(backend)
+    is_finding = values["find"] is True
     config = Config(
         model=model,
         backend=backend,
         device=device,
-        precision=_precision(reader, backend, known),
-        source=reader.one_of("source", known.sources),
-        scenarios=_wanted_scenarios(reader, model),
-        modes=_modes(reader, is_finding=is_finding),
-        execution_mode=reader.execution_mode(),
-        results_folder=reader.path("results_dir") or folder / "results",
-        options=_options(reader, device),
-        targets={name: value for name, value in given.items() if value is not None},
-        resume=reader.resume(),
-        run_id=reader.folder_name("run_id"),
-        is_rerun=reader.truth("rerun"),
-        target_origin=reader.origins("target_origin"),
+        precision=PRECISION_ALIASES.get(precision, precision),
+        source=values["source"],
+        scenarios=_wanted_scenarios(values["scenario"], model, problems),
+        modes=modes_of(values["mode"], problems, is_finding=is_finding),
+        execution_mode=ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"]),
+        results_folder=folder / Path(values["results_dir"]).expanduser(),
+        options=_options(values, device, problems),
+        targets={name: values[name] for name in TARGET_INPUTS if values[name] is not None},
+        resume=resume_rule(values["resume"]),
+        run_id=folder_name("run_id", values["run_id"], problems),
+        is_rerun=values["rerun"] is True,
+        target_origin=origins("target_origin", values["target_origin"], problems),
         is_finding=is_finding,
-        is_checked=reader.truth("check", otherwise=True),
+        is_checked=values["check"],
     )
-    problems = reader.problems or _misfits(config, known)
-    if problems:
-        raise ConfigError(problems)
+    if found := problems or _misfits(config, prompts, known):
+        raise ConfigError(found)
     return config
 
 

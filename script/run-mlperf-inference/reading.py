@@ -1,30 +1,17 @@
-"""Reads the inputs of run-mlperf-inference: what its own words mean, beside those of every recipe (`Inputs`). Pure."""
+"""What the words in run-mlperf-inference's inputs mean: NVIDIA's names, LoadGen's modes, origins of targets. Pure."""
 
 from __future__ import annotations
 
-import enum
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from crowdperf.call.inputs import Inputs
-from crowdperf.rules.names import (
-    ExecutionMode,
-    Mode,
-    Scenario,
-    UnknownName,
-    parse_execution_mode,
-    parse_modes,
-    parse_scenario,
-    unknown_text,
-    with_problems,
-)
+from crowdperf.rules.app_names import AppNames
+from crowdperf.rules.names import Mode, Scenario, UnknownName, parse_modes, parse_scenario, with_problems
 
 ALL = "all"
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-CONFIG_VERSIONS = ("default", "high_accuracy", "triton", "high_accuracy_triton")
 SEVERAL_BENCHMARKS = "cm run script --tags=run,mlperf,make --target=run --run_args=--benchmarks="
-RESUME_VALUES = ("failed", "unfinished", ALL)
 
 
 class ConfigError(Exception):
@@ -35,90 +22,69 @@ class ConfigError(Exception):
         self.problems = tuple(problems)
 
 
-_Member = TypeVar("_Member", bound=enum.Enum)
+class Problems(list[str]):
+    """What is wrong with a call, a line for each input."""
+
+    def note(self, name: str, why: str) -> None:
+        """Add what is wrong with an input."""
+        self.append(f"--{name}: {why}")
 
 
-class Reader(Inputs):
-    """The inputs of a call."""
+def one_model(values: Mapping[str, Any], known: AppNames, problems: Problems) -> str:
+    """Return the benchmark, which must be one alone, with its accuracy level."""
+    names = values["model"]
+    if len(names) > 1:
+        several = f"for several: {SEVERAL_BENCHMARKS}{','.join(names)}"
+        problems.note("model", f"one benchmark at a time here, got {','.join(names)!r}; {several}")
+    return known.aliases.get(names[0], names[0])
 
-    def model(self, known: tuple[str, ...], aliases: Mapping[str, str]) -> str:
-        """The benchmark, which must be one alone."""
-        text = self.text("model")
-        if "," in text:
-            several = f"for several: {SEVERAL_BENCHMARKS}{text.lower().replace(' ', '')}"
-            self.wrong("model", f"one benchmark at a time here, got {text!r}; {several}")
-            return text
-        return self.one_of("model", known, aliases)
 
-    def several(
-        self, name: str, everything: tuple[_Member, ...], parse: Callable[[str], _Member]
-    ) -> tuple[_Member, ...]:
-        """The members of a comma list in the usual order, all for `all`."""
-        words = self.words(name)
-        if not words:
-            self.wrong(name, f"nothing given; known: {ALL}, {', '.join(m.value for m in everything)}")
-        found: set[_Member] = set()
-        for word in words:
-            if word.lower() == ALL:
-                found.update(everything)
-                continue
-            try:
-                found.add(parse(word))
-            except UnknownName as error:
-                self.wrong(name, f"{error}, {ALL}")
-        return tuple(member for member in everything if member in found)
+def with_config_ver(config_ver: str, model: str, backend: str, known: AppNames, problems: Problems) -> tuple[str, str]:
+    """Return the model and the backend that NVIDIA's name of a configuration means: an accuracy level, or a server.
 
-    def modes(self) -> tuple[Mode, ...]:
-        """Which runs to make of each scenario."""
-        try:
-            return parse_modes(self.text("mode"))
-        except UnknownName as error:
-            said = str(error) if self.words("mode") else f"nothing given; known: {', '.join(error.allowed)}"
-            self.wrong("mode", said)
-            return tuple(Mode)
+    The names are those of README.md and code/*/tensorrt/README.md in mlcommons/inference_results_v0.7,
+    closed/NVIDIA (31060d57).
+    """
+    if "high_accuracy" in config_ver and not model.endswith("-99.9"):
+        higher = f"{model.removesuffix('-99')}-99.9"
+        if higher not in known.models:
+            problems.note(f"config_ver={config_ver}", f"{model} has one accuracy level")
+        model = higher
+    return model, "triton" if "triton" in config_ver else backend
 
-    def with_config_ver(self, model: str, backend: str, models: tuple[str, ...]) -> tuple[str, str]:
-        """The model and the backend that NVIDIA's name of a configuration means: an accuracy level, or a server.
 
-        The names are those of README.md and code/*/tensorrt/README.md in mlcommons/inference_results_v0.7,
-        closed/NVIDIA (31060d57).
-        """
-        text = self.text("config_ver").lower().replace("-", "_")
-        if text not in ("", *CONFIG_VERSIONS):
-            self.wrong("config_ver", unknown_text("config_ver", text, CONFIG_VERSIONS))
-        if "high_accuracy" in text and not model.endswith("-99.9"):
-            higher = f"{model.removesuffix('-99')}-99.9"
-            if higher not in models:
-                self.problems.append(f"--config_ver={text}: {model} has one accuracy level")
-            model = higher
-        return model, "triton" if "triton" in text else backend
+def modes_of(words: tuple[str, ...], problems: Problems, *, is_finding: bool) -> tuple[Mode, ...]:
+    """Return which runs to make of each scenario; a search makes performance runs only."""
+    try:
+        modes = parse_modes(",".join(words))
+    except UnknownName as error:
+        problems.note("mode", str(error))
+        return tuple(Mode)
+    if is_finding and Mode.PERFORMANCE not in modes:
+        problems.note("find", "an accuracy run has no target to look for; leave --mode out")
+    return (Mode.PERFORMANCE,) if is_finding else modes
 
-    def execution_mode(self) -> ExecutionMode:
-        """How long runs are; `--fast`, of NVIDIA's harness of v2.0, means 60 s."""
-        if self.truth("fast"):
-            return ExecutionMode.FAST
-        return self.parsed("execution_mode", parse_execution_mode, ExecutionMode.TEST)
 
-    def resume(self) -> str:
-        """One of RESUME_VALUES; `--resume` without a value means all."""
-        text = self.text("resume").lower()
-        text = ALL if text in ("true", "yes") else "" if text in ("false", "no") else text
-        if text and text not in RESUME_VALUES:
-            self.wrong("resume", unknown_text("value", text, RESUME_VALUES))
-        return text
+def resume_rule(text: str | None) -> str:
+    """Return which runs to make again, empty for a call that starts anew; `--resume` without a value means all."""
+    return {None: "", "yes": ALL, "no": ""}.get(text, text or "")
 
-    def folder_name(self, name: str) -> str:
-        """The name of one folder; empty when nothing is given."""
+
+def folder_name(name: str, text: str | None, problems: Problems) -> str:
+    """Return the name of one folder; empty when nothing is given."""
+    if text and not FOLDER_NAME.fullmatch(text):
         allowed = "letters, digits, dot, underscore, plus, hyphen, beginning with a letter or digit"
-        return self.read(name, lambda text: text if FOLDER_NAME.fullmatch(text) else None, allowed) or ""
+        problems.note(name, f"found {text!r}; allowed: {allowed}")
+    return text or ""
 
-    def origins(self, name: str) -> dict[Scenario, str]:
-        """Words by scenario, written `Offline: measured; Server: found`."""
-        found = {}
-        for part in filter(None, (part.strip() for part in self.text(name).split(";"))):
-            scenario, _, words = part.partition(":")
-            try:
-                found[parse_scenario(scenario.strip())] = words.strip()
-            except UnknownName as error:
-                self.wrong(name, f"{error}; written 'Offline: words; Server: words'")
-        return found
+
+def origins(name: str, text: str | None, problems: Problems) -> dict[Scenario, str]:
+    """Return words by scenario, written `Offline: measured; Server: found`."""
+    found = {}
+    for part in filter(None, (part.strip() for part in (text or "").split(";"))):
+        scenario, _, words = part.partition(":")
+        try:
+            found[parse_scenario(scenario.strip())] = words.strip()
+        except UnknownName as error:
+            problems.note(name, f"{error}; written 'Offline: words; Server: words'")
+    return found

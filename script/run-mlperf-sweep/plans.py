@@ -7,10 +7,10 @@ from typing import Any
 
 from crowdperf.call.model_server import look_for_run
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.call.text_inputs import KEY_VARIABLE, URL
 from crowdperf.kit.canonical_json import canonical_json
 from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.server_address import server_parts
+from crowdperf.rules.prompt_settings import KEY_VARIABLE, URL
 from crowdperf.sweeps.expand import Point
 from crowdperf.sweeps.folder import State
 from crowdperf.sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points

@@ -31,7 +31,7 @@ extract,file
 print,mlperf,results --input=/no/such/folder
 check,mlperf,submission --submission_dir=/no/such/folder
 report,mlperf,submission --input=/no/such/folder
-generate,mlperf,inference,user-conf --model=resnet50 --scenario=Ofline
+generate,mlperf,inference,user-conf --model=bert-99 --scenario=MultiStream
 get,mlperf,inference,sut,configs --model=nosuch --scenario=Offline --target_qps=5
 truncate,mlperf,accuracy-log --submission_dir=/no/such/folder
 run,mlperf,compliance --results_dir=/no/such/folder
@@ -39,7 +39,7 @@ generate,inference,submission --results_dir=/no/such/folder --submission_dir=tre
 run,mlperf,inference --scenario=Offline --batch_timeout=5
 run,mlperf,inference --model=digits --scenario=Offline --target_latency=5 --env.CM_NOTE='a $b "c" `d`'
 app,mlperf,inference,_digits,_offline,_performance --adr.python.version=3.99
-generate-run-cmds,inference --model=resnet50 --implementation=mine
+generate-run-cmds,inference --model=bert-99 --scenario=Server
 get,scratch,disk --filter=Foo:1
 get,mlperf,scratch,space --path=/proc/no
 doctor --python=/no/such/python

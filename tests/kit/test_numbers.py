@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crowdperf.kit.numbers import MAX_DIGITS, gpu_numbers, positive_number, whole_number
+from crowdperf.kit.numbers import MAX_DIGITS, positive_number, whole_number
 
 TOO_LONG = pytest.param("9" * 5000, id="too long")
 """Python's int() refuses more than 4,300 digits with an error of its own."""
@@ -12,7 +12,7 @@ TOO_LONG = pytest.param("9" * 5000, id="too long")
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", "ten", "²", "٣", "9" * (MAX_DIGITS + 1), TOO_LONG])
 def test_what_is_no_whole_number_is_none(text: str) -> None:
-    assert whole_number(text) is whole_number(text, 0) is gpu_numbers(text) is gpu_numbers(f"0,{text}") is None
+    assert whole_number(text) is whole_number(text, 0) is None
 
 
 def test_whole_numbers_begin_where_they_are_asked_to() -> None:
@@ -22,11 +22,6 @@ def test_whole_numbers_begin_where_they_are_asked_to() -> None:
         7,
         10**MAX_DIGITS - 1,
     )
-
-
-def test_numbers_of_gpus_are_different() -> None:
-    assert gpu_numbers("2, 0") == [2, 0]
-    assert gpu_numbers("0,00") is None
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", TOO_LONG])

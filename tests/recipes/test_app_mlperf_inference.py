@@ -14,7 +14,7 @@ from recipe_engine.rules.conditions import Unknown
 from recipe_engine.rules.configure import resolve_variations
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.schema import parse_recipe
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
@@ -25,7 +25,7 @@ from crowdperf.logs.run_requests import read_request  # noqa: E402
 from crowdperf.rules.app_names import app_names  # noqa: E402 - importable from here on
 from crowdperf.rules.backends import BACKENDS  # noqa: E402
 from crowdperf.rules.benchmarks import RECORDS  # noqa: E402 - importable from here on
-from crowdperf.rules.run_settings import BY_INPUT  # noqa: E402
+from crowdperf.rules.run_settings import BY_INPUT, NUMBERS  # noqa: E402
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES.parent / "src" / "crowdperf" / "harness"
@@ -46,7 +46,10 @@ KNOWN = app_names(META)
 
 
 def build(folder: Path = Path("/user"), **changes: object) -> dict:
-    return run_request.build_request({**GOOD, **changes}, KNOWN, folder)
+    env = {"CM_TMP_CURRENT_PATH": str(folder), **GOOD, **changes}
+    values = input_values("app-mlperf-inference", env)
+    assert values.problems() == []
+    return run_request.build_request(run_request.Asked.of(env, values, folder), env, KNOWN)
 
 
 def test_plain_env_gives_every_key_with_none_where_the_harness_decides():
@@ -114,10 +117,9 @@ def test_a_plan_reads_nothing_that_a_dependency_has_yet_to_say(hook_input, monke
         assert env.read_unknown == {}
 
 
-@pytest.mark.parametrize("env", [{"CM_MLPERF_MODEL_PRECISION": "int7"}, {"CM_NUM_THREADS": "many"}])
-def test_a_plan_refuses_a_value_that_a_run_would_refuse(hook_input, env):
-    answer = planned(hook_input, **env)
-    assert answer["return"] == 1 and next(iter(env)) in answer["error"]
+def test_a_plan_refuses_a_value_that_a_run_would_refuse(hook_input):
+    answer = planned(hook_input, CM_MLPERF_INSTANCES="2", CM_NUM_THREADS="3")
+    assert answer["return"] == 1 and "--threads (CM_NUM_THREADS): found '3'" in answer["error"]
 
 
 def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch):
@@ -151,8 +153,9 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
     assert "benchmarks with messages: smollm2" in refused["error"]
 
 
-@pytest.mark.parametrize("key", run_request.OWN_PATH_KEYS)
-def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(key):
+@pytest.mark.parametrize("name", run_request.OWN_PATHS)
+def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(name):
+    key = META["input_mapping"][name]
     with pytest.raises(run_request.RequestError, match="digits makes its data and model here"):
         build(**{key: "/mine"})
     assert build(**{key: "/mine", "CM_MLPERF_MODEL": "resnet50"})["model"] == "resnet50"
@@ -191,9 +194,6 @@ def test_the_time_of_an_answer_is_that_of_a_request_or_of_silence():
     assert build(**{key: "20"})["silence_s"] == 20.0
     texts = build(**{key: "20", "CM_MLPERF_MODEL": "smollm2", "CM_MLPERF_BACKEND": "scripted"})
     assert ("silence_s" in texts, texts["text"]["timeout_s"]) == (False, 20.0)
-    with pytest.raises(run_request.RequestError) as caught:
-        build(**{key: "never"})
-    assert len(caught.value.problems) == 1 and "found 'never'; allowed: a number above 0" in str(caught.value)
 
 
 def test_a_compliance_test_is_asked_for_as_the_run_that_it_is_for():
@@ -226,18 +226,16 @@ def test_a_compliance_test_and_the_search_for_targets_are_asked_for_by_name():
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"CM_MLPERF_COMPLIANCE_TEST": "TEST02"}, "unknown compliance test 'TEST02'; known: TEST01, TEST04"),
         ({"CM_MLPERF_COMPLIANCE_TEST": "TEST01", "CM_MLPERF_LOADGEN_MODE": "accuracy"}, "it needs performance mode"),
-        ({"CM_MLPERF_FIND": "perhaps"}, "found 'perhaps'; allowed: yes, true"),
         ({"CM_MLPERF_FIND": "yes", "CM_MLPERF_LOADGEN_MODE": "accuracy"}, "it needs performance mode"),
         ({"CM_MLPERF_FIND": "yes", "CM_MLPERF_COMPLIANCE_TEST": "TEST01"}, "the targets of the run that it is for"),
         ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,0"}, "none twice"),
         ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,00"}, "none twice"),
-        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "a"}, "numbers from 0"),
-        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "9" * 5000}, "numbers from 0"),
-        ({"CM_NUM_THREADS": "9" * 5000}, "allowed: a whole number from 1, with at most 18 digits"),
-        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int4, int8, tf32"),
+        (
+            {"CM_MLPERF_DEVICE": "tpu"},
+            "CM_MLPERF_DEVICE: unknown device 'tpu' (did you mean cpu?); known: cpu, cuda",
+        ),
         (
             {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"},
             "bert-99 has no MultiStream; it has SingleStream, Offline, Server",
@@ -257,21 +255,12 @@ def test_a_scenario_may_be_spelt_in_any_case(text):
 
 
 def test_all_wrong_values_are_named_at_once_with_the_known_ones():
-    wrong = {key: "nonsense" for key in GOOD if not key.startswith(("CM_ML_MODEL", "CM_DATASET", "CM_MLPERF_SOURCE"))}
     with pytest.raises(run_request.RequestError) as caught:
-        build(**wrong, CM_NUM_THREADS="0", CM_MLPERF_LOADGEN_TARGET_QPS="nan")
-    assert len(caught.value.problems) == 9, caught.value.problems
-    text = str(caught.value)
-    for known in (
-        "digits",
-        "null, onnxruntime",
-        "cpu",
-        "SingleStream, MultiStream, Offline, Server",
-        "test, fast, valid",
-    ):
-        assert known in text
-    assert "a whole number from 1" in text
-    assert "a number above 0" in text
+        build(CM_MLPERF_MODEL="x", CM_MLPERF_BACKEND="y", CM_MLPERF_DEVICE="z", CM_MLPERF_GPUS="0",
+              CM_MLPERF_COMPLIANCE_TEST="TEST01", CM_MLPERF_LOADGEN_MODE="accuracy")  # fmt: skip
+    starts = ["CM_MLPERF_MODEL", "CM_MLPERF_BACKEND", "CM_MLPERF_DEVICE", "--gpus (CM_MLPERF_GPUS)"]
+    assert [problem.partition(":")[0] for problem in caught.value.problems][:4] == starts
+    assert len(caught.value.problems) == 5 and "null, onnxruntime" in str(caught.value)
 
 
 def test_variations_and_files_of_the_harness_name_the_same_models_and_backends():
@@ -351,13 +340,12 @@ def test_every_group_has_one_default_but_those_that_mean_all_where_nothing_is_gi
 @pytest.mark.parametrize(
     ("scenario", "mode", "expected"),
     [
-        (None, None, True), ("Offline", None, True), (None, "accuracy", True), ("all", "accuracy", True),
-        ("Offline,Server", "accuracy", True), ("offline", "performance", False), ("foo", "bar", False),
+        (None, None, True), ("Offline", None, True), (None, "accuracy", True), ("offline", "performance", False),
     ],
 )  # fmt: skip
 def test_a_call_without_one_scenario_and_one_mode_means_several_runs(scenario, mode, expected):
     env = {"CM_MLPERF_LOADGEN_SCENARIO": scenario, "CM_MLPERF_LOADGEN_MODE": mode}
-    assert several.is_several({key: value for key, value in env.items() if value}) is expected
+    assert several.is_several(input_values("app-mlperf-inference", env)) is expected
 
 
 def test_several_runs_are_handed_on_with_everything_that_was_asked_for():
@@ -366,7 +354,8 @@ def test_several_runs_are_handed_on_with_everything_that_was_asked_for():
         "CM_MLPERF_LOADGEN_MODE": "", "CM_MLPERF_GPUS": "0", "CM_MLPERF_DEVICE": "cuda",
     }  # fmt: skip
     inputs = {"adr": {"python": {"name": "other"}}, "tags": "app,mlperf,inference", "threads": 2, "out": "con"}
-    assert several.inputs_for_all(env, inputs, META["input_mapping"]) == {
+    values = input_values("app-mlperf-inference", env)
+    assert several.inputs_for_all(env, values, inputs, META["input_mapping"]) == {
         "tags": "run,mlperf,inference", "model": "bert-99", "backend": "onnxruntime", "device": "cuda", "gpus": "0",
         "precision": "fp32", "source": "tiny", "scenario": "Offline", "mode": "all", "execution_mode": "test",
         "threads": "2", "adr": {"python": {"name": "other"}},
@@ -436,14 +425,13 @@ def test_a_search_and_a_compliance_test_without_a_folder_go_below_results(inside
 
 
 def test_preprocess_answers_a_wrong_value_with_code_1_and_writes_nothing(inside, hook_input):
-    wrong = {"CM_MLPERF_LOADGEN_SCENARIO": "foo", "CM_NUM_THREADS": "x", "CM_MLPERF_INSTANCES": "y"}
-    given = {"threads": "x", "scenario": "foo"}
+    wrong = {"CM_NUM_THREADS": "3", "CM_MLPERF_INSTANCES": "2", "CM_MLPERF_GPUS": "0", "CM_MLPERF_OUTPUT_DIR": "out"}
+    given = {"threads": "3"}
     i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), **wrong}, meta=META, input=given)
     answer = recipe.preprocess(i)
     assert answer["return"] == 1
-    assert "--scenario: unknown scenario 'foo'" in answer["error"]
-    assert "--threads: found 'x'; allowed: a whole number from 1" in answer["error"]
-    assert "CM_MLPERF_INSTANCES: found 'y'" in answer["error"]
+    assert "--threads: found '3'; allowed: a multiple of 2" in answer["error"]
+    assert "--gpus (CM_MLPERF_GPUS): found '0'" in answer["error"]
     assert "hint: cm help script app-mlperf-inference" in answer["error"]
     assert list(inside.iterdir()) == []
 
@@ -529,7 +517,7 @@ def test_inputs_for_engines_that_answer_prompts_become_the_key_text() -> None:
     with pytest.raises(run_request.RequestError) as caught:
         build(CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_ENDPOINT_URL="http://h/v1")
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
-        "CM_MLPERF_ENDPOINT_URL", "CM_MLPERF_MAX_IN_FLIGHT"
+        "--endpoint (CM_MLPERF_ENDPOINT_URL)", "--max_in_flight (CM_MLPERF_MAX_IN_FLIGHT)"
     ]  # fmt: skip
 
 
@@ -541,19 +529,16 @@ def test_the_usual_variable_holds_the_key_of_a_server_where_it_is_set(
     if is_set:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     seen = {}
-    monkeypatch.setattr(recipe.run_request, "build_request", lambda env, known, folder: seen.update(env) or {})
+    monkeypatch.setattr(recipe.run_request, "build_request", lambda asked, *_: seen.update(prompts=asked.prompts) or {})
     env = {**GOOD, "CM_MLPERF_ENDPOINT_URL": "http://h/v1", "CM_TMP_CURRENT_PATH": str(tmp_path),
            "CM_MLPERF_OUTPUT_DIR": "out"}  # fmt: skip
     with pytest.raises(KeyError):
         recipe.preprocess(hook_input(env, meta=META))
-    assert seen.get("CM_MLPERF_ENDPOINT_KEY_VARIABLE") == expected
+    assert seen["prompts"].endpoint_key_variable == expected
     assert "sk-hidden" not in str(seen)
 
 
-@pytest.mark.parametrize("setting", BY_INPUT.values(), ids=BY_INPUT)
-def test_the_table_of_run_settings_says_what_the_described_inputs_say(setting):
-    said = META["input_description"][setting.name]
-    kind = "choice" if setting.choices else "list of whole" if setting.is_list else "whole"
-    expected = {"env": setting.env, "type": kind, "choices": list(setting.choices), "minimum": setting.minimum}
-    found = {"env": META["input_mapping"][setting.name], "type": said["type"], "choices": said.get("choices", [])}
-    assert {**found, "minimum": said.get("minimum", 1 if setting.choices else 0)} == expected
+def test_each_run_setting_is_an_input_of_its_kind():
+    kinds = {name: META["input_description"][name]["type"] for name in BY_INPUT}
+    assert {kinds[one.name] for one in NUMBERS} == {"whole"}
+    assert set(kinds.values()) == {"whole", "choice", "list of whole"}

@@ -133,9 +133,9 @@ def test_a_run_is_refused_without_a_device_planned_for_a_recorded_one_and_simula
 
 
 def test_the_stand_in_has_a_name_of_its_own_in_every_request() -> None:
-    found = run_request.stand_in({**HERE, "CM_MLPERF_SIMULATE": "neuron"})
+    found = run_request.stand_in(HERE, "neuron")
     assert found == {"CM_MLPERF_BACKEND": "neuron_simulated", "CM_MLPERF_DEVICE": "cpu"}
-    assert run_request.stand_in(HERE) == {}
+    assert run_request.stand_in(HERE, None) == {}
 
 
 def test_compiled_models_lie_where_the_document_has_them(

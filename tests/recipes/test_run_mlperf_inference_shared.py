@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("run-mlperf-inference")
 confwords = load_module("run-mlperf-inference", "confwords")
@@ -110,7 +110,7 @@ def call(tmp_path, hook_input, runs, facts, monkeypatch):
         fixed = {"CM_TMP_CURRENT_PATH": str(tmp_path)}
         fixed["CM_TMP_CURRENT_SCRIPT_PATH"] = str(RECIPES / "run-mlperf-inference")
         i = hook_input(
-            {**META["default_env"], **fixed, **BASE, **env}, input=inputs or {}, meta=META,
+            {**fixed, **BASE, **env}, input=inputs or {}, meta=META,
             automation=SimpleNamespace(cmind=runs),
         )  # fmt: skip
         return getattr(recipe, hook)(i), i["state"]
@@ -246,7 +246,6 @@ def test_the_folder_of_an_ordinary_call_is_never_taken(call, tmp_path):
         ({"CM_MLPERF_RUN_ID": "../x"}, "--run_id: found '../x'"),
         ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed'; runs with --run_id resume by themselves"),
         ({"CM_MLPERF_RUN_ID": "", "CM_RERUN": "yes"}, "--rerun: it is for calls with --run_id"),
-        ({"CM_MLPERF_RUN_CHECK": "maybe"}, "--check: found 'maybe'"),
         ({"CM_MLPERF_LOADGEN_TARGET_ORIGIN": "Nowhere: x"}, "--target_origin: unknown scenario"),
     ],
 )
@@ -282,9 +281,9 @@ def test_a_fingerprint_sees_names_sizes_and_times(tmp_path):
 
 def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
     known = app_names(APP_META)
-    env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
+    env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
     env["CM_MLPERF_LOADGEN_SCENARIO"] = "Offline"
-    config = matrix.parse_config(env, META["input_mapping"], known, Path("/"))
+    config = matrix.parse_config(input_values("run-mlperf-inference", env), known, Path("/"))
     spec = matrix.matrix(config)[0]
     tags = basis.dependencies_of(APP_META, spec)
     assert "get,dataset,imagenet,original,_tiny" in tags
@@ -301,8 +300,8 @@ def test_an_edit_of_a_backend_changes_what_its_own_runs_are_made_with_alone(tmp_
     known = app_names(APP_META)
     specs = {}
     for backend in ("onnxruntime", "openvino"):
-        env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_BACKEND": backend}
-        config = matrix.parse_config(env, META["input_mapping"], known, Path("/"))
+        env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_BACKEND": backend}
+        config = matrix.parse_config(input_values("run-mlperf-inference", env), known, Path("/"))
         specs[backend] = [spec for spec in matrix.matrix(config) if spec.mode.value == "performance"][:1]
 
     def made_with():

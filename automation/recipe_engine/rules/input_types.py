@@ -229,7 +229,8 @@ class Values(Mapping[str, Any]):
         called = self.called(name)
         if not described.choices:
             digits = f", with at most {MAX_DIGITS} digits" if text.isdigit() and len(text) > MAX_DIGITS else ""
-            return WrongValue(name, "", f"{called}: found {text!r}; allowed: {allowed_text(described)}{digits}")
+            shown = text.rpartition("@")[2] if item_kind(described) == "url" else text  # without user and password
+            return WrongValue(name, "", f"{called}: found {shown!r}; allowed: {allowed_text(described)}{digits}")
         reasons = {folded(value): reason for value, reason in described.refused.items()}
         if reason := reasons.get(folded(text), ""):
             return WrongValue(name, "", f"{called}={text}: {reason}")

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from crowdperf.call.text_inputs import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, has_messages
 from crowdperf.kit.server_address import is_loopback
 from crowdperf.rules.names import printable
+from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, WITH_MESSAGES, has_messages
 
 MODELS = "/models"
 NO_LIST = (404, 405, 501)

@@ -16,13 +16,6 @@ def whole_number(text: str, least: int = 1) -> int | None:
     return int(text) if is_whole and int(text) >= least else None
 
 
-def gpu_numbers(text: str) -> list[int] | None:
-    """Return the numbers of GPUs that a comma list holds, none twice, else None."""
-    numbers = [whole_number(word.strip(), 0) for word in text.split(",")]
-    found = [number for number in numbers if number is not None]
-    return found if len(set(found)) == len(numbers) else None
-
-
 def positive_number(text: str) -> float | None:
     """Return the finite number above 0 that `text` is, else None."""
     try:

@@ -1,31 +1,26 @@
-"""The settings of a benchmark run: of each its input, its env key, where it stands in run.json, what it may be, and who
-has it.
+"""The settings of a benchmark run: of each its input, where it stands in run.json, and who has it.
 
 Pure data. The recipes run-mlperf-inference-app, run-mlperf-inference and app-mlperf-inference take what they hand on
-from here, and the harness the rule of a setting that its scenario has not. Types and units of the inputs stand in
-`_cm.yaml` of mlperf-run-inputs and mlperf-serving-inputs; a test compares the env keys.
+from here, and the harness the rule of a setting that its scenario has not. Types, units and env keys of the inputs
+stand in `_cm.yaml` of mlperf-run-inputs and mlperf-serving-inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from crowdperf.rules.names import TARGETS, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSetting:
-    """One setting. name: of the input. key: in run.json, in `serving` of it for settings of a server. choices: its
-    values, for a word. minimum: the smallest whole number, for a number. is_list: whole numbers with commas between.
-    server_only: why only a scenario with queries at random moments has it; empty where every one has it."""
+    """One setting. name: of the input. key: in run.json, in `serving` of it for settings of a server. server_only: why
+    only a scenario with queries at random moments has it; empty where every one has it."""
 
     name: str
-    env: str
     key: str = ""
-    choices: tuple[str, ...] = ()
-    minimum: int = 1
-    is_list: bool = False
     server_only: str = ""
 
     @property
@@ -39,28 +34,26 @@ class RunSetting:
 
 
 NUMBERS = (
-    RunSetting(name="batch_size", env="CM_MLPERF_LOADGEN_MAX_BATCHSIZE"),
-    RunSetting(name="instances", env="CM_MLPERF_INSTANCES"),
-    RunSetting(name="threads", env="CM_NUM_THREADS"),
-    RunSetting(
-        name="batch_timeout",
-        env="CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US",
-        key="batch_timeout_us",
-        server_only="only Server batches wait to fill",
-    ),
-    RunSetting(name="min_duration_ms", env="CM_MLPERF_LOADGEN_MIN_DURATION_MS"),
-    RunSetting(name="min_query_count", env="CM_MLPERF_INFERENCE_MIN_QUERY_COUNT"),
-    RunSetting(name="performance_sample_count", env="CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT"),
+    RunSetting(name="batch_size"),
+    RunSetting(name="instances"),
+    RunSetting(name="threads"),
+    RunSetting(name="batch_timeout", key="batch_timeout_us", server_only="only Server batches wait to fill"),
+    RunSetting(name="min_duration_ms"),
+    RunSetting(name="min_query_count"),
+    RunSetting(name="performance_sample_count"),
 )
 """Whole numbers of every backend, in the order of run.json."""
 
-SERVING = (
-    RunSetting(name="batching", env="CM_MLPERF_TRITON_BATCHING", choices=("client", "server")),
-    RunSetting(name="transport", env="CM_MLPERF_TRITON_TRANSPORT", choices=("grpc", "http", "shm")),
-    RunSetting(name="instance_count", env="CM_MLPERF_TRITON_INSTANCE_COUNT"),
-    RunSetting(name="max_queue_delay_us", env="CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US", minimum=0),
-    RunSetting(name="preferred_batch_size", env="CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE", is_list=True),
-    RunSetting(name="max_batch_size", env="CM_MLPERF_TRITON_MAX_BATCH_SIZE"),
+SERVING = tuple(
+    RunSetting(name=name)
+    for name in (
+        "batching",
+        "transport",
+        "instance_count",
+        "max_queue_delay_us",
+        "preferred_batch_size",
+        "max_batch_size",
+    )
 )
 """How a server that answers is set up, for backends that ask one (crowdperf/harness/base/serving.py)."""
 
@@ -77,3 +70,24 @@ def misplaced_inputs(names: Collection[str], scenarios: Collection[Scenario]) ->
     """Return of some inputs those that none of some scenarios has, each with the reason."""
     found = {name: BY_INPUT[name].misplaced(scenarios) for name in names if name in BY_INPUT}
     return {name: why for name, why in found.items() if why}
+
+
+def as_json(settings: Sequence[RunSetting], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return typed values of inputs under their keys in run.json; None for one that is not given."""
+    found = {setting.place: values[setting.name] for setting in settings}
+    return {key: sorted(set(value)) if isinstance(value, tuple) else value for key, value in found.items()}
+
+
+def as_inputs(settings: Sequence[RunSetting], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs that settings in a run.json, or in `serving` of it, were given as; None for one that was not
+    given."""
+    found = {setting.name: request.get(setting.place) for setting in settings}
+    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def gpus_problem(gpus: Sequence[int], device: str, remedy: str) -> str:
+    """Return what is wrong with the numbers of the GPUs to use; empty where nothing is. remedy: what makes `device`
+    cuda."""
+    if gpus and device != "cuda":
+        return f"device {device} has none ({remedy})"
+    return "" if len(set(gpus)) == len(gpus) else "allowed: numbers from 0, separated by commas, none twice"

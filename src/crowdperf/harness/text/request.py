@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from crowdperf.call.text_inputs import APIS
 from crowdperf.kit.records import COUNT, POSITIVE, URL, filled_text, one_of
+from crowdperf.rules.prompt_settings import APIS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

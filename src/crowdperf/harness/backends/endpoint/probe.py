@@ -25,7 +25,6 @@ from crowdperf.call.model_server import (
     listed_models,
     refusal_hint,
 )
-from crowdperf.call.text_inputs import WITH_MESSAGES
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
 from crowdperf.harness.backends.endpoint.bodies import (
@@ -55,6 +54,7 @@ from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.request import Endpoint
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.kit.event_stream import StreamError
+from crowdperf.rules.prompt_settings import WITH_MESSAGES
 from crowdperf.rules.record import Sampling
 
 TOKENS_OF_A_PROBE = 8

@@ -1,64 +1,51 @@
-"""crowdperf.call.text_inputs: what recipes' inputs say about prompts and their answers, and what is refused."""
+"""What recipes' inputs say about prompts and their answers, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
 
-from crowdperf.call.text_inputs import TEXT_KEYS, text_settings
 from crowdperf.rules.backends import default_backend, misfit
+from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings
 
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:
-    assert text_settings({}, "scripted") == (
-        {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None},
-        {},
-    )
-    assert text_settings({}, "onnxruntime") == (None, {})
+    nothing = PromptSettings.of(dict.fromkeys(PROMPT_INPUTS))
+    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None}
+    assert nothing.as_json("scripted") == text
+    assert nothing.as_json("onnxruntime") is None
+    assert nothing.problems("scripted") == nothing.problems("onnxruntime") == {}
 
 
 def test_what_is_given_becomes_the_keys_of_run_json() -> None:
-    given = {
-        "endpoint": "http://127.0.0.1:8000/v1", "endpoint_model": "llama", "endpoint_api": "chat",
-        "endpoint_key_variable": "MY_KEY", "max_in_flight": "64", "kv_cache_gb": "1.5", "request_timeout_s": "20",
-    }  # fmt: skip
-    assert set(given) == set(TEXT_KEYS)
-    endpoint = {"url": given["endpoint"], "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
+    given = PromptSettings(
+        endpoint="http://127.0.0.1:8000/v1", endpoint_model="llama", endpoint_api="chat",
+        endpoint_key_variable="MY_KEY", max_in_flight=64, kv_cache_gb=1.5, request_timeout_s=20.0,
+    )  # fmt: skip
+    endpoint = {"url": given.endpoint, "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
     limits = {"max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
-    text = {"endpoint": endpoint, **limits, "server": None}
-    assert text_settings(given, "endpoint") == (text, {})
+    assert given.as_json("endpoint", "python3") == {"endpoint": endpoint, **limits, "server": "python3"}
+    assert given.problems("endpoint") == {}
 
 
 @pytest.mark.parametrize(
     ("given", "backend", "name", "words"),
     [
         ({}, "endpoint", "endpoint", "give its URL"),
-        ({"endpoint": "localhost:8000"}, "endpoint", "endpoint", "found 'localhost:8000'; allowed: the URL"),
-        ({"endpoint": "ftp://host/v1"}, "endpoint", "endpoint", "allowed: the URL of a server"),
-        (
-            {"endpoint": "http://host:99999/v1"},
-            "endpoint",
-            "endpoint",
-            "allowed: the URL of a server, such as http://HOST:8000",
-        ),
+        ({"endpoint": "http://[::::]/v1"}, "endpoint", "endpoint", "allowed: the URL of a server, such as http://HOST"),
         ({"endpoint": "http://host/v1?key=1"}, "endpoint", "endpoint", "without ? and #"),
-        ({"endpoint": "http://h/v1", "endpoint_api": "chats"}, "endpoint", "endpoint_api", "did you mean chat?"),
-        ({"max_in_flight": "0"}, "scripted", "max_in_flight", "found '0'; allowed: a whole number from 1"),
-        ({"kv_cache_gb": "much"}, "scripted", "kv_cache_gb", "found 'much'; allowed: a number above 0"),
-        ({"request_timeout_s": "-1"}, "scripted", "request_timeout_s", "found '-1'; allowed: a number above 0"),
         ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "backend scripted asks no server of yours"),
-        ({"request_timeout_s": "0"}, "onnxruntime", "request_timeout_s", "found '0'; allowed: a number above 0"),
-        ({"max_in_flight": "8"}, "onnxruntime", "max_in_flight", "it is for the backends that answer prompts: "),
+        ({"max_in_flight": 8}, "onnxruntime", "max_in_flight", "it is for the backends that answer prompts: "),
     ],
 )
 def test_a_wrong_input_is_named_with_what_is_allowed(given: dict, backend: str, name: str, words: str) -> None:
-    problems = text_settings(given, backend)[1]
+    problems = PromptSettings(**given).problems(backend)
     assert list(problems) == [name]
     assert words in problems[name]
 
 
 def test_a_key_is_never_shown() -> None:
-    given = {"endpoint": "http://me:hunter2@host/v1", "endpoint_key_variable": "sk-hunter2"}
-    problems = text_settings(given, "endpoint")[1]
+    given = PromptSettings(endpoint="http://me:hunter2@host/v1", endpoint_key_variable="sk-hunter2")
+    problems = given.problems("endpoint")
     assert set(problems) == {"endpoint", "endpoint_key_variable"}
     assert "hunter2" not in str(problems)
 
