@@ -7,35 +7,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from crowdperf.call.values import is_yes
 from crowdperf.kit.privacy import SHORTEST_SECRET
 from crowdperf.kit.secret_shapes import is_secret_name
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.user_paths import users_folder
 
 from . import address
 
 GATE_TAGS = "check,mlperf,submission"
 HISTORY_TAGS = "get,git,history,_repo."
 URL_SAFE = ":/@.-_~+"
-REHEARSAL = "CM_MLPERF_REHEARSAL"
-
-
-def words_of(env: dict[str, Any], key: str) -> tuple[str, ...]:
-    """The words of a comma list."""
-    value = env.get(key) or ()
-    return tuple(str(word).strip() for word in (value.split(",") if isinstance(value, str) else value))
 
 
 def gate_inputs(i: dict[str, Any], round_name: str) -> dict[str, Any] | None:
     """The call of the gate, for the round that the user names or else this one; None when the user does not want it."""
-    env = i["env"]
-    if is_yes(env.get("CM_MLPERF_SKIP_CHECK")):
+    values = i["values"]
+    if values["skip_check"]:
         return None
-    folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
-    more = {"allow_synthetic": True} if is_yes(env.get("CM_MLPERF_ALLOW_SYNTHETIC")) else {}
-    more |= {"rehearsal": True} if is_yes(env.get(REHEARSAL)) else {}
+    more = {name: True for name in ("allow_synthetic", "rehearsal") if values[name]}
     version = str(i["input"].get("version") or round_name)
-    return {"tags": GATE_TAGS, "submission_dir": str(folder), **more, **({"version": version} if version else {})}
+    more |= {"version": version} if version else {}
+    return {"tags": GATE_TAGS, "submission_dir": str(values["submission_dir"]), **more}
 
 
 def history_inputs(where: address.Address) -> dict[str, Any]:
@@ -43,21 +34,19 @@ def history_inputs(where: address.Address) -> dict[str, Any]:
     return {"tags": HISTORY_TAGS + quote(where.url, safe=URL_SAFE)}
 
 
-def repository_address(env: dict[str, Any]) -> address.Address | None:
+def repository_address(i: dict[str, Any]) -> address.Address | None:
     """Where to push to; None when a clone of the user's says it. Raises AddressError."""
-    text = str(env.get("CM_MLPERF_RESULTS_GIT_REPO_URL") or "")
-    if not text and env.get("CM_MLPERF_RESULTS_REPO_PATH"):
+    values = i["values"]
+    if values["repo_url"] is None and values["repo_path"]:
         return None
-    found = address.parse_address(text, users_folder(env))
-    if is_yes(env.get(REHEARSAL)) and not Path(found.url).is_dir():
+    found = address.parse_address(values["repo_url"] or "", users_folder(i["env"]))
+    if values["rehearsal"] and not Path(found.url).is_dir():
         raise address.AddressError(f"a rehearsal is pushed into a folder of this machine only, not to {found.url}")
     return found
 
 
-def rehearsal_identity(env: dict[str, Any]) -> dict[str, str]:
+def rehearsal_identity() -> dict[str, str]:
     """Git's variables for the author of a rehearsal's commit, so that nobody has to set up git for it."""
-    if not is_yes(env.get(REHEARSAL)):
-        return {}
     name, address = "Rehearsal", "rehearsal@localhost"
     roles = ("AUTHOR", "COMMITTER")
     return {f"GIT_{role}_{key}": value for role in roles for key, value in (("NAME", name), ("EMAIL", address))}

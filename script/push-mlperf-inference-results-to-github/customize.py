@@ -13,10 +13,7 @@ from pathlib import Path
 
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.call.values import is_yes
-from crowdperf.kit.numbers import positive_number
 from crowdperf.kit.privacy import known_here
-from crowdperf.kit.user_paths import given_path
 from crowdperf.rules.names import printable
 
 from . import address, asked, content, gitwork, pushing
@@ -38,29 +35,24 @@ def call(i: dict, inputs: dict) -> dict:
 def plan(i):
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
-        where = asked.repository_address(i["env"])
+        where = asked.repository_address(i)
     except address.AddressError as error:
         return failure(f"{error}\nhint: {COMMAND}")
-    is_cached = where is not None and not i["env"].get("CM_MLPERF_RESULTS_REPO_PATH")
+    is_cached = where is not None and i["values"]["repo_path"] is None
     runs = [asked.gate_inputs(i, ""), asked.history_inputs(where) if is_cached else None]
     return {"return": 0, "runs": [run for run in runs if run]}
 
 
 def preprocess(i):
     """CM hook: does all of it. Error when the submission must not be pushed or the push did not happen."""
-    env = i["env"]
-    folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
+    values = i["values"]
+    folder = values["submission_dir"]
     if folder is None or not folder.is_dir():
         return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
-    largest_mb = positive_number(str(env["CM_MLPERF_PUSH_LARGEST_MB"]))
-    if largest_mb is None:
-        return failure(
-            f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is not a number above 0\nhint: --largest_mb=50"
-        )
     try:
-        where = asked.repository_address(env)
-        found = content.read_content(folder, str(env.get("CM_MLPERF_SUBMITTER") or ""))
-        content.check_sizes(found, int(largest_mb * content.MEGABYTE))
+        where = asked.repository_address(i)
+        found = content.read_content(folder, values["submitter"] or "")
+        content.check_sizes(found, int(values["largest_mb"] * content.MEGABYTE))
     except address.AddressError as error:
         return failure(f"{error}\nhint: {COMMAND}")
     except content.ContentError as error:
@@ -75,16 +67,16 @@ def preprocess(i):
 
 def push(i, where: address.Address | None, found: content.Content) -> dict:
     """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError."""
-    env = i["env"]
+    env, values = i["env"], i["values"]
     login = address.login_environment(where, os.environ) if where else {}
     settings = login or asked.access_environment(env, where)
-    environment = gitwork.process_environment(os.environ, {**settings, **asked.rehearsal_identity(env)})
-    public = (*asked.words_of(env, "CM_MLPERF_PUBLIC_NAMES"), found.submitter, *found.systems)
+    identity = asked.rehearsal_identity() if values["rehearsal"] else {}
+    environment = gitwork.process_environment(os.environ, {**settings, **identity})
+    public = (*(values["public"] or ()), found.submitter, *found.systems)
     known = known_here(gitwork.emails(environment), public)
     secrets = (*known.secrets, *asked.secret_values(env), *(where.secrets if where else ()))
     known = replace(known, secrets=secrets)
-    message = str(env["CM_MLPERF_RESULTS_REPO_COMMIT_MESSAGE"]).strip() or "Added new results"
-    branch = str(env.get("CM_GIT_BRANCH") or "")
+    message, branch = values["commit_message"], values["branch"] or ""
     content.check_privacy(found, {"commit message": message, "branch": branch}, known)
     gate = asked.gate_inputs(i, content.round_of(found))
     if gate is not None:
@@ -94,9 +86,8 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
                 **answer,
                 "error": f"{answer.get('error', '')}\nthe gate refuses this submission: nothing was pushed",
             }
-    clone = given_path(env, "CM_MLPERF_RESULTS_REPO_PATH")
-    if clone is not None:
-        folder = gitwork.folder_of_clone(clone, environment)
+    if values["repo_path"] is not None:
+        folder = gitwork.folder_of_clone(values["repo_path"], environment)
         remote = where.url if where else gitwork.remote_of_clone(folder, environment)
     else:
         answer = call(i, asked.history_inputs(where))
@@ -107,8 +98,8 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         content=found,
         branch=branch,
         message=message + "\n",
-        is_push=is_yes(env.get("CM_MLPERF_PUSH")),
-        is_pruning=is_yes(env.get("CM_MLPERF_PUSH_PRUNE")),
+        is_push=bool(values["push"]),
+        is_pruning=bool(values["prune"]),
         command=asked.repeat_command(i["input"]),
     )
     with gitwork.locked(folder) as number:

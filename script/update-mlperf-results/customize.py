@@ -7,10 +7,10 @@ changes it, `metadata.py` remembers it.
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
+from typing import Any
 
-from crowdperf.call.values import is_set, text_of
-from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.rules.names import printable, unknown_text
 from crowdperf.rules.rounds import ROUNDS
 
@@ -18,36 +18,28 @@ from . import choosing, metadata, placing, update
 
 PREFIX = "CM_MLPERF_UPDATE_RESULTS_"
 HINT = "hint: cm run script --tags=update,mlperf,results,_dry-run --input=build/logs --output=results"
-CATEGORIES = ("", "edge", "datacenter")
 
 
-def job_of(env: dict) -> update.Job:
+def job_of(values: Mapping[str, Any]) -> update.Job:
     """What the call asks for. Raises update.UpdateError."""
-    round_name = text_of(env, "CM_MLPERF_ROUND")
-    category = text_of(env, "CM_MLPERF_SUBMISSION_SYSTEM_TYPE").lower()
-    problems = []
+    round_name, output = values["round"] or "", values["output"]
     if round_name and round_name not in ROUNDS:
-        problems.append(f"--round: {unknown_text('round', round_name, ROUNDS)}")
-    if category not in CATEGORIES:
-        problems.append(f"--category: {unknown_text('category', category, ('edge', 'datacenter'))}")
-    if problems:
-        raise update.UpdateError(problems)
-    output = given_path(env, PREFIX + "OUTPUT") or users_folder(env) / "results"
-    metadata_file = given_path(env, PREFIX + "METADATA") or output.with_name(f"{output.name}_metadata.json")
+        raise update.UpdateError([f"--round: {unknown_text('round', round_name, ROUNDS)}"])
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return update.Job(
-        source=given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs",
-        folders=placing.Folders(output, metadata_file),
-        request=choosing.Request(round_name, category, may_be_synthetic=is_set(env.get(PREFIX + "INCLUDE_SYNTHETIC"))),
-        stamp=metadata.Stamp(result_id=str(env.get(PREFIX + "ID", "") or "") or f"manual-{now}", time=now),
+        source=values["input"],
+        folders=placing.Folders(output, values["metadata_file"] or output.with_name(f"{output.name}_metadata.json")),
+        request=choosing.Request(
+            round_name, values["category"] or "", may_be_synthetic=bool(values["include_synthetic"])
+        ),
+        stamp=metadata.Stamp(result_id=values["result_id"] or f"manual-{now}", time=now),
     )
 
 
-def refused(env: dict, found: update.Update) -> list[str]:
+def refused(values: Mapping[str, Any], found: update.Update) -> list[str]:
     """What is missing and must not be, by the switches of the call."""
-    everything = is_set(env.get(PREFIX + "ABORT_MISSING"))
-    performance = everything or is_set(env.get(PREFIX + "ABORT_INSUFFICIENT"))
-    accuracy = everything or is_set(env.get(PREFIX + "ABORT_ACCURACY"))
+    performance = values["abort_on_missing"] or values["abort_insufficient_runs"]
+    accuracy = values["abort_on_missing"] or values["abort_missing_accuracy"]
     return [
         f"{place.system} {place.benchmark} {place.scenario}: {words}"
         for place, words in found.missing
@@ -62,10 +54,9 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: makes the update, or only shows it."""
-    env = i["env"]
     try:
-        job = job_of(env)
-        return dry_run(i, job) if is_set(env.get(PREFIX + "DRY_RUN")) else real_run(i, job)
+        job = job_of(i["values"])
+        return dry_run(i, job) if i["values"]["dry_run"] else real_run(i, job)
     except (update.UpdateError, metadata.MetadataError, placing.PlacingError, OSError) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
 
@@ -82,14 +73,15 @@ def real_run(i, job: update.Job) -> dict:
     with placing.locked(job.folders):
         placing.finish_earlier(job.folders)
         found = update.prepare(job)
-        if (found.moves or found.content != metadata.read(job.folders.metadata_file)) and not refused(i["env"], found):
+        is_new = found.moves or found.content != metadata.read(job.folders.metadata_file)
+        if is_new and not refused(i["values"], found):
             placing.apply(job.folders, found.moves, found.content)
         return answer(i, job, found, "changed")
 
 
 def answer(i, job: update.Job, found: update.Update, verb: str) -> dict:
     """Prints what was found and gives CM's answer."""
-    missing = refused(i["env"], found)
+    missing = refused(i["values"], found)
     if missing:
         text = "\n  ".join(["aborted, nothing was changed; missing:", *map(printable, missing)])
         return {"return": 1, "error": f"{text}\n{HINT}"}

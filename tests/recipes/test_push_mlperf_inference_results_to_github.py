@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import pytest
 from helpers import TemporaryHome
-from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, input_values, load_module, load_recipe, recipe_meta
 
 ALIAS = "push-mlperf-inference-results-to-github"
 recipe = load_recipe(ALIAS)
@@ -151,7 +151,7 @@ def push(tmp_path: Path, submission: Path, remote: Remote, monkeypatch: pytest.M
         meta = recipe_meta(ALIAS)
         given = {"submission_dir": str(submission), "repo_url": str(remote.path), **inputs}
         given |= dict.fromkeys(words, True)
-        env = {**meta["default_env"], "CM_TMP_CURRENT_PATH": str(tmp_path)}
+        env = {"CM_TMP_CURRENT_PATH": str(tmp_path)}
         env |= {meta["input_mapping"][name]: value for name, value in given.items() if value != ""}
         state: dict[str, Any] = {}
         automation = SimpleNamespace(cmind=SimpleNamespace(access=access))
@@ -366,7 +366,8 @@ def test_too_large_files_links_and_odd_names_are_listed(push: Push, submission: 
     answer = push("push", largest_mb="1.5")
     assert answer["return"] == 1 and "big.bin: 2.0 MB; at most 1.5 MB" in answer["error"]
     for text in ("much", "inf", "-1"):
-        assert push(largest_mb=text)["error"].startswith(f"--largest_mb={text} is not a number")
+        (told,) = input_values(ALIAS, {}, largest_mb=text).problems()
+        assert told == f"--largest_mb: found {text!r}; allowed: a number above 0 (MB)"
     (submission / SYSTEM / "link").symlink_to("/etc/hostname")
     write(submission, {f"{SYSTEM}/.git/config": "x"})
     error = push("push")["error"]

@@ -324,7 +324,6 @@ def test_two_updates_do_not_work_at_once(inside, call):
     ("inputs", "expected"),
     [
         ({"round": "v9"}, "unknown round 'v9'"),
-        ({"category": "moon"}, "known: edge, datacenter"),
         ({"input": "nowhere"}, "is not a folder"),
         ({}, "no run that counts was found"),
     ],
