@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from curve_builder import SAMPLES, standin, typed
+from result_schemas import problems_below, problems_of
 from stub_openai import MODEL, running_stub
 
 from crowdperf.curves import point as point_module
@@ -134,7 +135,9 @@ def test_a_second_attempt_begins_behind_what_has_ended_well(
     assert made.make()["verdict"] == "VALID"
     assert not (made.results / "run" / "half").exists()
     count = len(calls.read_text().splitlines())
-    assert made.make()["verdict"] == "VALID"
+    again = made.make()
+    assert again["verdict"] == "VALID" and problems_of("outcome.json", again) == []
+    assert problems_below(made.results, ["ended.json", "calibration.json"]) == []
     assert len(calls.read_text().splitlines()) == count
 
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from result_schemas import problems_below
 
 ROOT = Path(__file__).resolve().parents[2]
 from crowdperf.kit.path_redaction import absolute_paths  # noqa: E402
@@ -142,6 +143,14 @@ def test_the_results_folder_holds_untouched_logs_and_the_facts_of_the_run(
     assert {"get-ml-model-digits", "app-mlperf-inference"} <= {row["alias"] for row in facts["recipes"]}
     assert all(len(row["sha256"]) == 64 for row in facts["recipes"])
     assert facts["runs"][0]["versions"]["onnxruntime"]
+
+
+def test_every_file_of_a_result_is_as_its_published_schema_says(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    expected = ["results.json", "environment.json", "session.json", "run.json", "result.json", "accuracy.json"]
+    expected += ["load.json", "metadata.json", "shape.json"]
+    assert problems_below(max((checkout / "results").iterdir()), expected) == []
 
 
 def test_each_run_leaves_its_load_and_nvidias_summary_and_the_call_a_page(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from helpers import Finished, TemporaryHome
 from recipe_loader import ROOT
+from result_schemas import problems_below
 
 TAGS = "run,mlperf,sweep"
 TOY = {
@@ -100,6 +101,7 @@ def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome
     assert collected.code == 2
     assert json.loads((folder / "sweep.json").read_text())["totals"] == {"points": 2, "done": 1, "failed": 1}
     assert len((folder / "sweep.csv").read_text().splitlines()) == 3
+    assert problems_below(folder, ["sweep.json", "plan.json", "point.json", "done.json", "state.json"]) == []
 
 
 def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: TemporaryHome) -> None:

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from result_schemas import problems_of
 from shared_results import (
     ANNA,
     OFFLINE,
@@ -59,6 +60,7 @@ def test_a_bundle_begins_with_its_manifest_and_holds_the_files_of_every_run(bund
     names = list(members_of(bundle))
     assert names[:4] == ["manifest.json", "manifest.sig", "results.json", "environment.json"]
     assert set(names[2:]) == set(recorded())
+    assert problems_of("manifest.json", json.loads(members_of(bundle)["manifest.json"])) == []
     found = read_bundle(io.BytesIO(bundle.content))
     assert found.manifest == bundle.manifest
     assert (found.signer.alias, found.signer.public_key) == ("swift otter", key().public_key)
