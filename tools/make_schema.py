@@ -241,7 +241,7 @@ def schema_text() -> str:
 def main() -> int:
     """Writes the file, or with ``--check`` tells whether it is up to date by the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write no file, and exit with status 1 if the file would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file would change")
     if parser.parse_args().check:
         return 0 if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == schema_text() else 1
     TARGET.write_text(schema_text(), encoding="utf-8")
