@@ -29,6 +29,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "tools" / "words.yaml"
 KINDS = ("pages", "strings", "docstrings")
+SLACK = {"docstrings": 25}
+"""How far a ceiling stays above the count, so that work in progress passes."""
 CODE = ("script/", "src/", "automation/", "tools/", "benchmarks/")
 READ_KEYS = {"desc", "notes", "note", "hint", "refused"}
 """Keys of _cm.yaml with texts that a person reads."""
@@ -200,10 +202,11 @@ def counted(found: list[Hit], patterns: dict[str, Any]) -> dict[str, dict[str, i
 
 
 def lowered(counts: dict[str, dict[str, int]], ceilings: dict[str, dict[str, int]]) -> str:
-    """The lines of new ceilings: the counts, where they are lower."""
+    """The lines of new ceilings: the counts (of docstrings with some slack), where they are lower."""
     rows = []
     for name, row in counts.items():
-        least = {kind: min(number, ceilings.get(name, row)[kind]) for kind, number in row.items()}
+        now = {kind: number + SLACK.get(kind, 0) for kind, number in row.items()}
+        least = {kind: min(number, ceilings.get(name, now)[kind]) for kind, number in now.items()}
         rows.append(f"  {name}: {{{', '.join(f'{kind}: {number}' for kind, number in least.items())}}}\n")
     return "".join(rows)
 
