@@ -16,15 +16,14 @@ from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 
 HINT = "hint: cm run script --tags=export,mlperf,results --db=results.db --output=exported"
-INPUTS = ("CM_MLPERF_EXPORT", ("db", "output"))
+INPUTS = ("db", "output")
 NOT_FOUND = 16
-SITE_NAME = "MLPerf results"
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be exported; nothing is written."""
     try:
-        database, output = paths_of(i["env"], *INPUTS)
+        database, output = paths_of(i["values"], *INPUTS)
         if i["env"].get("CM_MLPERF_EXPORT_FORM") == "pages":
             require_room("web", "_static", "leave it out to export files")
     except MissingRoom as error:
@@ -43,10 +42,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, refused = i["env"], plan(i)
     if refused["return"]:
         return refused
-    database, output = paths_of(env, *INPUTS)
+    database, output = paths_of(i["values"], *INPUTS)
     if env.get("CM_MLPERF_EXPORT_FORM") == "pages":
         env["CM_TMP_EXPORT_DB"], env["CM_TMP_EXPORT_OUTPUT"] = str(database), str(output)
-        env["CM_TMP_EXPORT_NAME"] = str(env.get("CM_MLPERF_EXPORT_NAME", "") or SITE_NAME)
+        env["CM_TMP_EXPORT_NAME"] = i["values"]["name"]
         i["state"]["mlperf_results_export"] = {"output": str(output), "form": "pages"}
         return {"return": 0}
     env["CM_TMP_EXPORT_DB"] = ""

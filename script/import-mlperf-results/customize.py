@@ -15,7 +15,7 @@ from crowdperf.store.importing import FAILURES, NothingToImport, Report, import_
 from crowdperf.store.resultfolders import LeftOut
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
-INPUTS = ("CM_MLPERF_IMPORT", ("db", "path"))
+INPUTS = ("db", "path")
 NOT_FOUND = 16
 REPORT_FILE = "tmp-import.json"
 
@@ -23,7 +23,7 @@ REPORT_FILE = "tmp-import.json"
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be imported; nothing is read but names, nothing is written."""
     try:
-        database, path = paths_of(i["env"], *INPUTS)
+        database, path = paths_of(i["values"], *INPUTS)
     except MissingPath as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if not path.exists():
@@ -52,13 +52,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, refused = i["env"], plan(i)
     if refused["return"]:
         return refused
-    database, path = paths_of(env, *INPUTS)
+    database, path = paths_of(i["values"], *INPUTS)
     env["CM_TMP_IMPORT_KIND"] = "bundle" if is_bundle(path) else "other"
     env["CM_TMP_IMPORT_DB"], env["CM_TMP_IMPORT_PATH"] = str(database), str(path)
     if env["CM_TMP_IMPORT_KIND"] == "bundle":
         return {"return": 0}
     try:
-        report = import_path(database, path, with_trust=env.get("CM_MLPERF_IMPORT_WITH_TRUST") == "yes")
+        report = import_path(database, path, with_trust=bool(i["values"]["with_trust"]))
     except NothingToImport as error:
         return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
     except FAILURES as error:

@@ -13,16 +13,14 @@ from pathlib import Path
 
 from crowdperf.call.values import is_set
 from crowdperf.kit.terminal import coloured
-from crowdperf.kit.user_paths import given_path, users_folder
+from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.result_csv import results_csv
 from crowdperf.logs.result_rows import read_results, tree_folder
-from crowdperf.rules.names import printable, unknown_text
+from crowdperf.rules.names import printable
 
 from . import summaries
 
-PREFIX = "CM_MLPERF_PRINT_"
-FORMS = ("banners", "tree", "both")
 PERFORMANCE_NAME, ACCURACY_NAME = "perf_harness_summary.json", "accuracy_summary.json"
 CSV_NAME = "results_summary.csv"
 USUAL_FOLDERS = ("results", "build/logs")
@@ -33,20 +31,11 @@ class PrintError(Exception):
     """There is nothing to print."""
 
 
-def hint(env: dict) -> str:
+def hint(start: Path, asked: Path) -> str:
     """The call to try next: with a usual folder that is there, else with a word in its place."""
-    start, asked = users_folder(env), given_path(env, PREFIX + "INPUT")
     there = [name for name in USUAL_FOLDERS if (start / name).is_dir() and start / name != asked]
     text = f"hint: cm run script --tags=print,mlperf,results --input={there[0] if there else 'FOLDER'}"
     return text if there else f"{text}   # FOLDER holds LoadGen's logs, at any depth"
-
-
-def form_of(env: dict) -> str:
-    """How to print. Raises PrintError."""
-    form = str(env.get(PREFIX + "FORM", "") or "both").strip().lower()
-    if form not in FORMS:
-        raise PrintError(f"--form: {unknown_text('form', form, FORMS)}")
-    return form
 
 
 def plan(i):
@@ -56,25 +45,23 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: reads the logs, prints, writes the summaries."""
-    env = i["env"]
+    source = i["values"]["input"]
     try:
-        form = form_of(env)
-        source = given_path(env, PREFIX + "INPUT") or users_folder(env) / "build/logs"
         if not source.is_dir():
             raise PrintError(f"--input: {source} {'is not a folder' if source.exists() else 'does not exist'}")
         results = read_results(source)
         if not results.rows:
             raise PrintError("\n  ".join([f"no LoadGen run was found below {source}", *results.left_out]))
-        return show(i, form, source, results)
+        return show(i, source, results)
     except (PrintError, OSError) as error:
-        return {"return": 1, "error": f"{error}\n{hint(env)}"}
+        return {"return": 1, "error": f"{error}\n{hint(users_folder(i['env']), source)}"}
 
 
-def show(i, form: str, source: Path, results) -> dict:
-    """Prints the results in this form, writes the files and gives CM's answer."""
-    env, rows = i["env"], results.rows
+def show(i, source: Path, results) -> dict:
+    """Prints the results, writes the files and gives CM's answer."""
+    env, rows, form, output = i["env"], results.rows, i["values"]["form"], i["values"]["output"]
     performance, accuracy = summaries.performance_summary(rows), summaries.accuracy_summary(rows)
-    is_csv = is_set(env.get(PREFIX + "CSV"))
+    is_csv = is_set(env.get("CM_MLPERF_PRINT_CSV"))
     lines = []
     if is_csv:
         lines = results_csv(rows).splitlines()
@@ -88,7 +75,6 @@ def show(i, form: str, source: Path, results) -> dict:
         lines += [f"left out {text}" for text in results.left_out]
     print(coloured("\n".join(map(printable, lines)), sys.stdout, os.environ), flush=True)
     i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
-    output = given_path(env, PREFIX + "OUTPUT")
     in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)
     if output is None and in_tree:
         print("no summary files were written: they would be stray files in a submission tree (give --output)")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from crowdperf.kit.privacy import find_leaks, known_here
 from crowdperf.kit.text_documents import mapping, part
-from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.kit.whole_file import file_sha256, read_object, write_whole
 from crowdperf.logs.found_runs import find_runs
 from crowdperf.logs.result_csv import results_csv
@@ -21,7 +20,6 @@ from crowdperf.rules.names import counted, printable
 
 from . import report
 
-INPUT_KEY, OUTPUT_KEY, RESULTS_KEY = "CM_MLPERF_REPORT_INPUT", "CM_MLPERF_REPORT_OUTPUT", "CM_MLPERF_RESULTS_DIR"
 SUMMARY_NAME = "results_summary.csv"
 HINT = "hint: cm run script --tags=report,mlperf,submission --input=FOLDER   # of results, or a submission tree"
 
@@ -82,16 +80,16 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: reads the folder and writes the summary and the reports."""
-    env = i["env"]
-    output = given_path(env, OUTPUT_KEY) or users_folder(env) / "mlperf_report"
+    env, values = i["env"], i["values"]
+    output = values["output"]
     try:
-        source = check_places(given_path(env, INPUT_KEY), output)
+        source = check_places(values["input"], output)
         results = read_results(source)
         if not results.rows:
             raise ReportError(
                 "\n  ".join([f"no LoadGen run was found below {source}", *map(printable, results.left_out)])
             )
-        extras = report.Extras(read_loads(given_path(env, RESULTS_KEY)), read_origins(source))
+        extras = report.Extras(read_loads(values["results_dir"]), read_origins(source))
         summary = output / SUMMARY_NAME
         write(summary, results_csv(results.rows), source)
         files = []

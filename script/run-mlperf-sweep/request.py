@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.call.values import input_text
 from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import users_folder
@@ -15,7 +16,7 @@ from crowdperf.sweeps.choice import Choice, parse_where
 from crowdperf.sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, LOCAL, Say, make_executor, setting_names, settings_of
-from crowdperf.sweeps.expand import Expansion, expand, input_text
+from crowdperf.sweeps.expand import Expansion, expand
 from crowdperf.sweeps.folder import SweepFolder
 from crowdperf.sweeps.planning import Program
 from crowdperf.sweeps.secretsfile import WrongSecrets, read_secrets

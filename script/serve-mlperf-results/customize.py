@@ -7,26 +7,19 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
-from crowdperf.call.values import text_of
+from crowdperf.call.values import input_text
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.web.settings import SettingsError, settings_of
 
-PREFIX = "CM_MLPERF_COLLECTOR_"
-NAMES = (
-    "db", "path", "host", "port", "name", "token", "read_only", "open_uploads", "hold_new", "behind_proxy",
-    "public_name", "origin", "max_body_bytes", "bundles_per_hour",
-)  # fmt: skip
+
+def given_of(values: Any) -> dict[str, str]:
+    """The inputs of the call by name, those that were given, as words of a command line."""
+    return {name: input_text(values[name]) for name in values if values.is_given(name)}
 
 
-def given_of(env: dict[str, Any]) -> dict[str, str]:
-    """The inputs of the call by name, those that were given."""
-    found = {name: text_of(env, f"{PREFIX}{name.upper()}") for name in NAMES}
-    return {name: value for name, value in found.items() if value}
-
-
-def _refused(env: dict[str, Any]) -> str:
+def _refused(i: dict[str, Any]) -> str:
     """Why the call cannot be, empty where it can."""
-    given = given_of(env)
+    env, given = i["env"], given_of(i["values"])
     is_copy = env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette"
     if is_copy and (others := sorted(set(given) - {"db", "port"})):
         return f"_datasette takes --db and --port only, got --{others[0]}\nhint: import,mlperf,results fills a database"
@@ -39,7 +32,7 @@ def _refused(env: dict[str, Any]) -> str:
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be; a run is planned first, so that nothing is installed for it then."""
-    refused = _refused(i["env"])
+    refused = _refused(i)
     return {"return": 1, "error": refused} if refused else {"return": 0, "runs": []}
 
 
@@ -49,7 +42,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     refused = plan(i)
     if refused["return"]:
         return refused
-    folder, given = users_folder(env), given_of(env)
+    folder, given = users_folder(env), given_of(i["values"])
     if env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette":
         settings = settings_of(given, folder)
         env["CM_TMP_COLLECTOR_DB"], env["CM_TMP_COLLECTOR_PORT"] = str(settings.database), str(settings.port)

@@ -10,12 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import is_yes, text_of
-from crowdperf.kit.server_address import server_parts, without_login
+from crowdperf.call.values import input_text
 from crowdperf.kit.user_paths import users_folder
 
-PREFIX = "CM_MLPERF_SHARE_"
-TOKEN_KEY = "CM_MLPERF_COLLECTOR_TOKEN"
 ANSWER_FILE = "tmp-share.json"
 SHOW = "hint: cm run script --tags=show,mlperf,results"
 FLAGS = ("dry_run", "yes", "with_events")
@@ -35,13 +32,13 @@ def newest_result(folder: Path) -> Path:
     return found[-1].parent
 
 
-def token_of(env: dict[str, Any]) -> str:
+def token_of(i: dict[str, Any]) -> str:
     """What the program gets as the token: the file that holds it, from where the call was made, or itself.
 
     Raises Refused.
     """
-    given = text_of(env, TOKEN_KEY)
-    path = os.path.join(users_folder(env), os.path.expanduser(given)) if given else ""
+    given = i["values"]["token"] or ""
+    path = os.path.join(users_folder(i["env"]), os.path.expanduser(given)) if given else ""
     if os.path.isfile(path):
         return path
     if "/" in given or given.endswith(".txt"):  # no token: it would be sent as one
@@ -51,37 +48,26 @@ def token_of(env: dict[str, Any]) -> str:
     return given
 
 
-def words_of(env: dict[str, Any]) -> list[str]:
+def words_of(i: dict[str, Any]) -> list[str]:
     """The words for the program. Raises Refused."""
-    given = {
-        name: text_of(env, f"{PREFIX}{name.upper()}")
-        for name in ("result", "collector", "alias", "public", "withdraw", *FLAGS)
-    }
-    here = users_folder(env)
-    collector, withdrawn = given["collector"], given["withdraw"]
-    if collector and server_parts(collector) is None:
-        raise Refused(
-            f"--collector must be http://HOST:PORT or https://HOST, got {without_login(collector)!r}\n"
-            "hint: --collector=http://127.0.0.1:8090 is one that you started here; of others, ask the operator"
-        )
-    if withdrawn and not collector:
-        raise Refused("--withdraw needs the collector that has the result\nhint: --collector=http://HOST:PORT")
-    if not withdrawn:
-        result = here / Path(given["result"]).expanduser() if given["result"] else newest_result(here)
+    values = i["values"]
+    given = {name: values[name] for name in ("result", "collector", "alias", "public", "withdraw")}
+    if not given["withdraw"]:
+        result = given["result"] or newest_result(users_folder(i["env"]))
         if not (result / "results.json").is_file() and not any((result / name).is_dir() for name in OF_CURVE):
             raise Refused(f"{result} is not a result folder: neither results.json nor a curve's tree is there\n{SHOW}")
-        given["result"] = str(result)
-    words = [f"--{name}={value}" for name, value in given.items() if value and name not in FLAGS]
+        given["result"] = result
+    words = [f"--{name}={input_text(value)}" for name, value in given.items() if value]
     if any("\n" in word for word in words):
         raise Refused("an input of share-mlperf-result holds a line break\nhint: give it on one line")
-    return [*words, *(f"--{name}" for name in FLAGS if is_yes(given[name]))]
+    return [*words, *(f"--{name}" for name in FLAGS if values[name])]
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be; a run is planned first, so that nothing is installed for it then."""
     try:
-        words_of(i["env"])
-        token_of(i["env"])
+        words_of(i)
+        token_of(i)
     except Refused as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0, "runs": []}
@@ -90,8 +76,8 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: the words for the program."""
     try:
-        i["env"]["CM_TMP_SHARE_WORDS"] = "\n".join(words_of(i["env"]))
-        i["env"]["CM_TMP_SHARE_TOKEN"] = token_of(i["env"])  # a hook changes no env key of an input
+        i["env"]["CM_TMP_SHARE_WORDS"] = "\n".join(words_of(i))
+        i["env"]["CM_TMP_SHARE_TOKEN"] = token_of(i)  # a hook changes no env key of an input
     except Refused as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}

@@ -5,9 +5,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from datetime import datetime, timezone
 
-from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.rules.names import UnknownName, parse_scenario
 
 from . import history
 
@@ -21,24 +19,20 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: prints the results that are asked for; `state.mlperf_results` has them with all facts."""
-    env = i["env"]
-    given = {
-        name: text_of(env, f"CM_MLPERF_SHOW_{name.upper()}")
-        for name in ("model", "scenario", "backend", "device", "since", "last", "results_dir")
-    }
+    values = i["values"]
     try:
         wanted = history.Wanted(
-            model=given["model"].lower(),
-            scenario=parse_scenario(given["scenario"]).value if given["scenario"] else "",
-            backend=given["backend"],
-            device=given["device"],
-            since=history.parse_since(given["since"], datetime.now(timezone.utc)),
-            last=history.parse_last(given["last"]),
+            model=(values["model"] or "").lower(),
+            scenario=values["scenario"] or "",
+            backend=values["backend"] or "",
+            device=values["device"] or "",
+            since=history.parse_since(values["since"] or "", datetime.now(timezone.utc)),
+            last=values["last"] or 0,
         )
-    except (history.InputError, UnknownName) as error:
+    except history.InputError as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     answer = i["automation"].cmind.access({"action": "runs", "automation": "script,5b4e0237da074764"})
-    folders = history.folders_of(users_folder(env), given["results_dir"], answer.get("runs") or ())
+    folders = history.folders_of(users_folder(i["env"]), values["results_dir"], answer.get("runs") or ())
     results, unreadable = history.read_all(folders)
     found = history.chosen(results, wanted)
     i["state"]["mlperf_results"] = [result._asdict() for result in found]

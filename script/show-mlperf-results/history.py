@@ -12,7 +12,6 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crowdperf.kit.numbers import whole_number
 from crowdperf.kit.text_documents import given_text
 from crowdperf.logs.figures import batch_of
 from crowdperf.rules.backends import BACKENDS
@@ -89,20 +88,12 @@ def parse_since(text: str, now: datetime) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
-def parse_last(text: str) -> int:
-    """How many results are asked for; 0 for all. Raises InputError."""
-    count = whole_number(text) if text else 0
-    if count is None:
-        raise InputError(f"--last={text} must be a positive integer")
-    return count
-
-
-def folders_of(current: Path, given: str, runs: Iterable[Mapping[str, Any]]) -> list[Path]:
+def folders_of(current: Path, given: Path | None, runs: Iterable[Mapping[str, Any]]) -> list[Path]:
     """The folders that may hold results folders: the given one, that of the current folder, those of earlier runs.
 
     ``runs`` are rows of ``cm runs script --out=json``.
     """
-    folders = [current / given] if given else []
+    folders = [given] if given else []
     folders += [current / place for place in PLACES]
     for run in runs:
         start = Path(str(run.get("folder") or current))

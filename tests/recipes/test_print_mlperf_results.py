@@ -174,7 +174,6 @@ def test_a_submission_tree_gets_no_stray_files(inside, call):
 @pytest.mark.parametrize(
     ("inputs", "expected"),
     [
-        ({"form": "x"}, "known: banners, tree, both"),
         ({"input": "x"}, "x does not exist"),
         ({"input": "."}, "no LoadGen run"),
     ],

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recipe_loader import RECIPES, load_recipe
+from recipe_loader import RECIPES, input_values, load_recipe
 
 PREFIX = "CM_MLPERF_SHARE_"
 
@@ -39,12 +39,8 @@ def test_the_newest_result_is_taken_and_words_stay_words(tmp_path: Path, results
     ("inputs", "message"),
     [
         ({"result": "elsewhere"}, "is not a result folder"),
-        ({"collector": "127.0.0.1:8090"}, "--collector must be http"),
-        ({"collector": "http://HOST:PORT"}, "--collector must be http"),
-        ({"collector": "http://127.0.0.1:99999"}, "--collector must be http"),
         ({"token": "token.txt"}, "--token is not a file here\nhint: --token=FILE"),
         ({"token": "../token"}, "--token is not a file here"),
-        ({"withdraw": "a1"}, "--withdraw needs the collector"),
         ({"alias": "a\n--yes"}, "holds a line break"),
     ],
 )
@@ -53,6 +49,17 @@ def test_a_call_that_cannot_succeed_is_refused(tmp_path: Path, results: Path, in
         answer = getattr(load_recipe("share-mlperf-result"), hook)(_call(tmp_path, **inputs))
         assert answer["return"] == 1 and message in answer["error"]
     assert results.is_dir()
+
+
+@pytest.mark.parametrize("collector", ["127.0.0.1:8090", "http://HOST:PORT", "http://127.0.0.1:99999"])
+def test_a_collector_is_an_address(collector: str) -> None:
+    (told,) = input_values("share-mlperf-result", {}, collector=collector).problems()
+    assert told.startswith(f"--collector: found {collector!r}; allowed: the URL of a server")
+
+
+def test_a_result_is_withdrawn_from_a_collector() -> None:
+    (told,) = input_values("share-mlperf-result", {}, withdraw="a1").problems()
+    assert told == "--withdraw: found 'a1'; it counts only with --collector"
 
 
 def test_a_file_with_the_token_is_found_from_where_the_call_was_made_and_a_token_stays(

@@ -26,6 +26,15 @@ def first_text_of(env: Mapping[str, object], keys: Iterable[str]) -> str:
     return next((text for key in keys if (text := text_of(env, key))), "")
 
 
+def input_text(value: object) -> str:
+    """Return a value as the text that an input gets: yes and no for booleans, a list joined by commas, "" for None."""
+    if isinstance(value, tuple):
+        return ",".join(map(input_text, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
 def truth_of(value: object) -> bool | None:
     """Return what a value means, None where it is no word for yes or no."""
     return None if value is None else TRUTHS.get(str(value).strip().lower())

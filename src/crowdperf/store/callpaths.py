@@ -1,4 +1,4 @@
-"""The paths of a call of a recipe: what the user gave, relative to the folder where the call was made. Pure."""
+"""The paths of a call of a recipe that must be given. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.user_paths import given_path
-
 
 class MissingPath(ValueError):
     """An input that must be given; the text names all of them."""
 
 
-def paths_of(env: Mapping[str, Any], prefix: str, names: tuple[str, str]) -> tuple[Path, Path]:
-    """The two paths that stand in `env` as `<prefix>_<NAME>`. Raises MissingPath."""
-    first, second = (given_path(env, f"{prefix}_{name.upper()}") for name in names)
-    if first is None or second is None:
-        missing = [f"--{name}" for name, path in zip(names, (first, second), strict=True) if path is None]
+def paths_of(values: Mapping[str, Any], *names: str) -> tuple[Path, ...]:
+    """The paths of these inputs. Raises MissingPath."""
+    if missing := [f"--{name}" for name in names if values[name] is None]:
         raise MissingPath(f"{' and '.join(missing)} must be given")
-    return first, second
+    return tuple(values[name] for name in names)

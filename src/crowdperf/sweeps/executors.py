@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from crowdperf.call.values import truth_of
+from crowdperf.call.values import input_text, truth_of
 from crowdperf.rules.names import printable
 from crowdperf.sweeps import local, sbatch
 from crowdperf.sweeps.definition import Definition, Problem
 from crowdperf.sweeps.executor import Executor
-from crowdperf.sweeps.expand import input_text
 from crowdperf.sweeps.local import LocalExecutor, LocalOptions
 from crowdperf.sweeps.sbatch import SlurmOptions
 from crowdperf.sweeps.slurm import SlurmExecutor

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
+from crowdperf.call.values import input_text
 from crowdperf.sweeps.choice import Choice, chosen_variants, fits
 from crowdperf.sweeps.definition import Cell, Definition, Layer, Problem, Scalar, SweepError, Value, Variant
 from crowdperf.sweeps.ids import point_id
@@ -68,15 +69,6 @@ class Expansion:
 
     name: str
     points: tuple[Point, ...]
-
-
-def input_text(value: Value) -> str:
-    """A value as the text that an input gets: yes and no for booleans, a list joined by commas."""
-    if isinstance(value, tuple):
-        return ",".join(map(input_text, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
 
 
 def merged(below: Layer, above: Layer) -> dict[str, Cell]:
