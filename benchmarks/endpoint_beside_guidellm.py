@@ -34,8 +34,8 @@ from llm_speed import through_loadgen
 from model_speed import Comparison, print_table
 
 from crowdperf.harness.backends.endpoint.engine import EndpointEngine, open_engine
-from crowdperf.harness.backends.endpoint.ownserver import MODEL as SERVED_AS
-from crowdperf.harness.backends.endpoint.ownserver import Order, OwnServer
+from crowdperf.harness.backends.endpoint.own_server import MODEL as SERVED_AS
+from crowdperf.harness.backends.endpoint.own_server import Order, OwnServer
 from crowdperf.harness.backends.vllm.engine import Start
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.base.supervised_server import free_ports

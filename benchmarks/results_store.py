@@ -30,9 +30,9 @@ from made_summary import csv_of, rows  # noqa: E402
 from shared_results import OFFLINE, change_json, members_of, recorded, signed_again  # noqa: E402
 
 from crowdperf.store.bundle import make_bundle  # noqa: E402
-from crowdperf.store.exporting import write_export  # noqa: E402
-from crowdperf.store.importing import import_loaded, load  # noqa: E402
-from crowdperf.store.signing import new_key  # noqa: E402
+from crowdperf.store.exports import write_export  # noqa: E402
+from crowdperf.store.imports import import_loaded, load  # noqa: E402
+from crowdperf.store.signatures import new_key  # noqa: E402
 from crowdperf.store.store import Store  # noqa: E402
 from crowdperf.web.app import create_app  # noqa: E402
 from crowdperf.web.settings import Settings  # noqa: E402

@@ -31,14 +31,14 @@ def plan_of(row: dict[str, Any], folder: Path, **more: str) -> Any:
     """The plan of a line of make in a workspace, with made data on the processor. Raises MakeError."""
     from recipe_loader import load_module
 
-    request, plans, around = (load_module("run-mlperf-make", name) for name in ("request", "plans", "around"))
+    request, plans, context = (load_module("run-mlperf-make", name) for name in ("request", "plans", "context"))
     target, *pairs = row["make"]
     values = dict(pair.split("=", 1) for pair in pairs) | more
     env = {f"CM_MAKE_{name}": text for name, text in values.items()}
     if "MACHINE" not in values:
         env |= {"CM_MAKE_SOURCE": "tiny", "CM_MAKE_USE_CPU": "1"}
     asked = request.read({**env, "CM_MAKE_GOAL": "plan", "CM_MAKE_TARGET": target}, {}, folder)
-    return plans.plan_of(around.Around(asked, "TIME"))
+    return plans.plan_of(context.Around(asked, "TIME"))
 
 
 def here(row: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownCon
 from crowdperf.fronts.nvidia.sheets import ID_PATTERN
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_once, write_whole
-from crowdperf.machine.choose import MachineError
+from crowdperf.machine.selection import MachineError
 from crowdperf.rules.names import Scenario, UnknownName, counted, parse_scenario
 from crowdperf.rules.official_names import parse_benchmark
 

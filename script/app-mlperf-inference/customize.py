@@ -19,7 +19,7 @@ from crowdperf.call.answers import failure
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
 from crowdperf.logs.run_requests import portable_request, read_request
-from crowdperf.machine import choose, neuron, nvidia
+from crowdperf.machine import neuron, nvidia, selection
 from crowdperf.rules.app_names import app_names
 from crowdperf.rules.backends import STAND_IN_BACKENDS, misfit
 from crowdperf.rules.names import parse_mode, parse_scenario
@@ -88,8 +88,8 @@ def require_device(env: dict, folder: Path) -> None:
     if device == "cpu" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
         return
     try:
-        machine = choose.choose(str(env.get(RECORDED_KEY) or ""), folder).machine
-    except choose.MachineError as error:
+        machine = selection.choose(str(env.get(RECORDED_KEY) or ""), folder).machine
+    except selection.MachineError as error:
         raise run_request.RequestError([f"--machine: {error}"]) from error
     if device == "inferentia":
         if why := neuron.missing(machine):

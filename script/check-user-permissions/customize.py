@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crowdperf.machine import choose, findings, packages
+from crowdperf.machine import findings, packages, selection
 from crowdperf.machine.findings import Finding
 from crowdperf.machine.probe import Machine
 
@@ -44,8 +44,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     env, values = i["env"], i["values"]
     try:
-        machine = choose.of_call(i)
-    except choose.MachineError as error:
+        machine = selection.of_call(i)
+    except selection.MachineError as error:
         return {"return": 1, "error": str(error)}
     asked = asked_in(values, env, machine)
     found = look(machine, asked)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, known_systems, pythons
+from crowdperf.machine import known_systems, pythons, selection
 from crowdperf.machine import system as systems
 
 from . import page, submission
@@ -36,9 +36,9 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     env, state, values = i["env"], i["state"], i["values"]
     start = users_folder(env)
     try:
-        chosen = choose.choose(values["machine"] or "", start)
+        chosen = selection.choose(values["machine"] or "", start)
         rows = known_systems.read()
-    except (choose.MachineError, OSError, ValueError) as error:
+    except (selection.MachineError, OSError, ValueError) as error:
         return {"return": 1, "error": str(error)}
     wanted = values["python"] or ""
     python = pythons.find(chosen.machine, wanted, str(start))

@@ -9,7 +9,7 @@ from crowdperf.machine import compatibility
 from crowdperf.machine.findings import Command, Finding
 from crowdperf.machine.system import System
 
-from . import advice, fits
+from . import advice, software_stack
 from .surroundings import Surroundings
 
 
@@ -96,7 +96,7 @@ def _onnxruntime_cuda(facts: Facts) -> list[Lack]:
     lacks = _gpu(facts)
     if not version:
         return [*lacks, *_package(facts, "onnxruntime-gpu")]
-    major, cudnn_major = facts.onnxruntime_cuda, fits.cudnn_major_of_onnxruntime(version)
+    major, cudnn_major = facts.onnxruntime_cuda, software_stack.cudnn_major_of_onnxruntime(version)
     if not any(kit.version.split(".")[0] == major for kit in system.cuda):
         lacks.append(Lack(f"CUDA {major} (onnxruntime-gpu {version} is made for it)", advice.cuda(major)))
     if not any(one.version.split(".")[0] == cudnn_major for one in system.cudnn):

@@ -1,7 +1,7 @@
 """Hooks of doctor: one page about a machine, with one command for each thing that is wrong or missing.
 
-`crowdperf.machine.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the
-tables of `crowdperf.machine.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no
+`crowdperf.machine.system` and `surroundings.py` look; `software_stack.py`, `backends.py` and `surroundings.py` judge by
+the tables of `crowdperf.machine.compatibility`; `advice.py` has the commands. Nothing is changed; findings are no
 failures.
 """
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, findings, pythons, system_rows
+from crowdperf.machine import findings, pythons, selection, system_rows
 from crowdperf.machine import system as systems
 
-from . import backends, environment, fits, summary, surroundings
+from . import backends, environment, software_stack, summary, surroundings
 
 PREFIX = "CM_DOCTOR_"
 
@@ -42,8 +42,8 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     env, values = i["env"], i["values"]
     start = users_folder(env)
     try:
-        chosen = choose.choose(values["machine"] or "", start)
-    except choose.MachineError as error:
+        chosen = selection.choose(values["machine"] or "", start)
+    except selection.MachineError as error:
         return {"return": 1, "error": str(error)}
     machine, wanted = chosen.machine, values["python"] or ""
     is_of_benchmarks = not wanted and not machine.is_recorded
@@ -66,7 +66,7 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
         is_of_benchmarks,
     )
     sections = {
-        "fits": fits.findings(system, facts.torch_cuda),
+        "fits": software_stack.findings(system, facts.torch_cuda),
         "backends": backends.findings(facts),
         "surroundings": surroundings.findings(facts.around),
     }

@@ -11,7 +11,7 @@ from typing import Any
 from crowdperf.kit.rooms import MissingRoom, require_room
 from crowdperf.rules.names import counted
 from crowdperf.store.callpaths import MissingPath, paths_of
-from crowdperf.store.exporting import NotEmpty, write_export
+from crowdperf.store.exports import NotEmpty, write_export
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 

@@ -1,6 +1,6 @@
 """Hooks of generate-mlperf-inference-user-conf: write user.conf with the origin of each line, tell how long runs take.
 
-What the settings become is decided in `planning.py`, the call is read in `inputs.py`.
+What the settings become is decided in `conf_plan.py`, the call is read in `inputs.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.benchmarks import BENCHMARKS
 
-from . import inputs, planning
+from . import conf_plan, inputs
 
 CONF_NAME = "user.conf"
 UNUSED_KEY = "CM_TMP_MLPERF_RECORDED_UNUSED_IN"
@@ -45,7 +45,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     unused_in = str(env.get(UNUSED_KEY) or "")
     planned = [
-        planning.plan_scenario(
+        conf_plan.plan_scenario(
             call.model, scenario, call.execution_mode, given, recorded.get(scenario.value), unused_in
         )
         for scenario, given in call.overrides.items()
@@ -58,7 +58,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"cannot write {path}: {error}\nhint: give another folder with --output_dir"}
     if call.model not in BENCHMARKS:
         print(f"{call.model} is not an MLPerf benchmark ({', '.join(BENCHMARKS)}): it gets the rules that all share")
-    durations = [planning.duration_line(item, mode) for item in planned for mode in call.modes]
+    durations = [conf_plan.duration_line(item, mode) for item in planned for mode in call.modes]
     print(f"{path}:\n  " + "\n  ".join(lines))
     print("Expected time of each LoadGen run:\n  " + "\n  ".join(durations), flush=True)
     env["CM_MLPERF_USER_CONF"] = str(path)
@@ -76,12 +76,12 @@ def recorded_values(path: Path, model: str) -> dict[str, Any]:
     return {name: row for name, row in (rows or {}).items() if isinstance(row, dict)}
 
 
-def record(planned: list[planning.Planned], path: str, call: inputs.Call) -> dict[str, Any]:
+def record(planned: list[conf_plan.Planned], path: str, call: inputs.Call) -> dict[str, Any]:
     """What recipes above are told: by scenario the target, whether it was recorded, and the seconds of each run."""
     rows = {}
     for item in planned:
         target = item.target
-        seconds = {mode.value: planning.expected_s(item, mode)[0] for mode in call.modes}
+        seconds = {mode.value: conf_plan.expected_s(item, mode)[0] for mode in call.modes}
         rows[item.scenario.value] = {
             "target": None if target is None else {"key": item.scenario.target_key, "value": target.value},
             "origin": "" if target is None else target.origin,

@@ -12,7 +12,7 @@ from crowdperf.rules.official_names import official_name
 from crowdperf.rules.rounds import current_scenarios, rounds_of, scenarios_of
 from crowdperf.rules.run_settings import COUNTS
 
-from .planning import Overrides
+from .conf_plan import Overrides
 
 ALL = "all"
 

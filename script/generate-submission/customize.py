@@ -20,9 +20,9 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.user_paths import filled
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import counted
-from crowdperf.submission import making, placing, request, story
-from crowdperf.submission.found import FoundRun, Sut
+from crowdperf.submission import call_summary, placement, request, tree_builder
 from crowdperf.submission.program import Program
+from crowdperf.submission.run_discovery import FoundRun, Sut
 
 REPORT_TAGS, PUSH_TAGS = "report,mlperf,submission", "push,github,mlperf,inference,submission"
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
@@ -146,15 +146,18 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     try:
         wanted = request.read_request(i["values"], env)
         access = Access(i, wanted)
-        gathered = making.gather(wanted)
-        systems, questions = making.describe_systems(gathered, wanted, access)
+        gathered = tree_builder.gather(wanted)
+        systems, questions = tree_builder.describe_systems(gathered, wanted, access)
         problems = (*gathered.problems, *questions)
         refusing = tuple(problem for problem in problems if not (problem.is_later and wanted.is_rehearsal))
         if refusing:
-            raise making.Refused(refusing)
-        for line in (*(story.cleaning(wanted) if wanted.is_clean else ()), *making.story_of_left_out(gathered)):
+            raise tree_builder.Refused(refusing)
+        for line in (
+            *(call_summary.cleaning(wanted) if wanted.is_clean else ()),
+            *tree_builder.story_of_left_out(gathered),
+        ):
             print(line, flush=True)
-        made = making.make(gathered.request, gathered, systems, program_here(env), print)
+        made = tree_builder.make(gathered.request, gathered, systems, program_here(env), print)
         env["CM_MLPERF_INFERENCE_SUBMISSION_DIR"] = str(wanted.submission_folder)
         env["CM_MLPERF_SUBMISSION_VERSION"] = made["round"]
         state["mlperf_submission"] = made
@@ -163,15 +166,15 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         if wanted.is_rehearsal:
             access.report()
             access.push()
-            print(making.rehearsed(wanted, problems), flush=True)
+            print(tree_builder.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
         return failure(error, error.hint or filled(HINT, env, PLACES))
-    except making.Refused as error:
+    except tree_builder.Refused as error:
         return failure(
             f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}",
             HINT,
         )
-    except placing.PlacingError as error:
+    except placement.PlacingError as error:
         return failure(error, "hint: nothing was changed")
     except OSError as error:
         return failure(f"the tree could not be written: {error}", "hint: the former tree is whole; then call again")

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from crowdperf.call.values import text_of
-from crowdperf.machine import choose, nvidia, toolkits
+from crowdperf.machine import nvidia, selection, toolkits
 from crowdperf.machine.probe import Machine
 
 from . import advice, by_driver, properties, query
@@ -46,7 +46,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the properties of each device and sets the recipe's keys; CM's answer."""
     env = i["env"]
     try:
-        machine, asked = choose.of_call(i), _asked(env, i["values"])
+        machine, asked = selection.of_call(i), _asked(env, i["values"])
         if asked.nvcc:
             devices = _by_toolkit(machine, asked)
         else:
@@ -56,7 +56,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
                 why = ON_RECORDED
             print(f"get-cuda-devices: asking nvidia-smi (NVML): {why}", file=sys.stderr)
             devices = _by_driver(machine, asked)
-    except (DevicesError, choose.MachineError, query.CompileError) as error:
+    except (DevicesError, selection.MachineError, query.CompileError) as error:
         return {"return": 1, "error": str(error)}
     print(properties.devices_text(devices), end="", flush=True)
     for line in properties.warnings(devices, asked.min_memory_gb):

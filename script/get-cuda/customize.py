@@ -1,7 +1,7 @@
 """Hooks of the recipe get-cuda: find the toolkits of the machine and take the one that fits, or install one.
 
-`request.py` says what is asked for, `fits.py` holds the facts about drivers and libraries, `choose.py` decides,
-`outcome.py` makes the env, `words.py` the errors. `crowdperf/machine` looks at the machine.
+`request.py` says what is asked for, `compatibility.py` holds the facts about drivers and libraries, `selection.py`
+decides, `result.py` makes the env, `messages.py` the errors. `crowdperf/machine` looks at the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from crowdperf.machine import nvidia, packages, pythons, toolkits
 from crowdperf.machine.probe import Machine
 
-from . import choose, outcome, request, words
+from . import messages, request, result, selection
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 COMPILE_TIMEOUT_S = 300.0
@@ -55,7 +55,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
         sites = pythons.site_folders(machine, python)
         homes = tuple(home for site in sites for name in WHEEL_HOMES for home in machine.glob(f"{site}/{name}"))
         if not homes:
-            return {"return": 1, "error": words.wheels_missing(os.path.dirname(os.path.dirname(python)))}
+            return {"return": 1, "error": messages.wheels_missing(os.path.dirname(os.path.dirname(python)))}
     else:
         homes = (str(env["CM_CUDA_INSTALLED_PATH"]),)
     answer = _choose(i, machine, asked._replace(only_in=homes), homes)
@@ -66,7 +66,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     done = machine.run((kit.nvcc, "-o", str(program), CHECK_SOURCE), timeout_s=COMPILE_TIMEOUT_S)
     program.unlink(missing_ok=True)
     if done.code != 0:
-        return {"return": 1, "error": words.does_not_compile(kit, done.stdout + done.stderr)}
+        return {"return": 1, "error": messages.does_not_compile(kit, done.stdout + done.stderr)}
     _tell(f"compiled {Path(CHECK_SOURCE).name} with {kit.nvcc}: the toolkit is whole")
     return answer
 
@@ -95,10 +95,10 @@ def _choose(i: dict[str, Any], machine: Machine, asked: request.Request, homes: 
     """Takes the best of the toolkits, tells why, and sets its keys; CM's answer."""
     env = i["env"]
     driver = nvidia.look(machine)
-    choice = choose.choose(toolkits.cuda_toolkits(machine, homes), asked, driver.cuda_version)
-    i["state"]["cm_cuda_toolkits"] = outcome.state_of(choice)
+    choice = selection.choose(toolkits.cuda_toolkits(machine, homes), asked, driver.cuda_version)
+    i["state"]["cm_cuda_toolkits"] = result.state_of(choice)
     if choice.chosen is None:
-        error = words.not_found(asked, choice, packages.look(machine).install(words.PACKAGES))
+        error = messages.not_found(asked, choice, packages.look(machine).install(messages.PACKAGES))
         return {"return": NOT_FOUND_CODE, "error": error}
     kit = choice.chosen.kit
     for one in choice.judged:
@@ -107,9 +107,9 @@ def _choose(i: dict[str, Any], machine: Machine, asked: request.Request, homes: 
     _tell(f"Detected version: {kit.release}")
     if choice.chosen.fit.level in ("minor", "too-new"):
         _tell(f"WARNING: {choice.chosen.fit.reason} (driver {driver.version})")
-    env.update(outcome.env_of(machine, kit, asked))
+    env.update(result.env_of(machine, kit, asked))
     env["CM_GET_DEPENDENT_CACHED_PATH"] = kit.nvcc or env["CM_CUDA_RT_WITH_PATH"]
-    version = outcome.version_told(kit, asked)
+    version = result.version_told(kit, asked)
     return {"return": 0, "version": version}
 
 

@@ -4,9 +4,9 @@ The scans may be used after their license is accepted, so nothing is downloaded.
 (`crowdperf.standins`) or checks the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
-from crowdperf.data import datasets, manual
+from crowdperf.data import datasets, manual_download
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="BraTS 2019 (brain tumour segmentation challenge, training data; 67 of its cases are measured)",
     pages=("https://www.med.upenn.edu/cbica/brats2019/data.html",),
     license="the challenge's terms, which you accept when you register",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crowdperf.data import answers, datasets, given
+from crowdperf.data import answers, copy_identity, datasets
 
 ARTICLES_FILE = "cnn_eval.json"
 OFFICIAL_COUNT = 13_368
@@ -19,7 +19,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
         expected = str(OFFICIAL_COUNT) if source == "download" else "0"
         return {"CM_CNNDM_FOLDER": str(entry), "CM_CNNDM_WORK": source, "CM_CNNDM_EXPECTED_COUNT": expected}
     if source == "synthetic":
-        given.refuse_beside(path, "a synthetic data set")
+        copy_identity.refuse_beside(path, "a synthetic data set")
     folder = path.parent if path.name == ARTICLES_FILE else path
     if not (folder / ARTICLES_FILE).is_file():
         raise ValueError(f"{path} has no {ARTICLES_FILE}\nhint: download_cnndm.py of language/gpt-j writes it")

@@ -5,9 +5,9 @@ here. run.sh makes synthetic files (`crowdperf.standins`) or opens the given cop
 which names what is missing.
 """
 
-from crowdperf.data import datasets, manual
+from crowdperf.data import datasets, manual_download
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the captions of Stable Diffusion XL (5,000 of COCO 2014), the noise, and what scores pictures",
     pages=(
         "https://github.com/mlcommons/inference, folder text_to_image at b66003e1: captions, noise and statistics",

@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import datasets, manual, room
+from crowdperf.data import capacity, datasets, manual_download
 
 FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
 BINARY_FILE = "terabyte_processed_test.bin"
@@ -16,7 +16,7 @@ TEXT_FILE = "day_23"
 MIN_TEXT_ROW_BYTES = 100  # label, 13 counts of a digit or none, and 26 ids of up to 8 digits, mostly 200 bytes and more
 BINARY_ROW_BYTES = 160  # 40 numbers of 32 bits
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="day 23 of Criteo's Terabyte click logs",
     pages=(
         "https://ailab.criteo.com/ressources/criteo-1tb-click-logs-dataset-for-mlperf/",
@@ -69,8 +69,8 @@ def preprocess(i):
     if answer["return"] > 0 or not text_folder:
         return answer
     text = Path(text_folder, TEXT_FILE)
-    needed = room.Room(disk_bytes=text.stat().st_size // MIN_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
-    refused = room.shortage(f"the conversion of {text}", needed, room.free_room(Path.cwd()))
+    needed = capacity.Room(disk_bytes=text.stat().st_size // MIN_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
+    refused = capacity.shortage(f"the conversion of {text}", needed, capacity.free_room(Path.cwd()))
     return answer if refused is None else failure(refused, "hint: make room, or move the cache to a larger disk")
 
 

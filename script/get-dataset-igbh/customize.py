@@ -4,9 +4,9 @@ The graph has 2.2 TB, so nothing is downloaded here. run.sh makes a synthetic on
 given copy (`check_dataset` of the harness), which names what is missing.
 """
 
-from crowdperf.data import datasets, manual
+from crowdperf.data import datasets, manual_download
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="IGBH, the full graph (2.2 TB; the benchmark needs about 600 GB of memory)",
     pages=(
         "https://igb-public.s3.us-east-2.amazonaws.com/IGBH/processed/",

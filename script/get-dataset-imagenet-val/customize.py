@@ -9,7 +9,7 @@ run.sh makes synthetic images (`crowdperf.standins`). Real ones are read from st
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import answers, datasets, expected, given, manual
+from crowdperf.data import answers, copy_identity, datasets, file_check, manual_download
 from crowdperf.data.errors import DataError
 from crowdperf.kit.rooms import MissingRoom
 
@@ -25,7 +25,7 @@ FOLDER_KEY = "CM_DATASET_IMAGENET_VAL_FOLDER"
 WAYS = {"synthetic": "made here", "community": "downloaded"}
 PATH_KEYS = ("CM_DATASET_IMAGENET_PATH", "CM_DATASET_IMAGENET_VAL_PATH")
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the ImageNet 2012 validation set (50,000 JPEG files, 6.3 GiB)",
     pages=(
         "https://image-net.org/challenges/LSVRC/2012/2012-downloads.php (after you log in)",
@@ -65,18 +65,18 @@ def wrong_in(folder, count):
     """What is missing, empty or too much in a given copy of the first `count` images; empty for nothing."""
     names = [FILE_NAME.format(number=number) for number in range(1, count + 1)]
     label_file = next((name for name in LABEL_FILES if (folder / name).is_file()), LABEL_FILES[0])
-    files = [expected.ExpectedFile(name) for name in (label_file, *names)]
-    return expected.check_folder(folder, files, ["ILSVRC2012_val_*", "*.JPEG"])
+    files = [file_check.ExpectedFile(name) for name in (label_file, *names)]
+    return file_check.check_folder(folder, files, ["ILSVRC2012_val_*", "*.JPEG"])
 
 
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses when there is no copy, or one that is not whole."""
     env = i["env"]
-    path = given.path_in(env)
+    path = copy_identity.path_in(env)
     is_given = env[WAY_KEY] == "given"
     try:
         count = datasets.asked_count(str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT), FULL_COUNT, ", or _full")
-        given.refuse_beside(None if is_given else path, f"a data set that is {WAYS.get(env[WAY_KEY])}")
+        copy_identity.refuse_beside(None if is_given else path, f"a data set that is {WAYS.get(env[WAY_KEY])}")
         if env[WAY_KEY] == "synthetic":
             datasets.require_made("imagenet")
     except (DataError, MissingRoom) as error:
@@ -87,14 +87,14 @@ def preprocess(i):
         env["CM_DATASET_IMAGENET_VAL_UNPACKED"] = str(Path.cwd() / "unpacked")
         return {"return": 0}
     if path is None:
-        return failure(manual.refusal(SOURCE))
+        return failure(manual_download.refusal(SOURCE))
     is_named_here = bool(env.get("CM_MLPERF_DATA_REGISTERED_AS"))  # not found in the scratch space or registered
     if is_named_here and count == FULL_COUNT and (own := own_count(path)):
         env.update({"CM_DATASET_SIZE": str(own), "CM_MLPERF_DATA_REGISTERED_AS": "", FOLDER_KEY: str(path)})
         print(f"{path}: {own} pictures of your own, not the {FULL_COUNT:,} of ImageNet; results say so", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
-        return failure(manual.refusal(SOURCE, path, wrong, OWN_HINT))
+        return failure(manual_download.refusal(SOURCE, path, wrong, OWN_HINT))
     env[FOLDER_KEY] = str(path)
     return {"return": 0}
 

@@ -4,9 +4,9 @@ The volumes may be used after their license is accepted, so nothing is downloade
 (`crowdperf.standins`) or checks the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
-from crowdperf.data import datasets, manual
+from crowdperf.data import datasets, manual_download
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="KiTS19 (2019 kidney tumour segmentation challenge; the 43 cases that are measured)",
     pages=("https://github.com/neheller/kits19", "https://kits19.grand-challenge.org"),
     license="CC BY-NC-SA 4.0: not for commercial use",

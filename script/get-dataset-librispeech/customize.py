@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from crowdperf.data import answers, datasets, given
+from crowdperf.data import answers, copy_identity, datasets
 
 MANIFEST_FILE = "dev-clean-wav.json"
 OFFICIAL_RECORDINGS = 2703
@@ -27,7 +27,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     work = {"CM_LIBRISPEECH_FOLDER": str(entry), "CM_LIBRISPEECH_IS_DOWNLOADED": "no"}
     none_expected = {"CM_LIBRISPEECH_EXPECTED_RECORDINGS": "0", "CM_LIBRISPEECH_EXPECTED_COUNT": "0"}
     if source == "synthetic":
-        given.refuse_beside(path, "a synthetic data set")
+        copy_identity.refuse_beside(path, "a synthetic data set")
         datasets.require_made("librispeech")
         return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "synthetic"}
     if path is None:

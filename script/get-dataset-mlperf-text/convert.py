@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from frames import TableError, read_pickled_table
-from published import SETS, Part
+from sources import SETS, Part
 
 SAMPLES_FILE = "samples.jsonl"
 MADE_ANSWER = "made_answer"

@@ -6,17 +6,17 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from pathlib import Path
 
-from crowdperf.data import answers, datasets, given, manual
+from crowdperf.data import answers, copy_identity, datasets, manual_download
 
-from .published import SETS, STORAGE, PublishedSet
+from .sources import SETS, STORAGE, PublishedSet
 
 SAMPLES = "samples"
 
 
-def how_to_get(benchmark: str, data: PublishedSet) -> manual.Source:
+def how_to_get(benchmark: str, data: PublishedSet) -> manual_download.Source:
     """Where a user gets the files that this recipe may not fetch."""
     script = "https://raw.githubusercontent.com/mlcommons/r2-downloader/refs/heads/main/mlc-r2-downloader.sh"
-    return manual.Source(
+    return manual_download.Source(
         name=f"the data set of {benchmark}",
         pages=(f"https://github.com/mlcommons/inference, {data.readme}", "https://llama2.mlcommons.org"),
         license=data.license,
@@ -36,7 +36,7 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
     count = str(env.get("CM_DATASET_TEXT_SIZE") or "")
     work = {"CM_DATASET_TEXT_FOLDER": str(entry / SAMPLES), "CM_DATASET_TEXT_METADATA": f"{STORAGE}{data.metadata}.uri"}
     if source == "synthetic":
-        given.refuse_beside(path, "a synthetic data set")
+        copy_identity.refuse_beside(path, "a synthetic data set")
         datasets.require_made(benchmark)
         datasets.asked_count(count, 99_999)
         return {**work, "CM_DATASET_TEXT_WORK": "make", "CM_DATASET_TEXT_FILES": str(entry / "files")}
@@ -51,7 +51,7 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
             )
         return {**work, "CM_DATASET_TEXT_WORK": "convert", "CM_DATASET_TEXT_FILES": str(folder)}
     if data.is_for_members:
-        raise ValueError(manual.refusal(how_to_get(benchmark, data)))
+        raise ValueError(manual_download.refusal(how_to_get(benchmark, data)))
     return {**work, "CM_DATASET_TEXT_WORK": "fetch", "CM_DATASET_TEXT_FILES": str(entry / "files")}
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.commands.listed_images import HINT, fetch_all, read_classes, record_images
-from crowdperf.harness.media import imaging
+from crowdperf.harness.media import image_files
 
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"
@@ -103,7 +103,7 @@ def annotations_of(
 
 def image_size(path: Path) -> tuple[int, int]:
     """Width and height as decoded, that is after turning by EXIF, as the reference takes them."""
-    height, width = imaging.read_image(path).shape[:2]
+    height, width = image_files.read_image(path).shape[:2]
     return int(width), int(height)
 
 

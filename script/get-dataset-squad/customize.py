@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import answers, datasets, given
+from crowdperf.data import answers, copy_identity, datasets
 from crowdperf.data.errors import DataError
-from crowdperf.data.expected import ExpectedFile, check_folder
+from crowdperf.data.file_check import ExpectedFile, check_folder
 from crowdperf.kit.rooms import MissingRoom
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
@@ -49,7 +49,7 @@ def check_given(folder, env):
 def preprocess(i):
     """CM hook: decides what is done, and checks a given copy."""
     env = i["env"]
-    path, source = given.path_in(env), env["CM_SQUAD_SOURCE"]
+    path, source = copy_identity.path_in(env), env["CM_SQUAD_SOURCE"]
     env["CM_SQUAD_FOLDER"] = str(path or Path.cwd())
     env["CM_SQUAD_WORK"] = source if path is None else "given"
     try:
@@ -57,7 +57,7 @@ def preprocess(i):
             if source != "download":
                 datasets.require_made("squad")
             return {"return": 0}
-        given.refuse_beside(None if source == "download" else path, "made questions")
+        copy_identity.refuse_beside(None if source == "download" else path, "made questions")
         check_given(path, env)
     except (DataError, MissingRoom) as error:
         return failure(error)

@@ -4,9 +4,9 @@ The clips come through the r2 downloader of MLCommons, so nothing is downloaded 
 (`crowdperf.standins`) or opens the given copy (`check_dataset` of the harness), which names what is missing.
 """
 
-from crowdperf.data import datasets, manual
+from crowdperf.data import datasets, manual_download
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the clips of Whisper (LibriSpeech dev-clean and dev-other, joined to 1,633 of up to 30 s)",
     pages=("https://inference.mlcommons-storage.org/metadata/whisper-dataset.uri, for the MLCommons R2 downloader",),
     license="CC BY 4.0 (LibriSpeech, http://www.openslr.org/12/)",

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.machine import choose, engines, findings, packages, versions
+from crowdperf.machine import engines, findings, packages, selection, versions
 from crowdperf.machine.probe import Machine
 
 from . import advice
@@ -34,8 +34,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _find(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     env = i["env"]
     try:
-        machine = choose.of_call(i)
-    except choose.MachineError as error:
+        machine = selection.of_call(i)
+    except selection.MachineError as error:
         return {"return": 1, "error": str(error)}
     action = str(env.get("CM_DOCKER_ACTION", "") or "")
     rights = packages.rights(machine)

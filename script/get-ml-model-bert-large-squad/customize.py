@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-bert-large-squad: choose what run.sh does, check a given copy, and hand the model on.
 
-`published.py` holds the addresses and checksums; `describe_onnx.py` runs in the benchmark's Python.
+`sources.py` holds the addresses and checksums; `describe_onnx.py` runs in the benchmark's Python.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -9,12 +9,12 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from crowdperf.data import answers, given, modelinfo
+from crowdperf.data import answers, copy_identity, model_info
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.kit.rooms import require_room
 
-from .published import choose
+from .sources import choose
 
 LICENSE = "Apache-2.0"
 
@@ -25,7 +25,7 @@ def check_given_file(path, wanted):
     if found != wanted.md5:
         raise DataError(
             f"{path} is not {wanted.file_name}: its MD5 is {found}, not {wanted.md5}",
-            f"get {wanted.url}, or {modelinfo.OWN_MODEL_HINT}",
+            f"get {wanted.url}, or {model_info.OWN_MODEL_HINT}",
         )
 
 
@@ -34,7 +34,7 @@ def plan_work(env, path, entry):
     source, framework, precision = env["CM_BERT_SOURCE"], env["CM_ML_MODEL_FRAMEWORK"], env["CM_ML_MODEL_PRECISION"]
     work = {"CM_BERT_IS_DOWNLOADED": "no", "CM_BERT_FOLDER": str(entry), "CM_BERT_WORK": source}
     if source in ("synthetic", "tiny"):
-        given.refuse_beside(path, "a made model")
+        copy_identity.refuse_beside(path, "a made model")
         if precision != "fp32":
             raise ValueError(f"_{source} models are made in fp32, not {precision}\nhint: leave _{precision} out here")
         if source == "tiny":

@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx
 
 from crowdperf.benchmarks.bert.model import INPUTS, OUTPUTS
-from crowdperf.data.modelinfo import RealModel, write_model_info
+from crowdperf.data.model_info import RealModel, write_model_info
 
 ALIASES = {
     "input_ids": ("input_ids",),

@@ -1,8 +1,8 @@
 """Hooks of get-ml-model-dlrm-v2: your own copy of the published weights, random or fitted ones, where there is room."""
 
-from crowdperf.data import manual, published
+from crowdperf.data import manual_download, model_sources
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the weights of dlrm-v2 (97 GB, a snapshot of many files)",
     pages=("https://inference.mlcommons-storage.org (dlrm-v2-model-weights)",),
     license="not stated",
@@ -13,11 +13,11 @@ SOURCE = manual.Source(
     layout=("a *.safetensors or torch file with the tensors of torchrec's DLRM_DCN by name",),
     command="cm run script --tags=get,ml-model,dlrm-v2 --path=FILE",
 )
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="dlrm_v2",
     source=SOURCE,
     reference={"AUC": 80.31},  # README.md of recommendation/dlrm_v2/pytorch, mlcommons/inference
-    full_size=published.FullSize(
+    full_size=model_sources.FullSize(
         title="dlrm-v2 at full size",
         weights_bytes=104_606_687_236,  # of float32 parameters; the embedding tables are all but 60 MB of them
     ),

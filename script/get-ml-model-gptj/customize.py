@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crowdperf.data import errors, published
+from crowdperf.data import errors, model_sources
 
 CONFIG_FILE = "config.json"
 WEIGHTS_BYTES = 24_203_531_136  # 6,050,882,784 weights of float32
@@ -19,11 +19,11 @@ def checkpoint_folder(path: Path) -> Path:
     return path
 
 
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="gptj",
     files=dict.fromkeys(
-        published.FRAMEWORKS,
-        published.PublishedFile(
+        model_sources.FRAMEWORKS,
+        model_sources.PublishedFile(
             url="https://cloud.mlcommons.org/index.php/s/QAZ2oM94MkFtbQx/download",
             file_name="checkpoint.zip",
             license="Apache-2.0",
@@ -33,7 +33,7 @@ MODEL = published.Model(
     ),
     find=checkpoint_folder,
     beside=("tokenizer.json", "vocab.json", "merges.txt"),
-    full_size=published.FullSize(
+    full_size=model_sources.FullSize(
         title="GPT-J of full size (6.05 billion weights)",
         weights_bytes=WEIGHTS_BYTES,
         download_bytes=ARCHIVE_BYTES + WEIGHTS_BYTES,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import answers, given, manual, modelinfo
+from crowdperf.data import answers, copy_identity, manual_download, model_info
 from crowdperf.kit.rooms import require_room
 
 TOKEN_VARIABLE = "HF_TOKEN"
@@ -63,9 +63,9 @@ MODELS: Mapping[str, Published] = {
 """Sources: the README files, mlcommons/inference b66003e1 of 2026-08-20."""
 
 
-def how_to_get(name: str, model: Published) -> manual.Source:
+def how_to_get(name: str, model: Published) -> manual_download.Source:
     """Where a user gets a model whose license has to be accepted."""
-    return manual.Source(
+    return manual_download.Source(
         name=f"the model {model.repository}",
         pages=(f"https://huggingface.co/{model.repository}", f"https://github.com/mlcommons/inference, {model.readme}"),
         license=model.license,
@@ -95,7 +95,7 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
     name, source = env["CM_ML_MODEL_TEXT_NAME"], env["CM_ML_MODEL_TEXT_SOURCE"]
     model = MODELS[name]
     if source != "published":
-        given.refuse_beside(path, "made weights")
+        copy_identity.refuse_beside(path, "made weights")
         require_room("standins", f"{name} with _{source}", "leave it out and take the published model")
         return {"CM_ML_MODEL_TEXT_WORK": source, "CM_ML_MODEL_TEXT_FOLDER": ""}
     if path is not None:
@@ -103,7 +103,7 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
         check_folder(folder)
         return {"CM_ML_MODEL_TEXT_WORK": "take", "CM_ML_MODEL_TEXT_FOLDER": str(folder)}
     if model.is_gated and not environment.get(TOKEN_VARIABLE):
-        raise ValueError(manual.refusal(how_to_get(name, model)))
+        raise ValueError(manual_download.refusal(how_to_get(name, model)))
     return {
         "CM_ML_MODEL_TEXT_WORK": "fetch",
         "CM_ML_MODEL_TEXT_FOLDER": "",
@@ -147,9 +147,9 @@ def describe(name: str, files: Path, entry: Path, origin: str, has_weights: bool
     check_folder(files)
     names = {path.stem: path for path in bring_files(files, entry, has_weights)}
     model = MODELS[name]
-    modelinfo.write_model_info(
+    model_info.write_model_info(
         entry,
-        modelinfo.RealModel(
+        model_info.RealModel(
             name=name,
             framework="huggingface",
             files=names,

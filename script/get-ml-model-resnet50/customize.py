@@ -1,6 +1,6 @@
 """Hooks of get-ml-model-resnet50: choose what run.sh does, check a given copy, and hand the model on.
 
-`published.py` holds the addresses and checksums.
+`sources.py` holds the addresses and checksums.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 
 from crowdperf.call.answers import failure
-from crowdperf.data import answers, given, modelinfo
+from crowdperf.data import answers, copy_identity, model_info
 from crowdperf.data.digests import file_digest
 from crowdperf.data.errors import DataError
 from crowdperf.kit.rooms import require_room
 
-from . import published
+from . import sources
 
 FOLDER_KEY = "CM_RESNET50_FOLDER"
 WORK_KEY = "CM_RESNET50_WORK"
@@ -25,7 +25,7 @@ LICENSE = "Apache-2.0 (MLCommons' collection of reference models)"
 
 def made_work(env, path):
     """The env for run.sh where the model is made here. Raises DataError, MissingRoom."""
-    given.refuse_beside(path, "a model made here")
+    copy_identity.refuse_beside(path, "a model made here")
     source, is_fitted = env["CM_RESNET50_SOURCE"], env.get("CM_RESNET50_IS_FITTED") == "yes"
     if is_fitted:
         require_room("standins", "resnet50 with fitted weights (_tiny)", "take _synthetic, whose weights are random")
@@ -38,12 +38,12 @@ def made_work(env, path):
 def checked_file(path, framework):
     """The published file that a given one is. Raises DataError for another one."""
     md5 = file_digest(path, "md5")
-    known = published.known_by(md5, framework)
+    known = sources.known_by(md5, framework)
     if known is None:
-        names = ", ".join(f"{file.url} ({file.md5})" for file in published.FILES if file.framework == framework)
+        names = ", ".join(f"{file.url} ({file.md5})" for file in sources.FILES if file.framework == framework)
         raise DataError(
             f"{path} is none of the published {framework} files: its MD5 is {md5}; they are {names}",
-            modelinfo.OWN_MODEL_HINT,
+            model_info.OWN_MODEL_HINT,
         )
     return known
 
@@ -53,13 +53,13 @@ def real_work(env, path, entry):
     framework = env["CM_ML_MODEL_FRAMEWORK"]
     if path is not None and path.is_dir():
         return {WORK_KEY: "nothing", FOLDER_KEY: str(path)}
-    wanted = published.choose(framework, env["CM_ML_MODEL_ONNX_OPSET"])
+    wanted = sources.choose(framework, env["CM_ML_MODEL_ONNX_OPSET"])
     if path is not None:
         wanted = checked_file(path, framework)
     return {
         WORK_KEY: "convert" if framework == "pytorch" else "nothing",
         FILE_KEY: str(path or entry / wanted.file_name),
-        "CM_RESNET50_CONFIG": json.dumps(published.config_of(wanted, env["CM_RESNET50_OUTPUT"])),
+        "CM_RESNET50_CONFIG": json.dumps(sources.config_of(wanted, env["CM_RESNET50_OUTPUT"])),
         "CM_RESNET50_FACTS": json.dumps(
             {
                 "source": wanted.url,
@@ -91,9 +91,9 @@ plan = preprocess
 def describe(env, folder):
     """Writes model.json for a published ONNX file, which is used as it is."""
     facts = json.loads(env["CM_RESNET50_FACTS"])
-    modelinfo.write_model_info(
+    model_info.write_model_info(
         folder,
-        modelinfo.RealModel(
+        model_info.RealModel(
             name="resnet50",
             framework="onnx",
             files={"model": Path(env[FILE_KEY])},
@@ -116,7 +116,7 @@ def postprocess(i):
     answer = answers.model_answer(env, folder)
     if answer["return"] > 0:
         return answer
-    info = modelinfo.read_model_info(folder).values
+    info = model_info.read_model_info(folder).values
     framework = env["CM_ML_MODEL_FRAMEWORK"]
     if framework != asked:
         return failure(

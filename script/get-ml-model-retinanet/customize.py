@@ -1,11 +1,11 @@
 """Hooks of get-ml-model-retinanet: published, random or fitted weights."""
 
-from crowdperf.data import published
+from crowdperf.data import model_sources
 
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="retinanet",
     files={
-        "onnx": published.zenodo(
+        "onnx": model_sources.zenodo(
             6617879,
             "resnext50_32x4d_fpn.onnx",
             {"mAP": 37.57},
@@ -13,7 +13,7 @@ MODEL = published.Model(
             is_complete=True,
             md5="4544f4e56e0a4684215831cc937ea45c",
         ),
-        "pytorch": published.zenodo(
+        "pytorch": model_sources.zenodo(
             6605272,
             "retinanet_model_10.zip",
             {"mAP": 37.55},

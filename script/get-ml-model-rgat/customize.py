@@ -1,8 +1,8 @@
 """Hooks of get-ml-model-rgat: your own copy of the published weights, random ones, or fitted ones."""
 
-from crowdperf.data import given, manual, published
+from crowdperf.data import copy_identity, manual_download, model_sources
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the checkpoint of R-GAT",
     pages=("https://inference.mlcommons-storage.org/metadata/rgat-model.uri, for the MLCommons R2 downloader",),
     license="see there",
@@ -10,11 +10,11 @@ SOURCE = manual.Source(
     layout=("RGAT.pt, with its weights below model_state_dict",),
     command="cm run script --tags=get,ml-model,rgat --path=FILE",
 )
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="rgat",
     source=SOURCE,
     reference={"acc": 72.86},  # README.md of graph/R-GAT, mlcommons/inference b66003e1
-    find=given.only_file("*.pt"),
+    find=copy_identity.only_file("*.pt"),
 )
 
 plan = preprocess = MODEL.plan

@@ -1,12 +1,12 @@
 """Hooks of get-ml-model-rnnt: published, random or fitted weights."""
 
-from crowdperf.data import given, published
+from crowdperf.data import copy_identity, model_sources
 
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="rnnt",
     files=dict.fromkeys(
-        published.FRAMEWORKS,
-        published.zenodo(
+        model_sources.FRAMEWORKS,
+        model_sources.zenodo(
             3662521,
             "DistributedDataParallel_1576581068.9962234-epoch-100.pt",
             # Word error rate in full precision: README of speech_recognition/rnnt (mlcommons/inference).
@@ -15,7 +15,7 @@ MODEL = published.Model(
             md5="286e7813dffbc65e7d86f721b7739f1c",
         ),
     ),
-    find=given.only_file("*.pt"),
+    find=copy_identity.only_file("*.pt"),
 )
 
 plan = preprocess = MODEL.plan

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from crowdperf.data import errors, manual, published
+from crowdperf.data import errors, manual_download, model_sources
 
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the pipeline of Stable Diffusion XL base 1.0",
     pages=(
         "https://inference.mlcommons-storage.org/metadata/stable-diffusion-xl-1-0-fp32-checkpoint.uri, "
@@ -50,13 +50,13 @@ def tokenizer_problem(folder: Path) -> str:
     return ""
 
 
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="stable_diffusion_xl",
     source=SOURCE,
     reference={"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692},  # docs/index.md of mlcommons/inference, b66003e1
     find=pipeline_folder,
     beside=TOKENIZER_FILES,
-    full_size=published.FullSize(
+    full_size=model_sources.FullSize(
         title="Stable Diffusion XL (3.43 billion weights)",
         weights_bytes=13_710_339_180,  # 3,427,584,795 weights of float32
     ),

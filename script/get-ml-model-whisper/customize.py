@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from crowdperf.data import errors, manual, published
+from crowdperf.data import errors, manual_download, model_sources
 
 TOKENIZER_FILE = "tokenizer.json"
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the checkpoint of Whisper large-v3",
     pages=(
         "https://inference.mlcommons-storage.org/metadata/whisper-model.uri, for the MLCommons R2 downloader",
@@ -28,13 +28,13 @@ def checkpoint_folder(path: Path) -> Path:
     raise errors.DataError(f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}")
 
 
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="whisper",
     source=SOURCE,
     reference={"ACCURACY": 97.9329},  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
     find=checkpoint_folder,
     beside=(TOKENIZER_FILE,),
-    full_size=published.FullSize(
+    full_size=model_sources.FullSize(
         title="Whisper large-v3 (1.54 billion weights)",
         weights_bytes=6_173_962_240,  # 1,543,490,560 weights of float32
     ),

@@ -1,8 +1,8 @@
 """Hooks of get-ml-model-yolo: your own copy of the published weights, random ones, or fitted ones."""
 
-from crowdperf.data import given, manual, published
+from crowdperf.data import copy_identity, manual_download, model_sources
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="the checkpoint of YOLO11l",
     pages=("https://yolo.mlcommons-storage.org/metadata/YOLO-model.uri, for the MLCommons R2 downloader",),
     license="AGPL-3.0 (ultralytics/ultralytics)",
@@ -12,11 +12,11 @@ SOURCE = manual.Source(
 )
 """Address: get-ml-model-yolov11 of mlcommons/mlperf-automations, 20d3d94c of 2026-07-22. No checksum is published with
 it."""
-MODEL = published.Model(
+MODEL = model_sources.Model(
     architecture="yolo",
     source=SOURCE,
     reference={"mAP": 53.4},  # what the official checker compares with (mlcommons/inference b66003e1)
-    find=given.only_file("*.pt"),
+    find=copy_identity.only_file("*.pt"),
 )
 
 plan = preprocess = MODEL.plan

@@ -14,7 +14,7 @@ from crowdperf.fronts.nvidia.effective import EffectiveConfig
 from crowdperf.fronts.nvidia.fields import CPU, BadSetting
 from crowdperf.fronts.nvidia.registry import Registry, RegistryError, UnknownConfig, read_registry
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine.choose import MachineError
+from crowdperf.machine.selection import MachineError
 from crowdperf.rules.names import UnknownName, parse_scenario, unknown_text
 from crowdperf.rules.official_names import parse_benchmark
 

@@ -1,6 +1,6 @@
 """Hooks of get-mlperf-inference-sut-description: the 35 facts of a system, each with its origin, or the open questions.
 
-`looking.py` looks, `answers.py` has what the user said, `description.py` puts it together, `questions.py` asks.
+`discovery.py` looks, `answers.py` has what the user said, `description.py` puts it together, `questions.py` asks.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -14,10 +14,10 @@ from typing import Any
 
 from crowdperf.call.values import is_yes
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose
+from crowdperf.machine import selection
 from crowdperf.rules.names import counted
 
-from . import answers, description, looking, questions
+from . import answers, description, discovery, questions
 
 TEMPLATE_NAME = "system_facts.yaml"
 NAME_KEY = "CM_HW_NAME"
@@ -66,7 +66,7 @@ def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
     given = answers.from_call(inputs, env)
     if i["values"]["system_facts"]:
         given = {**answers.from_file(i["values"]["system_facts"]), **given}
-    looked_at = choose.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), users_folder(env)).machine
+    looked_at = selection.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), users_folder(env)).machine
     machine = inputs.get("run_machine") or {}
     is_here = not machine or description.is_this_machine(machine, system)
     run = description.of_run(machine)
@@ -78,7 +78,7 @@ def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
             remembered={},
             call=_call_facts(i["values"], inputs),
             run=run,
-            detected=looking.detected(system, env, looked_at) if is_here else {},
+            detected=discovery.detected(system, env, looked_at) if is_here else {},
         ),
         is_here,
     )
@@ -88,7 +88,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     env, state = i["env"], i["state"]
     try:
         sources, is_here = _gather(i)
-    except (answers.AnswersError, choose.MachineError) as error:
+    except (answers.AnswersError, selection.MachineError) as error:
         return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
     name = i["values"]["name"] or description.name_of(description.describe(sources))
     local = _local_repo(i)

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from crowdperf.data import given, owncopies
+from crowdperf.data import copy_identity, own_copies
 from crowdperf.data.errors import DataError
 
 KEYS_KEY = "CM_MLPERF_DATA_GIVEN_KEYS"
@@ -29,12 +29,12 @@ def preprocess(i):
     """CM hook: sets path and identity of the user's own copy."""
     env = i["env"]
     keys = [key.strip() for key in str(env.get(KEYS_KEY, "") or "").split(",")]
-    path = given.given_path(*map(env.get, filter(None, keys)))
+    path = copy_identity.given_path(*map(env.get, filter(None, keys)))
     env[REGISTERED_AS_KEY] = "" if path is None else str(env.get(COPY_OF_KEY, "") or "")
     try:
         if path is None:
             path = own_copy(i)
-        env[IDENTITY_KEY] = given.NO_IDENTITY if path is None else given.identity(path)
+        env[IDENTITY_KEY] = copy_identity.NO_IDENTITY if path is None else copy_identity.identity(path)
     except DataError as error:
         return {"return": 1, "error": str(error)}
     env[PATH_KEY] = "" if path is None else str(path)
@@ -60,15 +60,15 @@ def own_copy(i):
     """The copy in the scratch space, else a registered one, else None. Raises DataError for one that is gone."""
     env = i["env"]
     copy_of = str(env.get(COPY_OF_KEY, "") or "")
-    if not copy_of or env.get(SOURCE_KEY) not in owncopies.OWN_SOURCES:
+    if not copy_of or env.get(SOURCE_KEY) not in own_copies.OWN_SOURCES:
         return None
-    scratch = owncopies.scratch_folder(*map(env.get, SCRATCH_KEYS), os.environ.get("MLPERF_SCRATCH_PATH"))
-    path = scratch and owncopies.in_scratch_space(scratch, str(env.get(PLACES_KEY, "") or ""), copy_of)
+    scratch = own_copies.scratch_folder(*map(env.get, SCRATCH_KEYS), os.environ.get("MLPERF_SCRATCH_PATH"))
+    path = scratch and own_copies.in_scratch_space(scratch, str(env.get(PLACES_KEY, "") or ""), copy_of)
     cache = getattr(i.get("automation"), "cache_path", "")
     if path and not (cache and path.resolve().is_relative_to(Path(cache).resolve())):  # a link to an entry is no copy
         say(f"{copy_of}: your own copy {path} in the scratch space")
         return path
-    found = owncopies.choose(copy_of, owncopies.registered(Path(cache)) if cache else ())
+    found = own_copies.choose(copy_of, own_copies.registered(Path(cache)) if cache else ())
     say(found.note)
     return found.path
 

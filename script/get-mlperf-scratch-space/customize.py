@@ -1,7 +1,7 @@
 """Hooks of the recipe get-mlperf-scratch-space: models, data and preprocessed_data in the folder that the user names.
 
-`benchmarks.py` holds the sizes, `need.py` the verdict, `folders.py` makes folders and links, `transfer.py` tells
-commands. detect-mlperf-scratch-path tells which folder is asked for; `_default-folder` makes the default one.
+`benchmarks.py` holds the sizes, `requirements.py` the verdict, `folders.py` makes folders and links, `transfer.py`
+tells commands. detect-mlperf-scratch-path tells which folder is asked for; `_default-folder` makes the default one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from crowdperf.call.values import is_yes
 from crowdperf.machine.probe import Disk, Machine
 
-from . import benchmarks, folders, need, transfer
+from . import benchmarks, folders, requirements, transfer
 
 DEFAULT_NOTE = (
     "           (in CM's cache, because MLPERF_SCRATCH_PATH is not set; Azure's README has\n"
@@ -88,13 +88,13 @@ def _make_default(env: dict[str, Any]) -> dict[str, Any]:
 
 def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
     """Prints the space against the need; sets the keys."""
-    env, reckoned = i["env"], need.reckon(asked.chosen)
+    env, reckoned = i["env"], requirements.reckon(asked.chosen)
     disk = _disk(i.get("machine") or Machine(), scratch)
     print(f"  scratch: {scratch}")
     if not env.get("CM_MLPERF_SCRATCH_ASKED_PATH"):
         print(DEFAULT_NOTE)
-    print(need.text(reckoned, disk))
-    if warning := need.warning(reckoned, disk):
+    print(requirements.text(reckoned, disk))
+    if warning := requirements.warning(reckoned, disk):
         print(warning)
     env["MLPERF_SCRATCH_PATH"] = env["CM_MLPERF_SCRATCH_PATH"] = str(scratch)
     models, data, prepared = (str(scratch / name) for name in folders.NAMES)
@@ -103,9 +103,9 @@ def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
     env["CM_MLPERF_SCRATCH_PREPROCESSED_DATA_PATH"] = prepared
     env["CM_MLPERF_SCRATCH_FREE_BYTES"] = str(disk.free_bytes) if disk else ""
     env["CM_MLPERF_SCRATCH_NEEDED_BYTES"] = str(reckoned.needed_bytes) if asked.chosen else ""
-    env["CM_MLPERF_SCRATCH_VERDICT"] = need.verdict(reckoned, disk)
+    env["CM_MLPERF_SCRATCH_VERDICT"] = requirements.verdict(reckoned, disk)
     env["CM_GET_DEPENDENT_CACHED_PATH"] = str(scratch)
-    i["state"]["mlperf_scratch_space"] = {"path": str(scratch), **need.state(reckoned, disk)}
+    i["state"]["mlperf_scratch_space"] = {"path": str(scratch), **requirements.state(reckoned, disk)}
 
 
 def _disk(machine: Machine, scratch: Path) -> Disk | None:

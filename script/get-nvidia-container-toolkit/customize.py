@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from crowdperf.call.values import is_yes
-from crowdperf.machine import choose, findings, packages
+from crowdperf.machine import findings, packages, selection
 
 from . import advice, toolkit
 
@@ -27,8 +27,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if not re.fullmatch(r"\d+(\.\d+){0,3}", minimum):
         return {"return": 1, "error": f"--min={minimum} is not a version, such as 1.4.0\n  hint: --min=1.4.0"}
     try:
-        machine = choose.of_call(i)
-    except choose.MachineError as error:
+        machine = selection.of_call(i)
+    except selection.MachineError as error:
         return {"return": 1, "error": str(error)}
     told = state.get("container_engines")  # not there when a run is only planned: a plan hands no state on
     engines = told or []

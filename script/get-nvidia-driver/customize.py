@@ -1,6 +1,6 @@
 """Hooks of the recipe get-nvidia-driver: tell the driver, and whether it and the fabric manager will do.
 
-`seen.py` looks at the machine, `judge.py` holds the rules, `install.py` the commands that are shown and never run.
+`probe.py` looks at the machine, `rules.py` holds the rules, `install.py` the commands that are shown and never run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import shlex
 from typing import Any
 
-from crowdperf.machine import choose, findings
+from crowdperf.machine import findings, selection
 
-from . import install, judge, seen
+from . import install, probe, rules
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
@@ -22,12 +22,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the driver's keys; an error where there is no driver, or it will not do, with what to do."""
     env = i["env"]
     try:
-        machine = choose.of_call(i)
-        asked = judge.asked_in(i["values"], env)
-    except (choose.MachineError, judge.AskError) as error:
+        machine = selection.of_call(i)
+        asked = rules.asked_in(i["values"], env)
+    except (selection.MachineError, rules.AskError) as error:
         return {"return": 1, "error": str(error)}
-    there = seen.look(machine)
-    found = judge.judge(there, asked)
+    there = probe.look(machine)
+    found = rules.judge(there, asked)
     rights = there.packages.rights
     i["state"]["nvidia_driver"] = {
         "version": there.driver.version,
@@ -54,7 +54,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 plan = preprocess
 
 
-def _env_of(there: seen.Seen) -> dict[str, str]:
+def _env_of(there: probe.Seen) -> dict[str, str]:
     """The recipe's keys."""
     driver = there.driver
     return {
@@ -68,7 +68,7 @@ def _env_of(there: seen.Seen) -> dict[str, str]:
     }
 
 
-def _install_text(there: seen.Seen, asked: judge.Asked) -> str:
+def _install_text(there: probe.Seen, asked: rules.Asked) -> str:
     wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     commands = install.driver_plan(there, wanted)
     if not commands:
@@ -78,7 +78,7 @@ def _install_text(there: seen.Seen, asked: judge.Asked) -> str:
     return findings.plan_text(title, commands, there.packages.rights)
 
 
-def _hint(there: seen.Seen, found: tuple[findings.Finding, ...], asked: judge.Asked) -> str:
+def _hint(there: probe.Seen, found: tuple[findings.Finding, ...], asked: rules.Asked) -> str:
     if findings.fixes(findings.problems(found)):
         again = f"get,nvidia,driver{',_fabricmanager-match' * asked.must_match}"
         wanted = {"min": asked.minimum, "expected": asked.expected}

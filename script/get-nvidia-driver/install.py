@@ -12,7 +12,7 @@ import re
 
 from crowdperf.machine.findings import Command, as_root
 
-from .seen import Seen
+from .probe import Seen
 
 DEFAULT_BRANCH = 550
 """The branch that the VirtualClient guide installs."""

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from crowdperf.machine import choose, packages
+from crowdperf.machine import packages, selection
 from crowdperf.machine.probe import Machine
 
 from . import filters, mounts
@@ -24,9 +24,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints each candidate with the verdict on it and sets the keys of the chosen one; code 16 when none fits."""
     env, values = i["env"], i["values"]
     try:
-        machine = choose.of_call(i)
+        machine = selection.of_call(i)
         wanted = filters.parse(values["filter"] or "")
-    except (choose.MachineError, filters.FilterError) as error:
+    except (selection.MachineError, filters.FilterError) as error:
         return {"return": 1, "error": str(error)}
     with_os_disk = values["include_os_disk"] is True
     taken, judged = filters.choose(mounts.look(machine), wanted, with_os_disk=with_os_disk)

@@ -7,7 +7,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from typing import Any
 
-from crowdperf.machine import choose, versions
+from crowdperf.machine import selection, versions
 
 from . import facts
 
@@ -18,8 +18,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the Slurm that the commands on PATH belong to."""
     env = i["env"]
     try:
-        machine = choose.of_call(i)
-    except choose.MachineError as error:
+        machine = selection.of_call(i)
+    except selection.MachineError as error:
         return {"return": 1, "error": str(error)}
     only_looks = str(env.get("CM_SLURM_ACTION", "") or "") == "look"
     if missing := facts.missing_clients(machine):

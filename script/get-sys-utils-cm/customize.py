@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.values import is_yes
-from crowdperf.machine import choose, findings, gpu_bus, packages
+from crowdperf.machine import findings, gpu_bus, packages, selection
 from crowdperf.machine.probe import Machine
 
 from . import install, jetson, tools
@@ -46,9 +46,9 @@ def _look(i: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
         return {"return": 0, "skip": True}
     try:
-        machine = choose.of_call(i)
+        machine = selection.of_call(i)
         wanted, required = tools.named(values["tools"]), tools.named(values["require"] or ())
-    except (choose.MachineError, tools.ToolError) as error:
+    except (selection.MachineError, tools.ToolError) as error:
         return {"return": 1, "error": str(error)}
     if is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
         return _show_jetson(machine)

@@ -11,8 +11,8 @@ from typing import Any
 
 from crowdperf.kit.whole_file import read_object
 from crowdperf.store.callpaths import MissingPath, paths_of
-from crowdperf.store.importing import FAILURES, NothingToImport, Report, import_path, is_bundle, report_lines
-from crowdperf.store.resultfolders import LeftOut
+from crowdperf.store.imports import FAILURES, NothingToImport, Report, import_path, is_bundle, report_lines
+from crowdperf.store.result_folders import LeftOut
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
 INPUTS = ("db", "path")

@@ -12,11 +12,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.machine import choose, findings, nvidia, packages
+from crowdperf.machine import findings, nvidia, packages, selection
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import counted
 
-from . import actions, beside, slices
+from . import actions, interference, slices
 
 CHANGES = ("enable", "configure", "teardown", "disable", "undo")
 NO_DRIVER_CODE = 16  # CM's code for "not found"
@@ -35,7 +35,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _manage(i: dict[str, Any], *, is_plan: bool) -> dict[str, Any]:
     env, values = i["env"], i["values"]
     try:
-        machine = choose.of_call(i)
+        machine = selection.of_call(i)
         driver = nvidia.look(machine)
         if not driver.is_working:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
@@ -54,7 +54,7 @@ def _manage(i: dict[str, Any], *, is_plan: bool) -> dict[str, Any]:
             _choose(env, values, gpu, action)
             if action == "hetero" and values["main"]:
                 _measure(env, values, gpu, is_run=not (machine.is_recorded or is_plan))
-    except (choose.MachineError, findings.RecordError, actions.MigError) as error:
+    except (selection.MachineError, findings.RecordError, actions.MigError) as error:
         return {"return": 1, "error": str(error)}
     return {"return": 0}
 
@@ -109,13 +109,13 @@ def _measure(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, *,
     by_uuid = {one.uuid: one for one in gpu.slices}
     others = [by_uuid[uuid] for uuid in env["CM_MIG_BACKGROUND_DEVICES"].split(",")]
     settle_s, commands = values["settle_s"], (values["main"], values["background"] or "")
-    main, background = beside.works(*commands, by_uuid[env["CM_MIG_DEVICE"]], others, values["log_dir"])
+    main, background = interference.works(*commands, by_uuid[env["CM_MIG_DEVICE"]], others, values["log_dir"])
     how = "" if is_run else " (nothing was run)"
     lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
     print("\n  ".join([f"The measurement beside other work{how}:", *lines]), flush=True)
     if not is_run:
         return
-    outcome = beside.run(main, background, settle_s)
+    outcome = interference.run(main, background, settle_s)
     if outcome.early:
         told = "\n".join(
             f"  slice {work.slice.number}: {shlex.join(work.words)}, see {work.log}" for work in outcome.early

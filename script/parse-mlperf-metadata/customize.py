@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import CommandLineError, parse_pairs
-from crowdperf.fronts.metrics.found import Found, experiment_of, find, session_of
+from crowdperf.fronts.metrics.discovery import Found, experiment_of, find, session_of
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.upstream import UpstreamFails
 from crowdperf.rules.names import counted, printable, printable_lines

@@ -1,7 +1,7 @@
 """Hooks of push-mlperf-inference-results-to-github: check a submission, show what a push would do, push when asked.
 
-`asked.py` reads the call, `address.py` keeps logins out of sight, `content.py` reads and checks the submission,
-`changes.py` compares, `gitwork.py` runs git, `pushing.py` is the way from beginning to end.
+`request.py` reads the call, `address.py` keeps logins out of sight, `content.py` reads and checks the submission,
+`changes.py` compares, `gitwork.py` runs git, `publication.py` is the way from beginning to end.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -16,7 +16,7 @@ from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.privacy import known_here
 from crowdperf.rules.names import printable
 
-from . import address, asked, content, gitwork, pushing
+from . import address, content, gitwork, publication, request
 
 HISTORY_REMOTE = "origin"
 """The remote that get-git-history sets up; only by its name git leaves out the files of others."""
@@ -35,11 +35,11 @@ def call(i: dict, inputs: dict) -> dict:
 def plan(i):
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
-        where = asked.repository_address(i)
+        where = request.repository_address(i)
     except address.AddressError as error:
         return failure(f"{error}\nhint: {COMMAND}")
     is_cached = where is not None and i["values"]["repo_path"] is None
-    runs = [asked.gate_inputs(i, ""), asked.history_inputs(where) if is_cached else None]
+    runs = [request.gate_inputs(i, ""), request.history_inputs(where) if is_cached else None]
     return {"return": 0, "runs": [run for run in runs if run]}
 
 
@@ -50,7 +50,7 @@ def preprocess(i):
     if folder is None or not folder.is_dir():
         return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
     try:
-        where = asked.repository_address(i)
+        where = request.repository_address(i)
         found = content.read_content(folder, values["submitter"] or "")
         content.check_sizes(found, int(values["largest_mb"] * content.MEGABYTE))
     except address.AddressError as error:
@@ -61,7 +61,7 @@ def preprocess(i):
         return push(i, where, found)
     except gitwork.GitError as error:
         return failure(f"{error}\nhint: {error.hint or LOGIN_HINT}")
-    except (pushing.PushError, content.ContentError) as error:
+    except (publication.PushError, content.ContentError) as error:
         return failure(error)
 
 
@@ -69,16 +69,16 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
     """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError."""
     env, values = i["env"], i["values"]
     login = address.login_environment(where, os.environ) if where else {}
-    settings = login or asked.access_environment(env, where)
-    identity = asked.rehearsal_identity() if values["rehearsal"] else {}
+    settings = login or request.access_environment(env, where)
+    identity = request.rehearsal_identity() if values["rehearsal"] else {}
     environment = gitwork.process_environment(os.environ, {**settings, **identity})
     public = (*(values["public"] or ()), found.submitter, *found.systems)
     known = known_here(gitwork.emails(environment), public)
-    secrets = (*known.secrets, *asked.secret_values(env), *(where.secrets if where else ()))
+    secrets = (*known.secrets, *request.secret_values(env), *(where.secrets if where else ()))
     known = replace(known, secrets=secrets)
     message, branch = values["commit_message"], values["branch"] or ""
     content.check_privacy(found, {"commit message": message, "branch": branch}, known)
-    gate = asked.gate_inputs(i, content.round_of(found))
+    gate = request.gate_inputs(i, content.round_of(found))
     if gate is not None:
         answer = call(i, gate)
         if answer["return"] > 0:
@@ -90,24 +90,24 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         folder = gitwork.folder_of_clone(values["repo_path"], environment)
         remote = where.url if where else gitwork.remote_of_clone(folder, environment)
     else:
-        answer = call(i, asked.history_inputs(where))
+        answer = call(i, request.history_inputs(where))
         if answer["return"] > 0:
             return answer
         folder, remote = Path(answer["new_env"]["CM_GIT_HISTORY_PATH"]), HISTORY_REMOTE
-    order = pushing.Order(
+    order = publication.Order(
         content=found,
         branch=branch,
         message=message + "\n",
         is_push=bool(values["push"]),
         is_pruning=bool(values["prune"]),
-        command=asked.repeat_command(i["input"]),
+        command=request.repeat_command(i["input"]),
     )
     with gitwork.locked(folder) as number:
         repository = gitwork.Repository(
             folder=folder, remote=remote, known=known, environment=environment, lock_number=number
         )
-        outcome = pushing.work(repository, order, lambda line: print(printable(line), flush=True))
-        i["state"]["mlperf_push"] = pushing.record(repository, found, outcome)
+        outcome = publication.work(repository, order, lambda line: print(printable(line), flush=True))
+        i["state"]["mlperf_push"] = publication.record(repository, found, outcome)
     if outcome.is_pushed:
         print(f"Pushed commit {outcome.commit} to branch {outcome.branch.name}.")
     elif outcome.commit is None:

@@ -1,6 +1,6 @@
 """Hooks of report-mlperf-submission: results_summary.csv and one static HTML report for each submission of a folder.
 
-The runs are read by `crowdperf/logs`; `parts.py` makes the parts of a page, `evidence.py` its links, `report.py` the
+The runs are read by `crowdperf/logs`; `sections.py` makes the parts of a page, `evidence.py` its links, `report.py` the
 page.
 """
 

@@ -10,7 +10,7 @@ from crowdperf.kit.html_page import bullets, document, folded, text
 from crowdperf.logs.result_rows import Results, Row
 from crowdperf.rules.names import counted
 
-from . import parts
+from . import sections
 from .evidence import Places
 from .rownames import Names
 
@@ -72,27 +72,27 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def _system_part(name: str, rows: Sequence[Row], names: Names, places: Places) -> list[str]:
-    return [f"<h2>{text(name)}</h2>", parts.results_table(rows, names, places), parts.reasons(rows, names)]
+    return [f"<h2>{text(name)}</h2>", sections.results_table(rows, names, places), sections.reasons(rows, names)]
 
 
 def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> str:
     """The page of one submission."""
     rows, places, names = submission.rows, Places(), Names(submission.rows)
-    labels = parts.label_words(rows, names)
+    labels = sections.label_words(rows, names)
     page = [f"<h1>{text(submission.title)}</h1>", *(LABEL_PLACE.format(text(words)) for words in labels), summary(rows)]
     systems: dict[str, list[Row]] = {}
     for row in rows:
         systems.setdefault(row.system, []).append(row)
     for name, own in systems.items():
         page += _system_part(name, own, names, places)
-    page.append(parts.backends_compared(rows, names))
-    page += parts.answers(rows, names)
-    page += ["<h2>Latencies</h2>", parts.latencies(rows, names, places)]
-    page += ["<h2>Beside published results of the same system</h2>", parts.published(rows, names)]
-    page += ["<h2>Memory and load during the runs</h2>", parts.loads(rows, names, extras.loads)]
+    page.append(sections.backends_compared(rows, names))
+    page += sections.answers(rows, names)
+    page += ["<h2>Latencies</h2>", sections.latencies(rows, names, places)]
+    page += ["<h2>Beside published results of the same system</h2>", sections.published(rows, names)]
+    page += ["<h2>Memory and load during the runs</h2>", sections.loads(rows, names, extras.loads)]
     for name, own in systems.items():
         words = "Environment" if len(systems) == 1 else f"Environment of {name}"
-        page += [f"<h2>{text(words)}</h2>", parts.environment(own, names, extras.origins.get(name, {}))]
+        page += [f"<h2>{text(words)}</h2>", sections.environment(own, names, extras.origins.get(name, {}))]
     page += [
         "<h2>Where each number stands</h2>",
         '<p class="quiet">The numbers above are links to these lines. A file with another SHA-256 is not the one that'

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crowdperf.machine.images import REFERENCE, is_pinned
 
-from .words import RequestError
+from .shell_words import RequestError
 
 
 class Base(NamedTuple):

@@ -15,14 +15,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crowdperf.machine import choose
+from crowdperf.machine import selection
 from crowdperf.machine.probe import Machine
 
 from . import facts, launch, request, session
 from . import plan as planning
 from .bases import Base
 from .plan import Plan
-from .words import RequestError
+from .shell_words import RequestError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NO_ENGINE_CODE = 16  # CM's code for "not found"
@@ -38,7 +38,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the plan or carries it out; the code is that of what was run inside."""
     env, state = i["env"], i["state"]
     try:
-        machine = choose.of_call(i)
+        machine = selection.of_call(i)
         asked = request.request_of(env, machine.environment)
         engines = list(state.get("container_engines") or [])
         # The checkout is on this machine, also where the plan is for a recorded one.
@@ -59,7 +59,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             print(f"note: {note}", file=sys.stderr)
         output = 2 if (i.get("input") or {}).get("out") == "json" else 1
         outcome = session.carry_out(made, lambda base: _remade(asked, known, base), output)
-    except (choose.MachineError, RequestError) as error:
+    except (selection.MachineError, RequestError) as error:
         return {"return": 1, "error": str(error)}
     except OSError as error:
         hint = "  hint: TMPDIR, CM_REPOS and --cache_path name folders that have to be writable and have room"

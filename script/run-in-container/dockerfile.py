@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from .bases import Base
 from .image import CM_CACHE, CM_HOME, USER_SCRIPT, Copy, From, Instruction, Label, Run, Setting
 from .request import TOOLS, WORK
-from .words import RequestError
+from .shell_words import RequestError
 
 HEADER = "# Made by crowdperf's recipe run-in-container; values are JSON texts, nothing is expanded."
 CACHE_ID = "crowdperf"

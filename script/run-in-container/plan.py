@@ -12,7 +12,7 @@ from .facts import Facts
 from .image import Account, Instruction
 from .launch import Container, Gpus
 from .request import WORK, Request
-from .words import RequestError
+from .shell_words import RequestError
 
 FILE, CONTEXT = "Dockerfile", "context"
 

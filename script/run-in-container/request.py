@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from crowdperf.call.values import is_no, is_yes
 
-from . import words
+from . import shell_words
 from .bases import Base, base_of
-from .words import RequestError
+from .shell_words import RequestError
 
 Action = Literal["build", "prebuild", "attach", "headless"]
 ENGINES = ("docker", "podman", "apptainer")
@@ -101,10 +101,10 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
             "https://... or ssh://... with the 40 hexadecimal digits of a commit",
             "git ls-remote URL HEAD prints them",
         )
-    packages = words.split(env.get("CM_CONTAINER_PACKAGES"), "packages")
+    packages = shell_words.split(env.get("CM_CONTAINER_PACKAGES"), "packages")
     for name in packages:
         _fits(PACKAGE, name, "packages", "names of packages of the image's distribution")
-    image_env = words.pairs(env.get("CM_CONTAINER_IMAGE_ENV"), "image_env")
+    image_env = shell_words.pairs(env.get("CM_CONTAINER_IMAGE_ENV"), "image_env")
     for name, value in image_env:
         if "\\" in value:
             raise RequestError(
@@ -120,10 +120,10 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
         steps=steps,
         has_cm=has_cm,
         packages=packages,
-        repo_url=words.without_secret(url, "repo_url"),
+        repo_url=shell_words.without_secret(url, "repo_url"),
         repo_commit=commit,
         image_env=image_env,
-        container_env=words.pairs(env.get("CM_CONTAINER_ENV"), "container_env"),
+        container_env=shell_words.pairs(env.get("CM_CONTAINER_ENV"), "container_env"),
         secrets=_secrets(env, outer),
         places=_places(env, outer),
         options=_options(env, outer),
@@ -133,7 +133,7 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
 
 def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
     tags = _text(env, "CM_CONTAINER_RECIPE_TAGS", "recipe_tags")
-    arguments = words.split(env.get("CM_CONTAINER_RECIPE_ARGS"), "recipe_args")
+    arguments = shell_words.split(env.get("CM_CONTAINER_RECIPE_ARGS"), "recipe_args")
     steps: list[Step] = []
     if tags:
         _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, as cm run script --tags takes them")
@@ -142,14 +142,14 @@ def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
         steps.append((CM_INSIDE, "run", "script", f"--tags={tags}", *arguments, "--quiet"))
     elif arguments:
         raise RequestError("--recipe_args is given without --recipe_tags", hint="--recipe_tags=get,python3")
-    steps += [("/bin/sh", "-c", one) for one in words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]
+    steps += [("/bin/sh", "-c", one) for one in shell_words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]
     return tuple(steps)
 
 
 def _secrets(env: Mapping[str, Any], outer: Mapping[str, str]) -> tuple[str, ...]:
     names = tuple(part for part in re.split(r"[\s,]+", _text(env, "CM_CONTAINER_PASSED_NAMES", "secrets")) if part)
     for name in names:
-        if not words.NAME.fullmatch(name):
+        if not shell_words.NAME.fullmatch(name):
             raise RequestError(
                 "--secrets takes names, never values", "names of environment variables", "--secrets=NAME"
             )
@@ -189,8 +189,8 @@ def _options(env: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
         gpus=gpus,
         shm_size=shm_size,
         is_unconfined=_choice(env, "CM_CONTAINER_SECURITY", "security", ("default", "unconfined")) == "unconfined",
-        run_arguments=words.split(env.get("CM_CONTAINER_RUN_ARGS"), "docker_args"),
-        build_arguments=words.split(env.get("CM_CONTAINER_BUILD_ARGS"), "build_args"),
+        run_arguments=shell_words.split(env.get("CM_CONTAINER_RUN_ARGS"), "docker_args"),
+        build_arguments=shell_words.split(env.get("CM_CONTAINER_BUILD_ARGS"), "build_args"),
         tag=tag,
         container=name,
         user_id=user_id,
@@ -238,4 +238,4 @@ def _fits(pattern: re.Pattern[str], value: str, flag: str, allowed: str) -> None
 def _text(env: Mapping[str, Any], key: str, flag: str) -> str:
     value = env.get(key)
     text = "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return words.clean(text.strip(), flag)
+    return shell_words.clean(text.strip(), flag)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from . import bases, launch
 from .bases import Base
 from .plan import CONTEXT, FILE, Plan, inspect, pull, told
-from .words import RequestError
+from .shell_words import RequestError
 
 END_TIMEOUT_S = 120.0
 """Far longer than stopping takes: an engine kills a container 10 s after it was told to stop."""

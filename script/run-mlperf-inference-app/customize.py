@@ -15,7 +15,7 @@ from typing import Any
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, nvidia
+from crowdperf.machine import nvidia, selection
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
@@ -39,8 +39,8 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     request = read(env, i["values"], inputs.get("system"), names, here)
     recorded = str(env.get("CM_RECORDED_MACHINE") or "")
     try:
-        machine = choose.choose(recorded, here).machine if recorded else i.get("machine") or Machine()
-    except choose.MachineError as error:
+        machine = selection.choose(recorded, here).machine if recorded else i.get("machine") or Machine()
+    except selection.MachineError as error:
         raise RequestError([str(error)]) from error
     require_gpu(request, machine)
     passed_on = with_loadgen(passed_on_inputs(inputs), request)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdperf.logs.figures import chosen_rate_text, has_chosen_rate, reasons_text
 from crowdperf.logs.interference import disturbance_lines, disturbances, server_lines
+from crowdperf.logs.rates import chosen_rate_text, has_chosen_rate, reasons_text
 from crowdperf.rules import provenance
 from crowdperf.rules.backends import BACKENDS, STAND_IN_BACKENDS
 from crowdperf.rules.benchmarks import BENCHMARKS

@@ -11,7 +11,7 @@ from typing import Any
 
 from crowdperf.kit.html_page import bullets, document, folded, table, text
 from crowdperf.logs.load_plots import load_plots
-from crowdperf.logs.text_figures import page_part
+from crowdperf.logs.text_metrics import page_part
 from crowdperf.rules.backends import is_of_client
 
 from .runsettings import HEADING, settings_rows

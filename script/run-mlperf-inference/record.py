@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION, threads_in_all
-from crowdperf.logs.figures import why_not_judged
 from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.rates import why_not_judged
 from crowdperf.logs.user_conf import conf_rows
 
 from .matrix import RunSpec

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crowdperf.logs.figures import batch_of
+from crowdperf.logs.rates import batch_of
 from crowdperf.rules.names import Scenario
 
 HEADING = "Settings (chosen by the harness, except those marked as given)"

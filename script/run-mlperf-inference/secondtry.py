@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.logs.figures import CHANGED_ORIGIN, better_rate, is_own_rate, rate_text
+from crowdperf.logs.rates import CHANGED_ORIGIN, better_rate, is_own_rate, rate_text
 from crowdperf.rules.names import Scenario
 
 FOLDER = "first_attempt"

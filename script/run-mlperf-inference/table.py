@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crowdperf.kit.terminal import aligned
-from crowdperf.logs import text_figures
+from crowdperf.logs import text_metrics
 
 from .outcome import score_text, target_text
 from .runsettings import settings_lines
 
 HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
-RIGHT_ALIGNED = frozenset(("Value", "Score", "Target", *text_figures.HEADINGS))
+RIGHT_ALIGNED = frozenset(("Value", "Score", "Target", *text_metrics.HEADINGS))
 ABSENT = "-"
 WIDTH = 100
 """Columns of a terminal that everything fits in."""
@@ -84,8 +84,8 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
     texts = [(row["scenario"], found) for row in scenarios if (found := (row["performance"] or {}).get("text"))]
     if not texts:
         return []
-    rows = [("Answers", *text_figures.HEADINGS), *((name, *text_figures.cells(text)) for name, text in texts)]
-    said = [wrapped(f"{name}: {words}", "  ") for name, text in texts for words in text_figures.said_of(text)]
+    rows = [("Answers", *text_metrics.HEADINGS), *((name, *text_metrics.cells(text)) for name, text in texts)]
+    said = [wrapped(f"{name}: {words}", "  ") for name, text in texts for words in text_metrics.said_of(text)]
     return [*aligned(rows, RIGHT_ALIGNED), *said]
 
 

@@ -1,7 +1,7 @@
 """Hooks of run-mlperf-make: the targets of NVIDIA's Makefile as recipe calls.
 
-`request.py` and `run_args.py` read the call, `plans.py` decides what is called, `doing.py` calls it, `views.py` shows
-what came out in the workspace, which `workspace.py` makes; `tables.yaml` has what all of them know.
+`request.py` and `run_args.py` read the call, `plans.py` decides what is called, `execution.py` calls it, `views.py`
+shows what came out in the workspace, which `workspace.py` makes; `tables.yaml` has what all of them know.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.fronts.nvidia.lookup import StoreError
 from crowdperf.fronts.nvidia.registry import RegistryError
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine.choose import MachineError
+from crowdperf.machine.selection import MachineError
 
-from . import doing, pages, plans, request, views, workspace
-from .around import Around
+from . import execution, pages, plans, request, views, workspace
+from .context import Around
 from .request import MakeError
 
 STAMP = "%Y.%m.%d-%H.%M.%S"
@@ -98,10 +98,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             text = pages.plan_text(around, found) if asked.is_plan else pages.LOCAL[asked.target](around)
             print(text, flush=True)
             return {"return": 0}
-        problems = doing.perform(found, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
+        problems = execution.perform(found, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
     except PROBLEMS as error:
         return refused(error)
-    except doing.CallFailed as error:
+    except execution.CallFailed as error:
         return error.answer
     told = "\n  ".join(
         ["not passed:", *problems, "hint: what each recipe said of it is above; runs and scores are recorded"]

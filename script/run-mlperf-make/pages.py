@@ -12,7 +12,7 @@ from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import ExecutionMode, counted
 
 from . import views
-from .around import Around
+from .context import Around
 from .plans import Plan, RecipeCall
 from .request import MakeError, table
 

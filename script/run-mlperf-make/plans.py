@@ -28,7 +28,7 @@ from crowdperf.rules.official_names import official_name, parse_benchmark
 from crowdperf.rules.rounds import ROUNDS, rounds_of
 
 from . import run_args
-from .around import Around, earlier_benchmarks, recipe_tags
+from .context import Around, earlier_benchmarks, recipe_tags
 from .request import MakeError, table
 from .run_args import RunArgs
 from .views import INNER, View

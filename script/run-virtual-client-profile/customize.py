@@ -22,13 +22,13 @@ from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import parse_list
-from crowdperf.fronts.metrics.found import architecture, session_of
+from crowdperf.fronts.metrics.discovery import architecture, session_of
 from crowdperf.fronts.virtualclient.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
 from crowdperf.fronts.virtualclient.options import Options, parse_options
 from crowdperf.fronts.virtualclient.steps import StepList, make_steps, plan_text, planned_calls
 from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, cpu, host, nvidia
+from crowdperf.machine import cpu, host, nvidia, selection
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.names import printable_lines
 
@@ -103,7 +103,7 @@ def read_call(i: dict[str, Any]) -> StepList:
         problems.append(f"--log-dir: {folder} is a file; give a folder, which is made where it is missing")
     try:
         machine = machine_of(i)
-    except choose.MachineError as error:
+    except selection.MachineError as error:
         raise ProfileError([*problems, str(error)]) from None
     config_ver, recorded = options.choices["config_ver"], values["machine"] or ""
     if options.choices["device"] == "cuda":
@@ -123,7 +123,7 @@ def read_call(i: dict[str, Any]) -> StepList:
 def machine_of(i: dict[str, Any]) -> Machine:
     """This machine, or the recorded one that --machine names. Raises MachineError."""
     here = users_folder(i["env"])
-    return i.get("machine") or choose.choose(str(i["env"].get(MACHINE_KEY) or ""), here).machine
+    return i.get("machine") or selection.choose(str(i["env"].get(MACHINE_KEY) or ""), here).machine
 
 
 def with_machine(i: dict[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         }
         recorded, is_plan = env.get(MACHINE_KEY) or "", env.get(PREFIX + "IS_PLAN") == "yes"
         if is_plan:
-            banner = choose.choose(recorded, users_folder(env)).banner
+            banner = selection.choose(recorded, users_folder(env)).banner
             print("\n".join(filter(None, (banner, printable_lines(plan_text(made))))))
         elif recorded:
             raise ProfileError([f"--machine={recorded} is a recorded machine: nothing can run on it; add _plan"])

@@ -9,7 +9,7 @@ from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.registry import RegistryError, UnknownConfig, read_registry
 from crowdperf.fronts.virtualclient.options import RegistrySettings
 from crowdperf.fronts.virtualclient.steptypes import scenarios_of
-from crowdperf.machine import choose
+from crowdperf.machine import selection
 from crowdperf.rules.names import Scenario
 
 HINT = "cm run script --tags=add,custom,system --id=NAME adds this machine"
@@ -30,7 +30,7 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
             config = registry.effective(benchmark, Scenario(scenario), place.system, config_ver, accelerators=count)
             system = config.system
             targets |= {name: text for name, text in config.inputs().items() if "_target_" in name}
-    except (UnknownConfig, RegistryError, choose.MachineError) as error:
+    except (UnknownConfig, RegistryError, selection.MachineError) as error:
         return RegistrySettings(targets={}, said=f"no settings for this machine ({error}); {HINT}")
     named = ", ".join(f"{name}={text}" for name, text in sorted(targets.items())) or "no target"
     return RegistrySettings(targets=targets, said=f"the configuration registry has {system}: {named}")

@@ -18,7 +18,7 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.fronts.metrics import gpuload, metricfiles
-from crowdperf.fronts.metrics.found import Found, find
+from crowdperf.fronts.metrics.discovery import Found, find
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.metrics import HIGHER, LOWER, Metric
 from crowdperf.fronts.metrics.telemetry import Session, Source

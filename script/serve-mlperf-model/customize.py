@@ -15,7 +15,7 @@ from typing import Any
 
 from crowdperf.call.values import text_of
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, gpu_bus, images, neuron, nvidia
+from crowdperf.machine import gpu_bus, images, neuron, nvidia, selection
 from crowdperf.rules.backends import BACKENDS
 
 from . import container
@@ -38,7 +38,7 @@ def arguments(values: Mapping[str, Any], log: Path) -> list[str]:
 def container_plan(values: Mapping[str, Any], folder: Path) -> tuple[str, dict[str, object]]:
     """The banner of a recorded machine, and the plan. Raises ValueError and
     choose.MachineError."""
-    chosen = choose.choose(values["machine"] or "", folder)
+    chosen = selection.choose(values["machine"] or "", folder)
     machine, usual = chosen.machine, BACKENDS["triton"].image
     driver = nvidia.look(machine)
     image = values["image"] or container.default_image(usual, driver.cuda_version)
@@ -65,7 +65,7 @@ def checked(env: Mapping[str, Any], values: Mapping[str, Any]) -> str:
             arguments(values, folder)
             if values["machine"]:
                 return "--machine: a recorded machine can be planned for, with _container"
-    except (choose.MachineError, ValueError) as error:
+    except (selection.MachineError, ValueError) as error:
         return str(error)
     return ""
 

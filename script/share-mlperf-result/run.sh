@@ -4,5 +4,5 @@ set -uo pipefail
 
 mapfile -t arguments <<<"${CM_TMP_SHARE_WORDS}"
 rm -f tmp-share.json
-CM_MLPERF_COLLECTOR_TOKEN="${CM_TMP_SHARE_TOKEN-}" "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B -m crowdperf.store.sharing "${arguments[@]}"
+CM_MLPERF_COLLECTOR_TOKEN="${CM_TMP_SHARE_TOKEN-}" "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B -m crowdperf.store.share "${arguments[@]}"
 [[ -s tmp-share.json ]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crowdperf.kit.text_documents import given_text
-from crowdperf.logs.figures import batch_of
+from crowdperf.logs.rates import batch_of
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.names import counted
 

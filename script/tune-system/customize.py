@@ -1,6 +1,6 @@
 """Hooks of the recipe tune-system: settings that make measurements fast and steady, as a table and a plan.
 
-`settings.py` looks, `tuning.py` holds the rules. Only `_apply` with `--apply --record=FILE` changes anything; what was
+`settings.py` looks, `rules.py` holds the rules. Only `_apply` with `--apply --record=FILE` changes anything; what was
 there before is recorded first.
 """
 
@@ -12,11 +12,11 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.machine import choose, findings, packages
+from crowdperf.machine import findings, packages, selection
 from crowdperf.machine.findings import Command
 from crowdperf.machine.probe import Machine
 
-from . import settings, tuning
+from . import rules, settings
 
 KIND = "tune-system"
 AGAIN = "cm run script --tags=tune,system"
@@ -36,25 +36,25 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _tune(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     env, values = i["env"], i["values"]
     try:
-        machine = choose.of_call(i)
+        machine = selection.of_call(i)
         if values["undo"]:
             return _undo(machine, values, may_apply=may_apply)
         system = settings.look(machine)
-        wanted = tuning.wanted_in(values)
-        changed = tuning.changes(system, wanted)
+        wanted = rules.wanted_in(values)
+        changed = rules.changes(system, wanted)
         print(table(changed, system))
         commands = tuple(one.command for one in changed if one.command)
         after: settings.System | None = None
         if may_apply and commands:
-            _carry_out(machine, values, commands, tuning.record_of(changed))
+            _carry_out(machine, values, commands, rules.record_of(changed))
             after = settings.look(machine)
-            changed = tuning.changes(after, wanted)
+            changed = rules.changes(after, wanted)
             print("after:\n" + table(changed, after))
             # nvidia-smi never tells that clocks are locked, so these still look as if they were to be set
             changed = tuple(one for one in changed if one.setting.name != "clocks")
         elif commands:
             print(_plan_text(machine, commands))
-    except (choose.MachineError, findings.RecordError, tuning.TuneError) as error:
+    except (selection.MachineError, findings.RecordError, rules.TuneError) as error:
         return {"return": 1, "error": str(error)}
     left = sum(one.command is not None for one in changed)
     env["CM_TUNE_SYSTEM_CHANGES"] = str(left)
@@ -63,7 +63,7 @@ def _tune(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     return {"return": 0}
 
 
-def table(changed: tuple[tuning.Change, ...], system: settings.System) -> str:
+def table(changed: tuple[rules.Change, ...], system: settings.System) -> str:
     """The settings as text: what is there, and what is wanted."""
     lines = []
     for one in changed:
@@ -88,10 +88,10 @@ def _carry_out(
     may_sudo = values["sudo"] is True
     shown = findings.plan_text("Plan:", commands, packages.rights(machine))
     if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
-        raise tuning.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
+        raise rules.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
     file = values["record"]
     if record is not None and file is None:
-        raise tuning.TuneError(
+        raise rules.TuneError(
             "nothing was run: --apply needs a file for the way back\n  hint: --record=tune-before.json"
         )
     print(shown)
@@ -100,12 +100,12 @@ def _carry_out(
         print(f"recorded what was there in {file}; back with: {AGAIN} --undo={file} --apply")
     if wrong := findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo)):
         back = file or values["undo"]
-        raise tuning.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
+        raise rules.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
 
 
 def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> dict[str, Any]:
     """Shows the way back, and goes it with consent."""
-    commands = tuning.undo(findings.read_record(values["undo"], KIND))
+    commands = rules.undo(findings.read_record(values["undo"], KIND))
     if may_apply:
         _carry_out(machine, values, commands, None)
         print("put back")
@@ -115,7 +115,7 @@ def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> di
     return {"return": 0}
 
 
-def _state(changed: tuple[tuning.Change, ...], system: settings.System, rights: packages.Rights) -> dict[str, Any]:
+def _state(changed: tuple[rules.Change, ...], system: settings.System, rights: packages.Rights) -> dict[str, Any]:
     return {
         "container": system.container,
         "lacks": list(system.lacks),

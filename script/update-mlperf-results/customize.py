@@ -1,6 +1,6 @@
 """Hooks of update-mlperf-results: copy the runs that are worth keeping from the logs into a results folder.
 
-`rules.py` says which runs count, `choosing.py` which are kept and where, `update.py` what that changes, `placing.py`
+`rules.py` says which runs count, `selection.py` which are kept and where, `update.py` what that changes, `placement.py`
 changes it, `metadata.py` remembers it.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from crowdperf.rules.names import printable, unknown_text
 from crowdperf.rules.rounds import ROUNDS
 
-from . import choosing, metadata, placing, update
+from . import metadata, placement, selection, update
 
 PREFIX = "CM_MLPERF_UPDATE_RESULTS_"
 HINT = "hint: cm run script --tags=update,mlperf,results,_dry-run --input=build/logs --output=results"
@@ -28,8 +28,8 @@ def job_of(values: Mapping[str, Any]) -> update.Job:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return update.Job(
         source=values["input"],
-        folders=placing.Folders(output, values["metadata_file"] or output.with_name(f"{output.name}_metadata.json")),
-        request=choosing.Request(
+        folders=placement.Folders(output, values["metadata_file"] or output.with_name(f"{output.name}_metadata.json")),
+        request=selection.Request(
             round_name, values["category"] or "", may_be_synthetic=bool(values["include_synthetic"])
         ),
         stamp=metadata.Stamp(result_id=values["result_id"] or f"manual-{now}", time=now),
@@ -57,25 +57,25 @@ def preprocess(i):
     try:
         job = job_of(i["values"])
         return dry_run(i, job) if i["values"]["dry_run"] else real_run(i, job)
-    except (update.UpdateError, metadata.MetadataError, placing.PlacingError, OSError) as error:
+    except (update.UpdateError, metadata.MetadataError, placement.PlacingError, OSError) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
 
 
 def dry_run(i, job: update.Job) -> dict:
     """Shows what would change."""
-    if placing.is_interrupted(job.folders):
+    if placement.is_interrupted(job.folders):
         print(f"an earlier update was interrupted; the next one finishes it first ({job.folders.work})")
     return answer(i, job, update.prepare(job), "would change")
 
 
 def real_run(i, job: update.Job) -> dict:
     """Finishes an interrupted update, then makes this one."""
-    with placing.locked(job.folders):
-        placing.finish_earlier(job.folders)
+    with placement.locked(job.folders):
+        placement.finish_earlier(job.folders)
         found = update.prepare(job)
         is_new = found.moves or found.content != metadata.read(job.folders.metadata_file)
         if is_new and not refused(i["values"], found):
-            placing.apply(job.folders, found.moves, found.content)
+            placement.apply(job.folders, found.moves, found.content)
         return answer(i, job, found, "changed")
 
 

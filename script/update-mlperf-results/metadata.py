@@ -22,7 +22,7 @@ from typing import Any
 
 from crowdperf.kit.text_documents import given_text, part
 
-from .choosing import Choice, Place
+from .selection import Choice, Place
 
 Digests = Mapping[str, str]
 """SHA-256 by name of file."""

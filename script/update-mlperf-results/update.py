@@ -15,7 +15,7 @@ from crowdperf.logs.run_log import LogError
 from crowdperf.logs.system_names import system_name
 from crowdperf.rules.names import STAND_IN_LABEL, Mode, with_problems
 
-from . import choosing, metadata, placing, rules
+from . import metadata, placement, rules, selection
 
 
 class UpdateError(Exception):
@@ -31,8 +31,8 @@ class Job:
     """The inputs of a call."""
 
     source: Path
-    folders: placing.Folders
-    request: choosing.Request
+    folders: placement.Folders
+    request: selection.Request
     stamp: metadata.Stamp
 
 
@@ -41,9 +41,9 @@ class Update:
     """What an update does: `lines` for people, the moves, the metadata afterwards; `missing` what a round asks for."""
 
     lines: tuple[str, ...]
-    moves: tuple[placing.Move, ...]
+    moves: tuple[placement.Move, ...]
     content: Mapping[str, Any]
-    missing: tuple[tuple[choosing.Place, str], ...]
+    missing: tuple[tuple[selection.Place, str], ...]
 
 
 def _copied(facts: RunFacts) -> tuple[Path, ...]:
@@ -71,21 +71,21 @@ def _read(runs: Sequence[FoundRun], lines: list[str]) -> list[RunFacts]:
     return found
 
 
-def _old_runs(folders: placing.Folders, content: Mapping[str, Any]) -> dict[choosing.Place, dict[int, RunFacts]]:
+def _old_runs(folders: placement.Folders, content: Mapping[str, Any]) -> dict[selection.Place, dict[int, RunFacts]]:
     """The runs in the output that an earlier update wrote, and that are as it wrote them."""
     if not folders.output.is_dir():
         return {}
-    found: dict[choosing.Place, dict[int, RunFacts]] = {}
+    found: dict[selection.Place, dict[int, RunFacts]] = {}
     for facts in _read(find_runs(folders.output)[0], []):
-        place = choosing.place_of(facts, facts.run.system)
+        place = selection.place_of(facts, facts.run.system)
         slot = facts.run.number or 0
         written = metadata.digests_of(content, place, slot)
-        if written is not None and placing.contents(facts.run.paths.folder) == written:
+        if written is not None and placement.contents(facts.run.paths.folder) == written:
             found.setdefault(place, {})[slot] = facts
     return found
 
 
-def _describe(kept: choosing.Kept) -> str:
+def _describe(kept: selection.Kept) -> str:
     facts = kept.facts
     if facts.run.mode is Mode.ACCURACY:
         return facts.scores[0].line
@@ -100,11 +100,11 @@ class _Planner:
         self._job = job
         self.content = content
         self.lines: list[str] = []
-        self.moves: list[placing.Move] = []
+        self.moves: list[placement.Move] = []
         self.problems: list[str] = []
-        self.missing: list[tuple[choosing.Place, str]] = []
+        self.missing: list[tuple[selection.Place, str]] = []
 
-    def add(self, choice: choosing.Choice) -> None:
+    def add(self, choice: selection.Choice) -> None:
         place, output = choice.place, self._job.folders.output
         self.lines.append(f"{place.system} {place.benchmark} {place.scenario} ({choice.round_name}):")
         written = {}
@@ -116,15 +116,15 @@ class _Planner:
             sources, label = _copied(kept.facts), label_of([kept.facts], read_measurements(kept.facts.run))[0]
             digests = {source.name: file_sha256(source) for source in sources}
             before = metadata.digests_of(self.content, place, kept.slot)
-            there = placing.contents(output / target)
+            there = placement.contents(output / target)
             if there != digests:
-                reason = placing.obstacle(output / target, before)
+                reason = placement.obstacle(output / target, before)
                 if reason:
                     self.problems.append(f"{output / target} {reason}")
                 word = "replace" if there else "add"
                 from_where = kept.facts.run.relative.as_posix()
                 self.lines.append(f"  {word:<8} {target}: {_describe(kept)}, from {from_where}")
-                self.moves.append(placing.Move(target, sources, digests))
+                self.moves.append(placement.Move(target, sources, digests))
             else:
                 self.lines.append(f"  adopt    {target}: {_describe(kept)}, it is there already")
             written[kept.slot] = metadata.Written(digests, label)
@@ -145,9 +145,9 @@ def prepare(job: Job) -> Update:
     runs, misplaced = find_runs(job.source)
     runs = tuple(run for run in runs if not {output, work} & set(run.paths.folder.resolve().parents))
     planner.lines += [f"left out {found.relative.as_posix()}: {found.reason}" for found in misplaced]
-    pools: dict[choosing.Place, list[RunFacts]] = {}
+    pools: dict[selection.Place, list[RunFacts]] = {}
     for facts in _read(runs, planner.lines):
-        place = choosing.place_of(facts, system_name(facts.run, read_object(facts.run.paths.metadata_json)))
+        place = selection.place_of(facts, system_name(facts.run, read_object(facts.run.paths.metadata_json)))
         round_name = job.request.round_name or facts.round_name
         reason = rules.skip_reason(place.benchmark, facts.run.scenario, job.request.category, round_name)
         reason = reason or ("" if job.request.may_be_synthetic else _synthetic(facts))
@@ -158,9 +158,9 @@ def prepare(job: Job) -> Update:
     if not pools:
         raise UpdateError([*planner.lines, f"no run that counts was found below {job.source}"])
     old = _old_runs(job.folders, planner.content)
-    for place, found in sorted(choosing.with_high_accuracy(pools).items()):
+    for place, found in sorted(selection.with_high_accuracy(pools).items()):
         last = metadata.last_slot(planner.content, place)
-        planner.add(choosing.choose(place, found, old.get(place, {}), last, job.request))
+        planner.add(selection.choose(place, found, old.get(place, {}), last, job.request))
     if planner.problems:
         hint = "nothing was changed; move these folders away, or give another --output"
         raise UpdateError([*planner.problems, hint])

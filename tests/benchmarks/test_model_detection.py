@@ -27,8 +27,8 @@ from crowdperf.harness.runner.registry import load_dataset  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules, write_model  # noqa: E402
 from crowdperf.rules.benchmarks import record_of  # noqa: E402
 from crowdperf.standins.datasets import scenes  # noqa: E402
+from crowdperf.standins.fit_program import write_fitted  # noqa: E402
 from crowdperf.standins.fits import detection as fit_detection  # noqa: E402
-from crowdperf.standins.fitting import write_fitted  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

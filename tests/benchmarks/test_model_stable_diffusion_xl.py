@@ -23,7 +23,7 @@ from crowdperf.harness.base.checkpoints import read_checkpoint  # noqa: E402
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.base.score import Score  # noqa: E402
-from crowdperf.harness.commands import scoring  # noqa: E402
+from crowdperf.harness.commands import accuracy_scores  # noqa: E402
 from crowdperf.harness.datasets import coco2014 as data  # noqa: E402
 from crowdperf.harness.media.clip_tokens import open_clip_tokenizer  # noqa: E402
 from crowdperf.harness.runner.accuracy import judge  # noqa: E402
@@ -294,9 +294,9 @@ def test_a_made_model_has_a_window_where_the_benchmark_has_one():
 
 
 def test_the_pictures_that_rounds_name_are_kept_beside_the_score(folder, scored, tmp_path):
-    named = scoring.named_pictures("stable-diffusion-xl")
+    named = accuracy_scores.named_pictures("stable-diffusion-xl")
     assert {4475, 3093, 2747, 52} <= named and len(named) == 40  # ten of each round from v5.0 to v6.1
-    assert scoring.named_pictures("resnet50") == frozenset()
+    assert accuracy_scores.named_pictures("resnet50") == frozenset()
     made = striped(32, 32)
     place = tmp_path / "images"
     for answers in ({2: made.tobytes()}, {1: made.tobytes(), 0: made.tobytes()}):

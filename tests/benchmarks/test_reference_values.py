@@ -20,7 +20,7 @@ from crowdperf.benchmarks.unet3d_brats import model as brats  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.datasets.brats19 import Scans  # noqa: E402
 from crowdperf.harness.datasets.images import ImageFile  # noqa: E402
-from crowdperf.harness.media import imaging  # noqa: E402
+from crowdperf.harness.media import image_files  # noqa: E402
 
 FACTS = {
     "ssd_resnet34": {
@@ -70,7 +70,7 @@ def test_detections_are_the_references(name: str, kind: str, recorded: Mapping[s
 def test_prepared_pictures_are_the_references(
     number: int, recorded: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imaging, "read_image", lambda path: cases.image(number))
+    monkeypatch.setattr(image_files, "read_image", lambda path: cases.image(number))
     networks = {
         "ssd_resnet34": ssd_resnet34.open_model(ModelFacts(config=FACTS["ssd_resnet34"])),
         "ssd_mobilenet": ssd_mobilenet.open_model(ModelFacts(config=FACTS["ssd_mobilenet"])),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from helpers import Finished, TemporaryHome
 
-from crowdperf.data import modelinfo, owncopies
+from crowdperf.data import model_info, own_copies
 from crowdperf.data.errors import DataError
 
 MODEL = "get,ml-model,resnet50"
@@ -25,10 +25,10 @@ def write_model(folder: Path, weights: str = "weights", **changes: Any) -> Path:
     """A folder with a model of one's own and its model.json."""
     folder.mkdir(parents=True)
     (folder / "own.onnx").write_text(weights, encoding="utf-8")
-    model = modelinfo.RealModel(
+    model = model_info.RealModel(
         name="resnet50", framework="onnx", files={"model": folder / "own.onnx"}, source="mine", license="mine"
     )
-    path = modelinfo.write_model_info(folder, model)
+    path = model_info.write_model_info(folder, model)
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
     return folder
 
@@ -72,7 +72,7 @@ def test_of_two_copies_the_newest_is_taken_both_are_named_and_a_path_decides(hom
     older, newer = write_model(home.folder / "a"), write_model(home.folder / "b", "other weights")
     for folder in (older, newer):
         home.run_cm(MODEL, f"--path={folder}")
-    for file in home.store.glob(f"*/{owncopies.REGISTRATION_FILE}"):
+    for file in home.store.glob(f"*/{own_copies.REGISTRATION_FILE}"):
         content = json.loads(file.read_text(encoding="utf-8"))
         content["registered_utc"] = "2026-11-02" if content["path"] == str(newer) else "2026-11-01"
         file.write_text(json.dumps(content), encoding="utf-8")
@@ -86,7 +86,7 @@ def test_of_two_copies_the_newest_is_taken_both_are_named_and_a_path_decides(hom
 def test_a_made_model_is_not_registered_and_a_copy_never_serves_a_request_for_a_made_one(home: TemporaryHome) -> None:
     made = write_model(home.folder / "made", is_synthetic=True)
     assert path_of(home.run_cm(MODEL, f"--path={made}")) == str(made)
-    assert not list(home.store.glob(f"*/{owncopies.REGISTRATION_FILE}"))
+    assert not list(home.store.glob(f"*/{own_copies.REGISTRATION_FILE}"))
     home.run_cm(MODEL, f"--path={write_model(home.folder / 'mine')}")
     planned = home.cm("plan", "script", f"--tags={MODEL},_tiny", "--quiet")
     assert planned.code == 0 and "your own copy" not in planned.stderr
@@ -138,37 +138,37 @@ def test_a_place_in_the_scratch_space_counts_when_it_holds_something_for_the_req
         (tmp_path / name).write_text("1", encoding="utf-8")
     (tmp_path / "data/made/dataset.json").write_text('{"is_synthetic": true}', encoding="utf-8")
     (tmp_path / "data/empty").mkdir()
-    found = owncopies.in_scratch_space(tmp_path, places, copy_of)
+    found = own_copies.in_scratch_space(tmp_path, places, copy_of)
     assert found == (None if expected is None else tmp_path / expected)
 
 
-def copy(folder: Path, name: str, copy_of: str = "x 10", day: str = "2026-11-01") -> owncopies.OwnCopy:
+def copy(folder: Path, name: str, copy_of: str = "x 10", day: str = "2026-11-01") -> own_copies.OwnCopy:
     path = folder / name
-    known = owncopies.identity(path) if path.exists() else "gone"
-    return owncopies.OwnCopy(copy_of=copy_of, path=path, identity=known, registered_utc=day, entry="0123456789abcdef")
+    known = own_copies.identity(path) if path.exists() else "gone"
+    return own_copies.OwnCopy(copy_of=copy_of, path=path, identity=known, registered_utc=day, entry="0123456789abcdef")
 
 
 def test_an_unchanged_copy_comes_before_a_changed_one_and_a_changed_one_before_none(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text(name, encoding="utf-8")
     both = [copy(tmp_path, "b"), copy(tmp_path, "a")]
-    assert owncopies.choose("x 10", both).path == tmp_path / "b"
+    assert own_copies.choose("x 10", both).path == tmp_path / "b"
     os.utime(tmp_path / "b", ns=(0, 0))
-    assert owncopies.choose("x 10", both).path == tmp_path / "a"
+    assert own_copies.choose("x 10", both).path == tmp_path / "a"
     os.utime(tmp_path / "a", ns=(0, 0))
-    found = owncopies.choose("x 10", both)
+    found = own_copies.choose("x 10", both)
     assert found.path == tmp_path / "b" and "changed since, so it is checked again" in found.note
     with pytest.raises(DataError, match="cm rm cache 0123456789abcdef"):
-        owncopies.choose("x 10", [copy(tmp_path, "none")])
+        own_copies.choose("x 10", [copy(tmp_path, "none")])
 
 
 def test_copies_of_another_size_are_named_but_not_taken(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a", encoding="utf-8")
-    found = owncopies.choose("x 50", [copy(tmp_path, "a"), copy(tmp_path, "a", "y 50")])
-    assert found == owncopies.Found(None, f"no own copy of x 50 is registered, but {tmp_path / 'a'} (as x 10)")
+    found = own_copies.choose("x 50", [copy(tmp_path, "a"), copy(tmp_path, "a", "y 50")])
+    assert found == own_copies.Found(None, f"no own copy of x 50 is registered, but {tmp_path / 'a'} (as x 10)")
 
 
 @pytest.mark.parametrize("values", [("", None), ("relative",), ("<<<UNKNOWN>>>",)])
 def test_a_scratch_space_is_an_absolute_path(values: tuple[object, ...]) -> None:
-    assert owncopies.scratch_folder(*values) is None
-    assert owncopies.scratch_folder(*values, "/data") == Path("/data")
+    assert own_copies.scratch_folder(*values) is None
+    assert own_copies.scratch_folder(*values, "/data") == Path("/data")

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 from crowdperf.data.errors import DataError  # noqa: E402
-from crowdperf.data.modelinfo import read_model_info  # noqa: E402
+from crowdperf.data.model_info import read_model_info  # noqa: E402
 
 PAGE = (ROOT / "docs" / "howto" / "run-a-benchmark.md").read_text(encoding="utf-8")
 

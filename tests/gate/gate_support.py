@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tree_builder import LOG_ROUND, build, copy_of
 
-from crowdperf.gate import gate, runmarks
+from crowdperf.gate import gate, run_fingerprint
 from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rulebook import Severity
 from crowdperf.gate.views import Options
@@ -42,7 +42,7 @@ class Trees:
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
     """The good trees."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runmarks, "log_view", functools.lru_cache(maxsize=200)(log_view))
+        patch.setattr(run_fingerprint, "log_view", functools.lru_cache(maxsize=200)(log_view))
         for name in ("_all_spans", "_places"):
             patch.setattr(privacy, name, functools.lru_cache(maxsize=500)(getattr(privacy, name)))
         yield Trees(tmp_path_factory.mktemp("trees"))

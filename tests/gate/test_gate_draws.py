@@ -8,9 +8,9 @@ import pytest
 from gate_support import trees  # noqa: F401
 from test_gate_derivation import server_run
 
-from crowdperf.gate import draws, rules_draws
+from crowdperf.gate import loadgen_random, rules_draws
 from crowdperf.gate.derivation import version_of
-from crowdperf.gate.draws import arrival, engine, log_value, logged_count
+from crowdperf.gate.loadgen_random import arrival, engine, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.logs.seeds import SEEDS
 
@@ -43,8 +43,8 @@ def test_published_tests_logged_the_responses_that_their_seed_chooses(target: in
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 500])
 def test_samples_are_counted_as_their_numbers_say(count: int):
-    draws._log_draws.cache_clear()  # so that the row is made as far as is counted, whatever was asked before
-    draws._ordered_log_values.cache_clear()
+    loadgen_random._log_draws.cache_clear()  # so that the row is made as far as is counted, whatever was asked before
+    loadgen_random._ordered_log_values.cache_clear()
     assert logged_count(count, LOG_SEED, 1.0) == max(count, 0)
     values = [log_value(number, LOG_SEED) for number in range(count)]
     for share in (0.0, 0.25, *values[:3], 1.0):

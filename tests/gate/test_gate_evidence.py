@@ -40,8 +40,8 @@ from crowdperf.gate.documents import TextFile, read_text
 from crowdperf.gate.evidence import EXCEPTIONS, evidence_of, has_ground, published, tried_of
 from crowdperf.gate.listing import read_listing
 from crowdperf.gate.log_view import log_view
-from crowdperf.gate.lonerun import contradictions
 from crowdperf.gate.rulebook import OURS, RULES, Rule, Scope, Severity
+from crowdperf.gate.single_run import contradictions
 from crowdperf.gate.steps import Step
 
 CHECKOUT = Path(__file__).resolve().parents[2]

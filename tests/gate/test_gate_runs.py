@@ -14,12 +14,12 @@ from mutations_of_runs import T01_LOG, copy_run, counts
 from tree_builder import build, logs
 
 from crowdperf.compliance.verdict_lines import missing_lines, printed_counts, printed_scores
-from crowdperf.gate import runmarks
+from crowdperf.gate import run_fingerprint
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.listing import read_listing
 from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.gate.rules_system import says_changed
-from crowdperf.gate.runmarks import RunRegister, place_of, task_of
+from crowdperf.gate.run_fingerprint import RunRegister, place_of, task_of
 from crowdperf.logs.score_lines import parse_sample_counts, parse_statements
 
 OURS = {"IDENT-001", "IDENT-002", "IDENT-003", "IDENT-005", "IDENT-007"}
@@ -280,7 +280,7 @@ def test_each_detail_log_is_parsed_once(trees, monkeypatch: pytest.MonkeyPatch):
         parsed.append(source.path)
         return log_view(source)
 
-    monkeypatch.setattr(runmarks, "log_view", parse)
+    monkeypatch.setattr(run_fingerprint, "log_view", parse)
     root = trees.folder / "closed"
     verdict(root)
     assert sorted(parsed) == sorted(path.relative_to(root).as_posix() for path in root.rglob(DETAIL))

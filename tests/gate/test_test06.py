@@ -31,7 +31,7 @@ from generate_support import (
 from crowdperf.compliance.answer_checks import verify_answers
 from crowdperf.gate import gate
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.draws import log_value
+from crowdperf.gate.loadgen_random import log_value
 from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rules_testlogs import sampled_share
 from crowdperf.gate.views import Options
@@ -39,7 +39,7 @@ from crowdperf.logs.run_log import parse_detail_log
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import parse_scenario
-from crowdperf.submission import making
+from crowdperf.submission import tree_builder
 
 SAMPLES, ROUND, MODEL = 13368, "v5.0", "gptj-99"
 RECORD = record_of(MODEL)
@@ -163,18 +163,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_runs(unpack_runs(tmp_path_factory.mktemp("gptj")))
 
 
-def gathered(results: Path, tree: Path) -> tuple[Any, making.Gathered]:
+def gathered(results: Path, tree: Path) -> tuple[Any, tree_builder.Gathered]:
     request = request_of(env_of(results, tree, **ENV), tree.parent)
-    return request, making.gather(request)
+    return request, tree_builder.gather(request)
 
 
 @pytest.fixture(scope="module")
 def tree(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree") / "tree"
     request, found = gathered(runs, folder)
-    systems, questions = making.describe_systems(found, request, FakeRecipes())
+    systems, questions = tree_builder.describe_systems(found, request, FakeRecipes())
     assert [problem.text for problem in (*found.problems, *questions)] == []
-    making.make(request, found, systems, PROGRAM, lambda line: None)
+    tree_builder.make(request, found, systems, PROGRAM, lambda line: None)
     return folder
 
 

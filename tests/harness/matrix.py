@@ -248,7 +248,7 @@ def preload() -> None:
         "onnxruntime",
         "torch",
         "crowdperf.harness.runner.run",
-        "crowdperf.harness.commands.scoring",
+        "crowdperf.harness.commands.accuracy_scores",
     ):
         try:
             importlib.import_module(name)

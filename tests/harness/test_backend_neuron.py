@@ -300,14 +300,14 @@ def test_what_is_traced_answers_as_the_network_does(tmp_path: Path) -> None:
     from crowdperf.harness.base.model_facts import read_model_facts
     from crowdperf.harness.runner.registry import load_model
     from crowdperf.models import make_model as makemodel
-    from crowdperf.models.engines import building, torchscript
+    from crowdperf.models.engines import build, torchscript
     from crowdperf.models.engines.task import Task
 
     made = makemodel.make_model(
         makemodel.ModelRequest(architecture="bert", config="tiny", framework="pytorch", output_dir=tmp_path / "model")
     )
     task = Task(model="bert-99", model_info=made, output_dir=tmp_path / "out", library="neuron_simulated")
-    facts = read_model_facts(None, building.build(task))
+    facts = read_model_facts(None, build.build(task))
     assert facts.framework == "neuron_simulated" and facts.engine["compiler"] == "SIMULATED"
     assert (facts.engine["compiled_batch"], facts.engine["sizes"]) == (1, {"tokens": 384})
     (network,) = load_model("bert-99").open_model(facts).networks
@@ -318,4 +318,4 @@ def test_what_is_traced_answers_as_the_network_does(tmp_path: Path) -> None:
         assert torch.allclose(traced(*inputs), module(*inputs), atol=1e-5)
         assert traced(*inputs).shape == (3, 384, 2)
     with pytest.raises(HarnessError, match="neither torch_neuron"):
-        building.build(Task(model="bert-99", model_info=made, output_dir=tmp_path, library="neuron"))
+        build.build(Task(model="bert-99", model_info=made, output_dir=tmp_path, library="neuron"))

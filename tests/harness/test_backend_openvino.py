@@ -24,7 +24,7 @@ from crowdperf.harness.base.model_facts import file_sha256, read_model_facts  # 
 from crowdperf.harness.runner import registry  # noqa: E402
 from crowdperf.models import make_model as makemodel  # noqa: E402
 from crowdperf.models import quantize  # noqa: E402
-from crowdperf.models.engines import building  # noqa: E402
+from crowdperf.models.engines import build  # noqa: E402
 from crowdperf.models.engines.task import Task  # noqa: E402
 from crowdperf.models.make_model import ModelRequest  # noqa: E402
 from crowdperf.rules.backends import BACKENDS  # noqa: E402
@@ -50,7 +50,7 @@ def model_info(tmp_path_factory):
 
 def built(model_info: Path, folder: Path, **changes):
     task = Task(model="toy", model_info=model_info, output_dir=folder, library="openvino", **changes)
-    return read_model_facts(None, building.build(task))
+    return read_model_facts(None, build.build(task))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from crowdperf.harness.base.model_facts import read_model_facts  # noqa: E402
 from crowdperf.harness.runner import registry  # noqa: E402
 from crowdperf.models import make_model as makemodel  # noqa: E402
 from crowdperf.models import quantize  # noqa: E402
-from crowdperf.models.engines import building, with_tensorrt  # noqa: E402
+from crowdperf.models.engines import build, with_tensorrt  # noqa: E402
 from crowdperf.models.engines.task import Task, parse_sizes  # noqa: E402
 from crowdperf.models.make_model import ModelRequest  # noqa: E402
 from crowdperf.rules.backends import BACKENDS  # noqa: E402
@@ -86,7 +86,7 @@ def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, mon
     if precision == "fp16":
         info = quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path / "fp16", precision="fp16"))
     made_of = {"precision": "tf32"} if precision == "tf32" else {}
-    facts = read_model_facts(None, building.build(task(info, tmp_path / "out", **made_of)))
+    facts = read_model_facts(None, build.build(task(info, tmp_path / "out", **made_of)))
     assert (facts.framework, facts.precision, facts.is_synthetic) == ("tensorrt", precision, True)
     assert all(file.path.name.endswith(".rtx.engine") and file.path.stat().st_size > 0 for file in facts.files.values())
     content = json.loads((tmp_path / "out" / "model.json").read_text())
@@ -112,7 +112,7 @@ def test_int8_between_fp16_layers_is_built(model_info, tmp_path):
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
 def test_a_gpu_that_the_library_cannot_name_is_refused_with_those_it_can(model_info, tmp_path):
     with pytest.raises(HarnessError, match=r"cannot build for SM90; it can for: .*SM89") as caught:
-        building.build(task(model_info, tmp_path, compute_capability="SM90"))
+        build.build(task(model_info, tmp_path, compute_capability="SM90"))
     assert "on a machine with that GPU" in caught.value.hint
 
 
@@ -128,13 +128,13 @@ def test_a_damaged_onnx_file_is_refused_and_no_engine_is_left(model_info, tmp_pa
 @pytest.mark.skipif(HAS_TENSORRT, reason="tensorrt is installed")
 def test_a_missing_library_is_an_error_with_the_command_that_gets_it(model_info, tmp_path):
     with pytest.raises(HarnessError, match="tensorrt cannot be loaded") as caught:
-        building.build(task(model_info, tmp_path, library="tensorrt"))
+        build.build(task(model_info, tmp_path, library="tensorrt"))
     assert "get,generic-python-lib,_tensorrt " in caught.value.hint
 
 
 @pytest.mark.skipif(not HAS_RTX or torch.cuda.is_available(), reason="needs tensorrt_rtx and no GPU")
 def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tmp_path):
-    facts = read_model_facts(None, building.build(task(model_info, tmp_path)))
+    facts = read_model_facts(None, build.build(task(model_info, tmp_path)))
     request = backend_request("image", facts.files["image"].path, device="cuda", gpus=(1,))
     with pytest.raises(HarnessError, match=r"sees 0 GPUs; asked for: 1"):
         backend.open_backend(request)

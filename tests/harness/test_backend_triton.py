@@ -23,11 +23,11 @@ from harness_support import SOURCE, need, request
 from crowdperf.harness.backends.triton import repository, serve, server  # noqa: E402
 from crowdperf.harness.base import server_supervisor, supervised_server  # noqa: E402
 from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
-from crowdperf.harness.base.serving import ServingRequest  # noqa: E402
+from crowdperf.harness.base.server_settings import ServingRequest  # noqa: E402
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from crowdperf.harness.runner.config import KnownNames, parse_run_config  # noqa: E402
-from crowdperf.harness.runner.served import largest_request, resolve_serving, served_layouts  # noqa: E402
-from crowdperf.harness.runner.tuning import Layout  # noqa: E402
+from crowdperf.harness.runner.server_layouts import largest_request, resolve_serving, served_layouts  # noqa: E402
+from crowdperf.harness.runner.shape_search import Layout  # noqa: E402
 from crowdperf.rules.backends import misfit  # noqa: E402
 from crowdperf.rules.names import Scenario  # noqa: E402
 

@@ -24,7 +24,7 @@ from crowdperf.harness.base.backend import BackendRequest  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts  # noqa: E402
 from crowdperf.harness.runner.registry import load_backend  # noqa: E402
 from crowdperf.models import make_model  # noqa: E402
-from crowdperf.models.engines import building  # noqa: E402
+from crowdperf.models.engines import build  # noqa: E402
 from crowdperf.models.engines.task import Task  # noqa: E402
 from crowdperf.models.make_model import ModelRequest  # noqa: E402
 from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
@@ -60,7 +60,7 @@ class Networks:
         if framework == "openvino":
             name, source = RECORDS[self.order.architecture].names[0], self.order.output_dir / "onnx" / "model.json"
             task = Task(model=name, model_info=source, output_dir=folder, library="openvino")
-            return read_model_facts(None, building.build(task))
+            return read_model_facts(None, build.build(task))
         folder.mkdir()
         order = replace(self.order, framework=framework, output_dir=folder)
         return read_model_facts(None, make_model.write_model(modules, order))

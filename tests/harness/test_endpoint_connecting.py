@@ -14,8 +14,8 @@ need("numpy", "aiohttp", "tokenizers")
 from stub_openai import running_stub, write_tokenizer  # noqa: E402
 from test_endpoint import asked, assert_right, open_engine, run  # noqa: E402
 
-from crowdperf.harness.backends.endpoint import connecting  # noqa: E402
-from crowdperf.harness.backends.endpoint.connecting import FEWEST, MOST, ConnectWindow  # noqa: E402
+from crowdperf.harness.backends.endpoint import connections  # noqa: E402
+from crowdperf.harness.backends.endpoint.connections import FEWEST, MOST, ConnectWindow  # noqa: E402
 
 
 def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slow_one(
@@ -32,7 +32,7 @@ def test_the_window_grows_with_each_quick_connection_and_begins_anew_after_a_slo
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert [one.done() for one in waiting[1:4]] == [True, True, False]  # one more than before
-        monkeypatch.setattr(connecting, "SLOW_S", -1.0)
+        monkeypatch.setattr(connections, "SLOW_S", -1.0)
         window.end(began_s[1], is_open=True)
         assert (window.size, window.opened, window.slow) == (FEWEST, 2, 1)
         window.end(began_s[2], is_open=False)
@@ -64,7 +64,7 @@ def test_many_requests_at_once_open_their_connections_one_after_the_other(
             counts = engine.record()["counts"]
             assert counts["slow_connects"] == 0  # type: ignore[index,call-overload]
             assert 0 < counts["connected"] <= 200  # type: ignore[index,call-overload,operator]
-            monkeypatch.setattr(connecting, "SLOW_S", -1.0)
+            monkeypatch.setattr(connections, "SLOW_S", -1.0)
             assert_right(run(engine, 250), 250)
             counts = engine.record()["counts"]
             assert counts["slow_connects"] == counts["connected"] > 0  # type: ignore[index,call-overload,operator]

@@ -15,7 +15,7 @@ need("numpy", "mlperf_loadgen", "aiohttp", "tokenizers")
 from odd_servers import write_model  # noqa: E402
 from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
 
-from crowdperf.logs.text_figures import measured_text  # noqa: E402
+from crowdperf.logs.text_metrics import measured_text  # noqa: E402
 from crowdperf.rules.names import Scenario  # noqa: E402
 
 SHORT = {"min_duration_ms": 100, "min_query_count": 20}

@@ -16,10 +16,10 @@ import numpy as np  # noqa: E402
 from crowdperf.call.model_server import ServerProblem, choose_model, error_text  # noqa: E402
 from crowdperf.harness.backends.endpoint.address import Key, parse_address  # noqa: E402
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector  # noqa: E402
-from crowdperf.harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
 from crowdperf.harness.backends.endpoint.conversation import pause_s  # noqa: E402
-from crowdperf.harness.backends.endpoint.counting import require_text  # noqa: E402
+from crowdperf.harness.backends.endpoint.request_body import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
 from crowdperf.harness.backends.endpoint.settings import in_flight, resolve_client  # noqa: E402
+from crowdperf.harness.backends.endpoint.token_count import require_text  # noqa: E402
 from crowdperf.harness.base.errors import ConfigError, HarnessError  # noqa: E402
 from crowdperf.harness.text.engine import Finish, Prompt  # noqa: E402
 from crowdperf.harness.text.request import Endpoint, TextRequest  # noqa: E402

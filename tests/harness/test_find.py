@@ -17,7 +17,7 @@ from harness_support import request  # noqa: E402
 from crowdperf.harness.find import record  # noqa: E402
 from crowdperf.harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
 from crowdperf.harness.find.plans import BOUNDS, MAX_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
-from crowdperf.harness.find.probing import Verdict  # noqa: E402
+from crowdperf.harness.find.probe_run import Verdict  # noqa: E402
 from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
 from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
     Found,

@@ -1,4 +1,4 @@
-"""crowdperf.harness.runner.tuning: which shapes are tried and which one is taken. The clock is real, the networks
+"""crowdperf.harness.runner.shape_search: which shapes are tried and which one is taken. The clock is real, the networks
 sleep."""
 
 import contextlib
@@ -19,11 +19,11 @@ from crowdperf.harness.base.errors import ConfigError, OutOfDeviceMemory  # noqa
 from crowdperf.harness.base.failures import Failures  # noqa: E402
 from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
 from crowdperf.harness.base.tensors import TensorSpec  # noqa: E402
-from crowdperf.harness.runner import tuning  # noqa: E402
+from crowdperf.harness.runner import shape_search  # noqa: E402
 from crowdperf.harness.runner.components import search_of  # noqa: E402
 from crowdperf.harness.runner.qsl import DenseLibrary  # noqa: E402
+from crowdperf.harness.runner.shape_search import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from crowdperf.harness.runner.sut import Work  # noqa: E402
-from crowdperf.harness.runner.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from crowdperf.harness.runner.warmup import Latency  # noqa: E402
 from crowdperf.harness.watch.progress import Counts  # noqa: E402
 from crowdperf.rules.benchmarks import RECORDS  # noqa: E402
@@ -132,7 +132,7 @@ def test_a_stream_is_measured_once_for_each_layout_and_again_in_turn_where_two_a
     scenario: Scenario, ratio: float, count: int, monkeypatch
 ) -> None:
     figures = itertools.cycle([3.0, 3.0 * ratio])
-    monkeypatch.setattr(tuning, "query_latency", lambda *given: Latency(figure := next(figures), figure))
+    monkeypatch.setattr(shape_search, "query_latency", lambda *given: Latency(figure := next(figures), figure))
     place = Place(lambda layout, batch: 0.0)
     found = find_shape(search(scenario, (ONE, Layout(1, 1))), place.open, place.close)
     assert (len(found.candidates), found.layout) == (count, ONE)
@@ -150,7 +150,7 @@ def test_a_stream_is_measured_once_for_each_layout_and_again_in_turn_where_two_a
 )
 def test_a_slow_moment_of_the_machine_decides_nothing(rates: list[float], layout: Layout, monkeypatch) -> None:
     left = list(rates)
-    monkeypatch.setattr(tuning, "samples_per_second", lambda *given: left.pop(0))
+    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: left.pop(0))
     place = Place(lambda layout, batch: 0.0)
     given = {"batch_size": 4, "smallest_batch_size": 4, "largest_batch_size": 4}
     found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), **given), place.open, place.close)
@@ -160,7 +160,7 @@ def test_a_slow_moment_of_the_machine_decides_nothing(rates: list[float], layout
 
 def test_of_two_near_batch_sizes_both_are_measured_again(monkeypatch) -> None:
     rates = [100.0, 110.0, 130.0, 120.0, 125.0, 115.0, 50.0]
-    monkeypatch.setattr(tuning, "samples_per_second", lambda *given: rates.pop(0))
+    monkeypatch.setattr(shape_search, "samples_per_second", lambda *given: rates.pop(0))
     place = Place(lambda layout, batch: 0.0)
     found = find_shape(search(Scenario.OFFLINE, (ONE,)), place.open, place.close)
     assert sizes_tried(found) == [(1, 4), (1, 8), (1, 4), (1, 8), (1, 4), (1, 8), (1, 2)]
@@ -195,7 +195,7 @@ def test_nothing_more_than_one_doubling_is_tried_when_the_time_is_up(scenario: S
 def test_the_time_that_opening_takes_is_not_taken_from_the_search(monkeypatch) -> None:
     """A GPU takes longer to open a network than the whole search may last; it answers any batch in the same time."""
     late_s = 0.0
-    monkeypatch.setattr(tuning, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late_s))
+    monkeypatch.setattr(shape_search, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late_s))
 
     def open_slowly(layout: Layout) -> Work:
         nonlocal late_s

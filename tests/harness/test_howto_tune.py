@@ -12,8 +12,8 @@ from recipe_loader import recipe_meta
 need("numpy", "mlperf_loadgen")
 
 from crowdperf.harness.find import plans, session  # noqa: E402
-from crowdperf.harness.runner import tuning  # noqa: E402
-from crowdperf.logs.figures import LONGER_PART, LOWER_PART  # noqa: E402
+from crowdperf.harness.runner import shape_search  # noqa: E402
+from crowdperf.logs.rates import LONGER_PART, LOWER_PART  # noqa: E402
 from crowdperf.rules.names import ExecutionMode  # noqa: E402
 from crowdperf.rules.query_counts import SERVER_QUERY_COUNT  # noqa: E402
 
@@ -24,8 +24,10 @@ OF_NVIDIA = {"min_duration"}
 
 budgets = [f"{plans.BOUNDS[mode].budget_s:,.0f} s" for mode in ExecutionMode]
 NUMBERS = {
-    tuning._GAIN: f"has to be {tuning._GAIN - 1:.0%} better".replace("%", " %"),
-    tuning.SERVER_BATCH_OF_LIMIT: {0.25: "at most a quarter of the latency limit"}[tuning.SERVER_BATCH_OF_LIMIT],
+    shape_search._GAIN: f"has to be {shape_search._GAIN - 1:.0%} better".replace("%", " %"),
+    shape_search.SERVER_BATCH_OF_LIMIT: {0.25: "at most a quarter of the latency limit"}[
+        shape_search.SERVER_BATCH_OF_LIMIT
+    ],
     LOWER_PART: {0.5: "Server at half the rate"}[LOWER_PART],
     LONGER_PART: f"Offline at {LONGER_PART:g} times it",
     session.OFFLINE_PART: f"{session.OFFLINE_PART:g} times the rate of the last run is enough",

@@ -1,4 +1,4 @@
-"""crowdperf.harness.media.imaging: whole and damaged files, and both resizes against formulae written down without
+"""crowdperf.harness.media.image_files: whole and damaged files, and both resizes against formulae written down without
 OpenCV."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np  # noqa: E402
 from PIL import Image as Pillow  # noqa: E402
 
 from crowdperf.harness.base.errors import HarnessError  # noqa: E402
-from crowdperf.harness.media import imaging  # noqa: E402
+from crowdperf.harness.media import image_files  # noqa: E402
 
 
 def picture(height: int, width: int, seed: int = 0):
@@ -40,15 +40,15 @@ def test_a_jpeg_is_what_opencv_reads_with_red_first(tmp_path, options):
     path = tmp_path / "a.JPEG"
     for size in ((37, 61), (1, 1), (8, 300)):
         jpeg(path, picture(*size), *options)
-        assert imaging.image_problem(path) == ""
-        image = imaging.read_image(path)
+        assert image_files.image_problem(path) == ""
+        image = image_files.read_image(path)
         assert image.dtype == np.uint8
         assert np.array_equal(image, cv2.imread(str(path), cv2.IMREAD_COLOR)[:, :, ::-1])
 
 
 def test_a_grey_image_has_three_equal_channels(tmp_path):
     jpeg(tmp_path / "a.jpg", picture(20, 30)[:, :, 0])
-    image = imaging.read_image(tmp_path / "a.jpg")
+    image = image_files.read_image(tmp_path / "a.jpg")
     assert image.shape == (20, 30, 3)
     assert (image == image[:, :, :1]).all()
 
@@ -57,11 +57,11 @@ def test_a_cmyk_image_and_a_turned_one_are_read_as_opencv_does(tmp_path):
     path = tmp_path / "a.JPEG"
     given = Pillow.fromarray(picture(24, 40))
     given.convert("CMYK").save(path, "JPEG")
-    assert imaging.read_image(path).shape == (24, 40, 3)
+    assert image_files.read_image(path).shape == (24, 40, 3)
     turned = Pillow.Exif()
     turned[0x112] = 6  # turn by a quarter
     given.save(path, "JPEG", exif=turned.tobytes())
-    image = imaging.read_image(path)
+    image = image_files.read_image(path)
     assert image.shape == (40, 24, 3)
     assert np.array_equal(image, cv2.imread(str(path))[:, :, ::-1])
 
@@ -72,9 +72,9 @@ def test_an_end_mark_in_a_thumbnail_does_not_make_a_cut_file_whole(tmp_path):
     segment = b"Exif\0\0" + thumbnail
     header = body[:2] + b"\xff\xe1" + (len(segment) + 2).to_bytes(2, "big") + segment
     (tmp_path / "a.JPEG").write_bytes(header + body[2:])
-    assert imaging.image_problem(tmp_path / "a.JPEG") == ""
+    assert image_files.image_problem(tmp_path / "a.JPEG") == ""
     (tmp_path / "a.JPEG").write_bytes(header + body[2:-2])
-    assert imaging.image_problem(tmp_path / "a.JPEG") == "ends early"
+    assert image_files.image_problem(tmp_path / "a.JPEG") == "ends early"
 
 
 @pytest.mark.parametrize("options", [(), (cv2.IMWRITE_JPEG_PROGRESSIVE, 1), (cv2.IMWRITE_JPEG_RST_INTERVAL, 1)])
@@ -83,9 +83,11 @@ def test_a_jpeg_cut_anywhere_is_not_whole_and_bytes_behind_its_end_do_not_matter
     whole = jpeg(path, picture(40, 40), *options)
     for length in (*range(0, len(whole) - 8, 5), *range(len(whole) - 8, len(whole) - 1)):
         path.write_bytes(whole[:length])
-        assert imaging.image_problem(path) in ("ends early", "is empty", "is neither a JPEG nor a PNG image"), length
+        assert image_files.image_problem(path) in ("ends early", "is empty", "is neither a JPEG nor a PNG image"), (
+            length
+        )
     path.write_bytes(whole + b"\0more\xff\xda")
-    assert imaging.image_problem(path) == ""
+    assert image_files.image_problem(path) == ""
 
 
 def test_a_png_is_read_and_a_cut_one_refused(tmp_path):
@@ -93,10 +95,10 @@ def test_a_png_is_read_and_a_cut_one_refused(tmp_path):
     image = picture(11, 13)
     data = cv2.imencode(".png", image)[1].tobytes()
     path.write_bytes(data)
-    assert np.array_equal(imaging.read_image(path), image[:, :, ::-1])
+    assert np.array_equal(image_files.read_image(path), image[:, :, ::-1])
     for length in range(9, len(data), 7):
         path.write_bytes(data[:length])
-        assert imaging.image_problem(path) == "ends early"
+        assert image_files.image_problem(path) == "ends early"
 
 
 @pytest.mark.parametrize(
@@ -112,14 +114,14 @@ def test_what_is_no_image_is_refused_by_name(tmp_path, data, words):
     path = tmp_path / "a.JPEG"
     path.write_bytes(data)
     with pytest.raises(HarnessError, match=words) as caught:
-        imaging.read_image(path)
+        image_files.read_image(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):
-    assert imaging.image_problem(tmp_path / "a") == "cannot be read: No such file or directory"
+    assert image_files.image_problem(tmp_path / "a") == "cannot be read: No such file or directory"
     with pytest.raises(HarnessError, match=r"cannot read .*: No such file"):
-        imaging.read_image(tmp_path / "a")
+        image_files.read_image(tmp_path / "a")
 
 
 # --- resizes ---
@@ -179,7 +181,7 @@ def test_area_resize_of_many_sizes_is_the_mean_of_the_covered_area():
         is_shrinking = new[0] <= old[0] and new[1] <= old[1]
         weights = area_weights if is_shrinking else enlarging_weights
         exact = resized(image, weights(old[0], new[0]), weights(old[1], new[1]))
-        found = imaging.resize_area(image, new[1], new[0])
+        found = image_files.resize_area(image, new[1], new[0])
         assert found.shape == (*new, 3)
         error = np.abs(found - exact)
         assert error.max() <= (0.51 if is_shrinking else 1.01), (old, new)  # enlarging: fixed point of 11 bits
@@ -189,8 +191,8 @@ def test_bilinear_resize_of_many_sizes_lies_between_the_four_nearest_pixels():
     for number, (old, new) in enumerate(sizes(100, 2)):
         image = np.random.default_rng(number).integers(0, 256, (*old, 3), dtype=np.uint8)
         exact = resized(image, bilinear_weights(old[0], new[0]), bilinear_weights(old[1], new[1]))
-        assert np.abs(imaging.resize_bilinear(image, new[1], new[0]) - exact).max() <= 1.0, (old, new)
-        as_float = imaging.resize_bilinear(image.astype(np.float32), new[1], new[0])
+        assert np.abs(image_files.resize_bilinear(image, new[1], new[0]) - exact).max() <= 1.0, (old, new)
+        as_float = image_files.resize_bilinear(image.astype(np.float32), new[1], new[0])
         assert as_float.dtype == np.float32
         assert np.abs(as_float - exact).max() < 1e-2, (old, new)
 
@@ -201,10 +203,10 @@ def test_bilinear_resize_of_many_sizes_lies_between_the_four_nearest_pixels():
      ((17, 16), (272, 256)), ((100, 101), (256, 258))],
 )  # fmt: skip
 def test_the_short_side_is_set_and_the_other_cut_to_a_whole_number(size, wanted):
-    assert imaging.short_side_size(*size, 256) == wanted
+    assert image_files.short_side_size(*size, 256) == wanted
 
 
 def test_the_crop_is_from_the_middle_half_a_pixel_up_and_left():
     image = np.arange(7 * 6).reshape(7, 6)
-    assert imaging.center_crop(image, 3).tolist() == image[2:5, 1:4].tolist()
-    assert imaging.center_crop(image, 4).tolist() == image[1:5, 1:5].tolist()
+    assert image_files.center_crop(image, 3).tolist() == image[2:5, 1:4].tolist()
+    assert image_files.center_crop(image, 4).tolist() == image[1:5, 1:5].tolist()

@@ -1,4 +1,4 @@
-"""crowdperf.harness.text.stepping: requests in places, and how long they may take, with a Steps that computes
+"""crowdperf.harness.text.step_driver: requests in places, and how long they may take, with a Steps that computes
 nothing."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from text_engines import Told  # noqa: E402
 from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.text.engine import EngineRequest, Finish, Prompt, Request, Tokens  # noqa: E402
 from crowdperf.harness.text.request import TextRequest  # noqa: E402
-from crowdperf.harness.text.stepping import Progress, StepEngine  # noqa: E402
+from crowdperf.harness.text.step_driver import Progress, StepEngine  # noqa: E402
 from crowdperf.rules.record import Sampling  # noqa: E402
 
 

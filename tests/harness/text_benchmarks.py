@@ -38,7 +38,7 @@ def write_data(benchmark: str, folder: Path, count: int = COUNT) -> Path:
     write = "crowdperf.standins.datasets.mlperf_text._write_table"
     with patch(write, lambda rows, path: tables.update({path.name: rows})):
         make_set("mlperf_text", folder, benchmark=name, count=count, lengths="small")
-    for part in module("published").SETS[name].parts:
+    for part in module("sources").SETS[name].parts:
         (found,) = [rows for file, rows in tables.items() if Path(file).match(part.file)]
         rows = convert.rows_of(columns(found), part, folder)
         convert.write_rows(rows, folder / part.name / convert.SAMPLES_FILE)

@@ -171,7 +171,7 @@ sys.modules["fcntl"] = None
 from pathlib import Path
 import crowdperf.harness.watch.measuring, crowdperf.fronts.metrics.metricfiles
 import crowdperf.sweeps.local, crowdperf.sweeps.slurm
-import crowdperf.sweeps.surroundings, crowdperf.sweeps.sweep, crowdperf.submission.placing
+import crowdperf.sweeps.surroundings, crowdperf.sweeps.sweep, crowdperf.submission.placement
 from crowdperf.kit.file_locks import file_lock, is_alone
 with file_lock(Path(sys.argv[1])) as first, file_lock(Path(sys.argv[1]), ValueError()) as second:
     print(first != second, is_alone(first))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crowdperf.logs.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
 from crowdperf.logs.layout import RunPaths
+from crowdperf.logs.rates import better_rate, has_chosen_rate, is_own_rate, reasons_text, why_not_judged
 from crowdperf.logs.run_log import read_run_logs
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -1,13 +1,13 @@
-"""crowdperf.logs.text_figures: what runs say of answers that are made token by token, in words, tables and plots."""
+"""crowdperf.logs.text_metrics: what runs say of answers that are made token by token, in words, tables and plots."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from crowdperf.kit.plot import histogram_plot
-from crowdperf.logs.figures import better_rate, chosen_rate_text
+from crowdperf.logs.rates import better_rate, chosen_rate_text
 from crowdperf.logs.run_log import LATE_REASON
-from crowdperf.logs.text_figures import answers_text, cells, limits_text, page_part, remarks, story
+from crowdperf.logs.text_metrics import answers_text, cells, limits_text, page_part, remarks, story
 
 LENGTHS = {
     "min": 2, "mean": 60.25, "max": 128, "percentiles": {"50": 64, "90": 128, "99": 128}, "bar_width": 50,

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from machine_builder import MACHINES
 
-from crowdperf.machine import choose, probe, system
+from crowdperf.machine import probe, selection, system
 
-NAMES = choose.shipped()
+NAMES = selection.shipped()
 KEYS = {"note", "environment", "user", "disks", "commands", "owners", "writable"}
 
 
 def test_there_are_the_machines_that_the_issue_names() -> None:
     assert len(NAMES) >= 15
-    assert choose.SHIPPED == MACHINES
+    assert selection.SHIPPED == MACHINES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crowdperf.machine import choose, cpu, gpu_bus, host, nvidia, packages, probe, pythons
+from crowdperf.machine import cpu, gpu_bus, host, nvidia, packages, probe, pythons, selection
 
 LSCPU = """Architecture:        x86_64
 CPU(s):              64
@@ -273,7 +273,7 @@ def test_the_cuda_that_torch_is_made_for_by_its_own_file(tmp_path: Path, version
 
 
 def test_no_name_is_this_machine(tmp_path: Path) -> None:
-    chosen = choose.choose("", tmp_path)
+    chosen = selection.choose("", tmp_path)
     assert not chosen.machine.is_recorded
     assert chosen.banner == ""
 
@@ -281,7 +281,7 @@ def test_no_name_is_this_machine(tmp_path: Path) -> None:
 def test_a_folder_or_a_shipped_name_is_a_recorded_machine_that_says_so_loudly(tmp_path: Path) -> None:
     machine(tmp_path / "mine", note="by hand")
     for name in ("mine", str(tmp_path / "mine"), "t4x1"):
-        chosen = choose.choose(name, tmp_path)
+        chosen = selection.choose(name, tmp_path)
         assert chosen.machine.is_recorded
         assert "SIMULATED" in chosen.banner
         assert "NOT this machine" in chosen.banner
@@ -292,13 +292,13 @@ def test_a_folder_or_a_shipped_name_is_a_recorded_machine_that_says_so_loudly(tm
 def test_a_broken_recorded_machine_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "machine.json").write_text(text, encoding="utf-8")
-    with pytest.raises(choose.MachineError, match=r"cannot be read[\s\S]*hint:"):
-        choose.choose("m", tmp_path)
+    with pytest.raises(selection.MachineError, match=r"cannot be read[\s\S]*hint:"):
+        selection.choose("m", tmp_path)
 
 
 def test_an_unknown_machine_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(choose.MachineError, match=r"nowhere is not a recorded machine[\s\S]*t4x8[\s\S]*hint:"):
-        choose.choose("nowhere", tmp_path)
+    with pytest.raises(selection.MachineError, match=r"nowhere is not a recorded machine[\s\S]*t4x8[\s\S]*hint:"):
+        selection.choose("nowhere", tmp_path)
 
 
 def test_a_file_in_a_folder_that_this_user_may_not_enter_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

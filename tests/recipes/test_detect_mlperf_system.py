@@ -12,7 +12,7 @@ from recipe_loader import exported, load_module, load_recipe
 recipe = load_recipe("detect-mlperf-system")
 submission = load_module("detect-mlperf-system", "submission")
 
-from crowdperf.machine import choose, known_systems, probe, system  # noqa: E402
+from crowdperf.machine import known_systems, probe, selection, system  # noqa: E402
 
 
 def run(name: str, **env: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ EXPECTED = {
 
 
 def test_the_table_has_every_recorded_machine() -> None:
-    assert tuple(sorted(EXPECTED)) == choose.shipped()
+    assert tuple(sorted(EXPECTED)) == selection.shipped()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -257,7 +257,7 @@ def test_a_broken_registry_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_gpus_of_two_kinds_are_no_known_system(tmp_path: Path) -> None:
-    described = system.look(probe.recorded(choose.SHIPPED / "t4x8"))
+    described = system.look(probe.recorded(selection.SHIPPED / "t4x8"))
     gpus = (described.driver.gpus[0]._replace(name="NVIDIA A30", memory_mib=24576), *described.driver.gpus[1:])
     mixed = described.__class__(**{**vars(described), "driver": described.driver._replace(gpus=gpus)})
     match = known_systems.match(mixed, known_systems.read())
@@ -266,7 +266,7 @@ def test_gpus_of_two_kinds_are_no_known_system(tmp_path: Path) -> None:
 
 
 def test_another_processor_is_told_and_is_still_a_match() -> None:
-    described = system.look(probe.recorded(choose.SHIPPED / "t4x8"))
+    described = system.look(probe.recorded(selection.SHIPPED / "t4x8"))
     other = described.__class__(**{**vars(described), "cpu": described.cpu._replace(model_name="AMD EPYC 9654")})
     match = known_systems.match(other, known_systems.read())
     assert (match.quality, match.system_id) == ("exact", "T4x8")

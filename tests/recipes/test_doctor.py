@@ -17,7 +17,7 @@ advice = load_module("doctor", "advice")
 backends = load_module("doctor", "backends")
 surroundings = load_module("doctor", "surroundings")
 
-from crowdperf.machine import choose, compatibility, findings, versions  # noqa: E402
+from crowdperf.machine import compatibility, findings, selection, versions  # noqa: E402
 
 SECTIONS = ("fits", "backends", "surroundings")
 
@@ -97,7 +97,7 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
 
 
 def test_the_table_has_every_recorded_machine() -> None:
-    assert tuple(sorted(ADVICE)) == choose.shipped()
+    assert tuple(sorted(ADVICE)) == selection.shipped()
 
 
 @pytest.mark.parametrize("name", ADVICE)
@@ -160,9 +160,9 @@ def test_the_release_that_the_driver_runs_is_told(cuda: str, words: str) -> None
 
 def machine(folder: Path, name: str, **changes: Any) -> Path:
     """A copy of a recorded machine's facts with changes of ``machine.json``; its files are those of the original."""
-    facts = json.loads((choose.SHIPPED / name / "machine.json").read_text(encoding="utf-8"))
+    facts = json.loads((selection.SHIPPED / name / "machine.json").read_text(encoding="utf-8"))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "root").symlink_to(choose.SHIPPED / name / "root")
+    (folder / "root").symlink_to(selection.SHIPPED / name / "root")
     (folder / "machine.json").write_text(json.dumps({**facts, **changes}), encoding="utf-8")
     return folder
 
@@ -189,7 +189,7 @@ def test_scratch_space_that_cannot_be_written_or_is_small(tmp_path: Path) -> Non
 
 
 def test_missing_gpus_are_a_problem(tmp_path: Path) -> None:
-    facts = json.loads((choose.SHIPPED / "t4x8" / "machine.json").read_text(encoding="utf-8"))
+    facts = json.loads((selection.SHIPPED / "t4x8" / "machine.json").read_text(encoding="utf-8"))
     commands = {
         key: {**row, "stdout": row.get("stdout", "").split("\n7, ")[0]} for key, row in facts["commands"].items()
     }
@@ -198,7 +198,7 @@ def test_missing_gpus_are_a_problem(tmp_path: Path) -> None:
 
 
 def test_no_fabric_manager_beside_nvswitches_is_a_problem(tmp_path: Path) -> None:
-    facts = json.loads((choose.SHIPPED / "a100-sxm4x8" / "machine.json").read_text(encoding="utf-8"))
+    facts = json.loads((selection.SHIPPED / "a100-sxm4x8" / "machine.json").read_text(encoding="utf-8"))
     commands = {key: row for key, row in facts["commands"].items() if "fabric" not in key}
     (row,) = findings_about(machine(tmp_path / "a", "a100-sxm4x8", commands=commands), "fabric manager")
     assert (row["level"], row["found"]) == ("problem", "none, but 6 NVSwitch chips, which need it")
@@ -320,8 +320,8 @@ def test_the_page_calls_cm_as_the_user_does(
 
 
 def test_what_needs_more_disk_than_there_is_is_named() -> None:
-    system = recipe.systems.look(choose.choose("laptop", Path()).machine)
-    around = surroundings.look(choose.choose("laptop", Path()).machine)
+    system = recipe.systems.look(selection.choose("laptop", Path()).machine)
+    around = surroundings.look(selection.choose("laptop", Path()).machine)
     facts = load_module("doctor", "backends").Facts(system, around, "", "", True)
     summary = load_module("doctor", "summary")
     assert "for real data" in summary.text(facts, 10**9) and "than the 1 GB that are free" in summary.text(facts, 10**9)

@@ -11,7 +11,7 @@ from recipe_loader import input_values, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("generate-mlperf-inference-user-conf")
 inputs = load_module("generate-mlperf-inference-user-conf", "inputs")
-planning = load_module("generate-mlperf-inference-user-conf", "planning")
+conf_plan = load_module("generate-mlperf-inference-user-conf", "conf_plan")
 
 from crowdperf.rules.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
 
@@ -19,8 +19,8 @@ META = recipe_meta("generate-mlperf-inference-user-conf")
 
 
 def planned(scenario: str, recorded: dict[str, Any] | None = None, style: str = "valid", **wish: Any) -> Any:
-    wanted = planning.Overrides(**wish)
-    return planning.plan_scenario("resnet50", Scenario(scenario), ExecutionMode(style), wanted, recorded)
+    wanted = conf_plan.Overrides(**wish)
+    return conf_plan.plan_scenario("resnet50", Scenario(scenario), ExecutionMode(style), wanted, recorded)
 
 
 def test_your_values_come_before_what_was_found_and_that_before_the_rules():
@@ -64,14 +64,14 @@ def test_server_has_the_latency_limit_of_the_rules():
     ],
 )
 def test_the_time_of_a_run_follows_from_speed_and_rules(scenario, recorded, mode, expected):
-    seconds, is_known = planning.expected_s(planned(scenario, recorded), mode)
+    seconds, is_known = conf_plan.expected_s(planned(scenario, recorded), mode)
     assert (pytest.approx(seconds), is_known) == expected
 
 
 def test_a_target_of_yours_paces_a_server_run_and_not_its_accuracy_run():
     item = planned("Server", target=10.0)
-    assert planning.expected_s(item, Mode.PERFORMANCE) == (600.0, True)
-    assert planning.expected_s(item, Mode.ACCURACY) == (0.0, False)
+    assert conf_plan.expected_s(item, Mode.PERFORMANCE) == (600.0, True)
+    assert conf_plan.expected_s(item, Mode.ACCURACY) == (0.0, False)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import yaml
 from generate_support import FACTS, SUT, description, unpack_light_runs, unpack_runs
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
-from crowdperf.submission import placing
+from crowdperf.submission import placement
 
 recipe = load_recipe("generate-submission")
 META = recipe_meta("generate-submission")
@@ -221,7 +221,7 @@ def test_a_disk_that_is_full_is_told_and_leaves_the_former_tree(
     def full(*values: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(placing, "exchange", full)
+    monkeypatch.setattr(placement, "exchange", full)
     answer, _ = call(FakeCM())
     assert answer["return"] == 1
     assert "No space left on device" in answer["error"]
@@ -247,22 +247,22 @@ class Killed(BaseException):
 
 
 MOMENTS = [
-    (placing.start_building, "before"),
-    (placing.start_building, "after"),
-    (placing.drop_former, "after"),
-    (placing.without_empty_folders, "before"),
-    (placing.write_manifest, "before"),
-    (placing.write_manifest, "after"),
-    (placing.exchange, "before"),
-    (placing.exchange, "after"),
-    (placing._exchanged, "before"),
-    (placing._exchanged, "after"),
+    (placement.start_building, "before"),
+    (placement.start_building, "after"),
+    (placement.drop_former, "after"),
+    (placement.without_empty_folders, "before"),
+    (placement.write_manifest, "before"),
+    (placement.write_manifest, "after"),
+    (placement.exchange, "before"),
+    (placement.exchange, "after"),
+    (placement._exchanged, "before"),
+    (placement._exchanged, "after"),
 ]
 QUICK = (
-    (placing.start_building, "after"),
-    (placing.write_manifest, "after"),
-    (placing._exchanged, "before"),
-    (placing._exchanged, "after"),
+    (placement.start_building, "after"),
+    (placement.write_manifest, "after"),
+    (placement._exchanged, "before"),
+    (placement._exchanged, "after"),
 )
 STEPS = [pytest.param(*row, marks=() if row in QUICK else pytest.mark.full) for row in MOMENTS]
 
@@ -290,7 +290,7 @@ def test_killed_at_any_step_the_tree_is_the_former_or_the_new_one_and_the_next_c
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(placing, step.__name__, break_off)
+        patch.setattr(placement, step.__name__, break_off)
         with pytest.raises(Killed):
             hook(FakeCM(), real_runs, place, CM_MLPERF_SUBMISSION_DIVISION="open-closed")
     assert contents(place / "tree") in (former, new)
@@ -305,7 +305,7 @@ def test_where_folders_cannot_be_exchanged_a_call_killed_between_the_renames_is_
 ) -> None:
     call(FakeCM())
     before = contents(tmp_path / "tree")
-    monkeypatch.setattr(placing, "_exchanged", lambda first, second: False)
+    monkeypatch.setattr(placement, "_exchanged", lambda first, second: False)
     assert call(FakeCM())[0] == {"return": 0}
     assert contents(tmp_path / "tree") == before
     (tmp_path / "tree").rename(tmp_path / ".tree.old")

@@ -19,11 +19,11 @@ from recipe_loader import exported, load_module, load_recipe
 from crowdperf.machine import probe, toolkits
 
 recipe = load_recipe("get-cuda")
-fits = load_module("get-cuda", "fits")
-choose = load_module("get-cuda", "choose")
-outcome = load_module("get-cuda", "outcome")
+compatibility = load_module("get-cuda", "compatibility")
+selection = load_module("get-cuda", "selection")
+result = load_module("get-cuda", "result")
 request_rules = load_module("get-cuda", "request")
-words = load_module("get-cuda", "words")
+messages = load_module("get-cuda", "messages")
 
 Request = request_rules.Request
 
@@ -73,7 +73,7 @@ def recorded(name: str) -> probe.Machine:
     ],
 )
 def test_what_a_driver_runs(release: str, driver: str, level: str) -> None:
-    fit = fits.driver_fit(release, driver)
+    fit = compatibility.driver_fit(release, driver)
     assert fit.level == level
     assert level in ("runs", "unknown") or (release in fit.reason and driver in fit.reason), "both versions are told"
 
@@ -95,7 +95,7 @@ def test_what_a_driver_runs(release: str, driver: str, level: str) -> None:
     ],
 )
 def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool) -> None:
-    assert (fits.misfit(release, "cuDNN", cudnn) == "") is is_right
+    assert (compatibility.misfit(release, "cuDNN", cudnn) == "") is is_right
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool
     ],
 )
 def test_for_which_cuda_a_tensorrt_is_made(release: str, tensorrt: str, is_right: bool) -> None:
-    assert (fits.misfit(release, "TensorRT", tensorrt) == "") is is_right
+    assert (compatibility.misfit(release, "TensorRT", tensorrt) == "") is is_right
 
 
 @pytest.mark.parametrize(("library", "version"), [("cuDNN", "7.5"), ("TensorRT", "11.4")])
 def test_a_library_that_the_tables_do_not_know_is_not_guessed(library: str, version: str) -> None:
     with pytest.raises(ValueError, match="not known"):
-        fits.misfit("12.4", library, version)
+        compatibility.misfit("12.4", library, version)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_library_that_the_tables_do_not_know_is_not_guessed(library: str, vers
 def test_the_choice_by_versions_driver_and_libraries(
     kits: list[str], asked: dict[str, str], driver: str, chosen: str, reason: str
 ) -> None:
-    choice = choose.choose([kit(version) for version in reversed(kits)], Request(**asked), driver)
+    choice = selection.choose([kit(version) for version in reversed(kits)], Request(**asked), driver)
     assert choice.chosen is not None
     assert choice.chosen.kit.version == chosen
     assert reason in choice.reason
@@ -153,15 +153,15 @@ def test_the_choice_by_versions_driver_and_libraries(
 
 def test_cuda_home_decides_among_those_that_the_driver_runs_alike() -> None:
     named, newer = kit("12.2", "CUDA_HOME"), kit("12.4")
-    choice = choose.choose([newer, named], Request(), "12.4")
+    choice = selection.choose([newer, named], Request(), "12.4")
     assert choice.chosen.kit == named
     assert choice.reason == "CUDA_HOME says so"
-    assert choose.choose([newer, kit("13.0", "CUDA_HOME")], Request(), "12.4").chosen.kit == newer
+    assert selection.choose([newer, kit("13.0", "CUDA_HOME")], Request(), "12.4").chosen.kit == newer
 
 
 def test_path_decides_between_two_of_the_same_version() -> None:
     first, second = kit("12.4", "PATH", home="/opt/a", rank=2), kit("12.4", "PATH", home="/opt/b", rank=1)
-    choice = choose.choose([first, second], Request(), "")
+    choice = selection.choose([first, second], Request(), "")
     assert choice.chosen.kit == second
     assert "PATH" in choice.reason
 
@@ -179,7 +179,7 @@ def test_path_decides_between_two_of_the_same_version() -> None:
     ],
 )
 def test_what_keeps_a_toolkit_from_being_taken(given: Any, asked: dict[str, Any], says: str) -> None:
-    choice = choose.choose([given], Request(**asked), "")
+    choice = selection.choose([given], Request(**asked), "")
     assert choice.chosen is None
     assert says in "".join(one.refusal for one in choice.judged)
 
@@ -188,10 +188,10 @@ def test_release_and_build_are_both_a_toolkits_version() -> None:
     given = kit("12.4.1", nvcc_version="12.4.131")
     for version in ("12.4", "12.4.1", "12.4.131"):
         asked = Request(exact=version)
-        assert choose.choose([given], asked, "").chosen
-        assert outcome.version_told(given, asked) == version, "else the cache would not know it again"
-    assert outcome.version_told(given, Request(minimum="12.0")) == "12.4"
-    assert outcome.version_told(given, Request(minimum="12.4.100")) == "12.4.131"
+        assert selection.choose([given], asked, "").chosen
+        assert result.version_told(given, asked) == version, "else the cache would not know it again"
+    assert result.version_told(given, Request(minimum="12.0")) == "12.4"
+    assert result.version_told(given, Request(minimum="12.4.100")) == "12.4.131"
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_folders_of_the_system_are_not_put_before_the_compilers_own(tmp_path: Pa
     (tmp_path / "root/usr/lib/x86_64-linux-gnu").mkdir(parents=True)
     (tmp_path / "machine.json").write_text("{}", encoding="utf-8")
     given = kit("11.8", home="/usr", lib="/usr/lib/x86_64-linux-gnu")
-    env = outcome.env_of(probe.recorded(tmp_path), given, Request())
+    env = result.env_of(probe.recorded(tmp_path), given, Request())
     lists = ("+PATH", "+C_INCLUDE_PATH", "+CPLUS_INCLUDE_PATH", "+LD_LIBRARY_PATH", "+ LDFLAGS")
     assert [env[key] for key in lists] == [[]] * len(lists)
     assert env["CM_CUDA_PATH_INCLUDE"] == "/usr/include"
@@ -315,7 +315,7 @@ def test_cudnn_beside_the_libraries_is_seen(tmp_path: Path) -> None:
     (tmp_path / "root/usr/local/cuda-12.4/lib64").mkdir(parents=True)
     (tmp_path / "root/usr/local/cuda-12.4/lib64/libcudnn.so.8").touch()
     (tmp_path / "machine.json").write_text("{}", encoding="utf-8")
-    env = outcome.env_of(probe.recorded(tmp_path), kit("12.4"), Request())
+    env = result.env_of(probe.recorded(tmp_path), kit("12.4"), Request())
     assert env["CM_CUDA_PATH_LIB_CUDNN_EXISTS"] == "yes"
 
 

@@ -94,7 +94,7 @@ def test_a_text_whose_rows_do_not_fit_on_the_disk_is_refused_with_the_figures(
     copy.mkdir()
     with (copy / "day_23").open("wb") as file:
         file.truncate(40 * 10**9)
-    room = sys.modules["crowdperf.data.room"]
+    room = sys.modules["crowdperf.data.capacity"]
     monkeypatch.setattr(room, "free_room", lambda folder: room.Room(disk_bytes=5 * 10**9, memory_bytes=None))
     answer = load_recipe(ALIAS).preprocess(hook_input(env_of(way="given", CM_MLPERF_DATA_GIVEN_PATH=str(copy))))
     assert answer["return"] == 1

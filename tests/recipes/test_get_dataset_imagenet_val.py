@@ -138,7 +138,7 @@ def test_a_seed_decides_every_byte(tmp_path):
 
 def test_real_sizes_are_imagenets(tmp_path):
     made(tmp_path, count=2, sizes="real")
-    from crowdperf.harness.media.imaging import read_image
+    from crowdperf.harness.media.image_files import read_image
 
     assert min(min(read_image(path).shape[:2]) for path in tmp_path.glob("*.JPEG")) >= 259
 

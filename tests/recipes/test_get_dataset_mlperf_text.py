@@ -24,7 +24,7 @@ need("numpy")
 
 RECIPE = RECIPES / "get-dataset-mlperf-text"
 recipe = load_recipe("get-dataset-mlperf-text")
-published = sys.modules[f"{recipe.__package__}.published"]
+sources = sys.modules[f"{recipe.__package__}.sources"]
 from crowdperf.data.errors import DataError  # noqa: E402 - importable from here on
 
 TABLES = json.loads((Path(__file__).parent / "fixtures" / "pickled_tables.json").read_text())
@@ -135,7 +135,7 @@ def test_solutions_are_texts_as_the_official_scripts_compare_them(value: object,
 
 
 def test_a_table_of_tasks_may_have_the_other_names_of_its_columns() -> None:
-    (part,) = published.SETS["deepseek-r1"].parts
+    (part,) = sources.SETS["deepseek-r1"].parts
     columns = {"text_input": ["Why?"], "gt_output": [7.0], "metric": ["aime_em"]}
     assert list(convert.rows_of(columns, part, Path("t.pkl"))) == [{"reference": "7", "subset": "aime", "text": "Why?"}]
 
@@ -273,4 +273,4 @@ def test_every_benchmark_of_the_table_has_its_variation() -> None:
     from recipe_loader import recipe_meta
 
     variations = recipe_meta("get-dataset-mlperf-text")["variations"]
-    assert {name for name, block in variations.items() if block.get("group") == "benchmark"} == set(published.SETS)
+    assert {name for name, block in variations.items() if block.get("group") == "benchmark"} == set(sources.SETS)

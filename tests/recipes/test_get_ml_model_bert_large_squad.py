@@ -41,7 +41,7 @@ def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPa
     import torch
 
     from crowdperf.models.make_model import ModelRequest
-    from crowdperf.standins.fitting import write_fitted
+    from crowdperf.standins.fit_program import write_fitted
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
@@ -172,7 +172,7 @@ def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, datas
 def test_a_poor_fit_is_not_written(fit_model, dataset, tmp_path, monkeypatch):
     from crowdperf.harness.base.errors import HarnessError
     from crowdperf.models.make_model import ModelRequest
-    from crowdperf.standins.fitting import write_fitted
+    from crowdperf.standins.fit_program import write_fitted
 
     monkeypatch.setattr(fit_model, "train", lambda *_: None)
     order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)

@@ -17,7 +17,7 @@ ALIASES = {"dlrm": "get-ml-model-dlrm", "dlrm_v2": "get-ml-model-dlrm-v2"}
 @pytest.fixture
 def weights(tmp_path, monkeypatch) -> str:
     """A file of weights, too large for its MD5 to be looked at."""
-    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MAX_DIGESTED_BYTES", -1)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.model_sources"), "_MAX_DIGESTED_BYTES", -1)
     path = tmp_path / "weights.pt"
     path.write_bytes(b"")
     return str(path)
@@ -26,7 +26,7 @@ def weights(tmp_path, monkeypatch) -> str:
 @pytest.fixture
 def with_room(monkeypatch):
     """A machine with so many GB of disk and of memory."""
-    room = importlib.import_module("crowdperf.data.room")
+    room = importlib.import_module("crowdperf.data.capacity")
 
     def give(disk_gb: float, memory_gb: float) -> None:
         free = room.Room(disk_bytes=int(disk_gb * room.GB), memory_bytes=int(memory_gb * room.GB))
@@ -128,7 +128,7 @@ def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_
 
 
 def test_free_room_is_that_of_the_disk_and_of_meminfo(tmp_path):
-    room = importlib.import_module("crowdperf.data.room")
+    room = importlib.import_module("crowdperf.data.capacity")
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 8 kB\nMemAvailable:    4 kB\n")
     free = room.free_room(tmp_path, meminfo)

@@ -48,7 +48,7 @@ def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_disk_need_is_known(
     customize: ModuleType, monkeypatch: pytest.MonkeyPatch, framework: str, source: str, wanted: int
 ) -> None:
-    room = importlib.import_module("crowdperf.data.room")
+    room = importlib.import_module("crowdperf.data.capacity")
     monkeypatch.setattr(room, "free_room", lambda folder: room.Room(disk_bytes=0, memory_bytes=None))
     answer, _ = run_preprocess(customize, source, CM_ML_MODEL_FRAMEWORK=framework)
     assert f"(6.05 billion weights) needs {wanted} GB of disk (0 GB are free)" in answer["error"]
@@ -60,7 +60,7 @@ def run_preprocess(customize: ModuleType, source: str, **env: str) -> tuple[dict
 
 
 def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = importlib.import_module("crowdperf.data.room")
+    room = importlib.import_module("crowdperf.data.capacity")
     free = room.Room(disk_bytes=30 * 10**9, memory_bytes=23 * 10**9)
     monkeypatch.setattr(room, "free_room", lambda folder: free)
     for source in ("random", "published"):

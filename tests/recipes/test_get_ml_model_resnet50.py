@@ -16,7 +16,7 @@ from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 FOLDER = RECIPES / "get-ml-model-resnet50"
 recipe = load_recipe("get-ml-model-resnet50")
-published = load_module("get-ml-model-resnet50", "published")
+sources = load_module("get-ml-model-resnet50", "sources")
 
 DEFAULTS = {
     "CM_ML_MODEL_FRAMEWORK": "onnx",
@@ -33,12 +33,12 @@ def call(hook_input: Any, path: Path | None = None, **env: str) -> tuple[dict[st
 
 def publish(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes) -> None:
     """Makes one of the published files a file with this content."""
-    file = getattr(published, name)
+    file = getattr(sources, name)
     md5 = hashlib.md5(content).hexdigest()
-    changed = published.Published(file.url, md5, file.framework, file.accuracy, file.mirrors, file.config)
-    monkeypatch.setattr(published, name, changed)
-    others = tuple(one for one in published.FILES if one is not file)
-    monkeypatch.setattr(published, "FILES", (*others, changed))
+    changed = sources.Published(file.url, md5, file.framework, file.accuracy, file.mirrors, file.config)
+    monkeypatch.setattr(sources, name, changed)
+    others = tuple(one for one in sources.FILES if one is not file)
+    monkeypatch.setattr(sources, "FILES", (*others, changed))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
     from crowdperf.benchmarks.resnet50.model import open_model
     from crowdperf.harness.base.model_facts import read_model_facts
     from crowdperf.models.make_model import ModelRequest
-    from crowdperf.standins.fitting import write_fitted
+    from crowdperf.standins.fit_program import write_fitted
 
     request = ModelRequest(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path)
     fitted = fit.fit(request, dataset)
@@ -281,9 +281,9 @@ def test_the_harness_knows_the_published_files_by_the_digests_of_the_recipes():
     from crowdperf.rules.benchmarks import RECORDS
 
     bert, kits, retinanet = (load_module(f"get-ml-model-{name}", module) for name, module in (
-        ("bert-large-squad", "published"), ("3d-unet", "customize"), ("retinanet", "customize")))  # fmt: skip
+        ("bert-large-squad", "sources"), ("3d-unet", "customize"), ("retinanet", "customize")))  # fmt: skip
     wanted = {
-        "resnet50": {file.md5 for file in published.FILES if file.framework == "onnx"},
+        "resnet50": {file.md5 for file in sources.FILES if file.framework == "onnx"},
         "bert": {file.md5 for file in bert.PUBLISHED.values() if not file.is_checkpoint},
         "3d-unet": {file.md5 for file in kits.KITS19.files.values() if file.is_complete},
         "retinanet": {file.md5 for file in retinanet.MODEL.files.values() if file.is_complete},

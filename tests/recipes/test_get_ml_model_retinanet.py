@@ -52,7 +52,7 @@ def test_synthetic_models_need_no_download_and_take_no_path(name, source, hook_i
 def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, inside, tmp_path, monkeypatch):
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(b"onnx")
-    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MAX_DIGESTED_BYTES", 3)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.model_sources"), "_MAX_DIGESTED_BYTES", 3)
     answer, env = call(hook_input, name, CM_MLPERF_DATA_GIVEN_PATH=str(copy))
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
     answer = load_recipe(f"get-ml-model-{name}").postprocess({"env": env})

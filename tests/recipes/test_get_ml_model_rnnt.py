@@ -87,7 +87,7 @@ def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path, monkeypatc
     answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
     assert "rnnt.pt is not the published file: MD5 9dd4e461268c8034f5c8564e155c67a6" in answer["error"]
     own.write_bytes(b"")
-    monkeypatch.setattr(importlib.import_module("crowdperf.data.published"), "_MAX_DIGESTED_BYTES", -1)
+    monkeypatch.setattr(importlib.import_module("crowdperf.data.model_sources"), "_MAX_DIGESTED_BYTES", -1)
     answer, env = run_preprocess("published", CM_MLPERF_DATA_GIVEN_PATH=str(own))
     assert (env["CM_PUBLISHED_MODEL_IS_FETCHED"], env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]) == ("no", str(own))
     for source in ("tiny", "random"):

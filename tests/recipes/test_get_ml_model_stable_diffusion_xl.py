@@ -45,9 +45,9 @@ def test_without_a_copy_both_say_where_to_get_one(hook_input, inside):
 
 
 def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, inside, tmp_path, monkeypatch):
-    from crowdperf.data import room
+    from crowdperf.data import capacity
 
-    monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: None)
+    monkeypatch.setattr(capacity, "shortage_here", lambda what, needed, i: None)
     folder = pipeline(tmp_path / "model" / "checkpoint_pipe")
     answer, env = call(hook_input, "published", str(tmp_path))
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"] == str(folder)
@@ -66,9 +66,11 @@ def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, i
 
 
 def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_input, inside, monkeypatch):
-    from crowdperf.data import room
+    from crowdperf.data import capacity
 
-    monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB")
+    monkeypatch.setattr(
+        capacity, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB"
+    )
     answer, _ = call(hook_input, "random")
     assert answer["return"] == 1 and "34.3 GB" in answer["error"] and "_tiny" in answer["error"]
     assert call(hook_input, "tiny")[0] == {"return": 0}

@@ -45,9 +45,11 @@ def test_the_folder_with_weights_and_tokenizer_is_found(hook_input, inside, tmp_
 
 
 def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_input, inside, monkeypatch):
-    from crowdperf.data import room
+    from crowdperf.data import capacity
 
-    monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB")
+    monkeypatch.setattr(
+        capacity, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB"
+    )
     answer, _ = call(hook_input, "random")
     assert answer["return"] == 1 and "15.4 GB" in answer["error"] and "_tiny" in answer["error"]
     assert call(hook_input, "tiny")[0] == {"return": 0}

@@ -13,7 +13,7 @@ from recipe_loader import load_module, load_recipe, recipe_meta
 recipe = load_recipe("get-mlperf-inference-sut-description")
 answers = load_module("get-mlperf-inference-sut-description", "answers")
 description = load_module("get-mlperf-inference-sut-description", "description")
-looking = load_module("get-mlperf-inference-sut-description", "looking")
+discovery = load_module("get-mlperf-inference-sut-description", "discovery")
 questions = load_module("get-mlperf-inference-sut-description", "questions")
 Fact = description.Fact
 TAGS = "get,mlperf,sut,description"
@@ -171,7 +171,7 @@ def test_disks_and_network_cards_are_told_as_far_as_the_machine_tells_them() -> 
         "/sys/class/net/eth0/device": ("vendor",),
     }
     machine = SimpleNamespace(read_text=lambda path: texts.get(path, ""), names=lambda path: folders.get(path, ()))
-    found = looking.detected({"submission": {}}, {}, machine)
+    found = discovery.detected({"submission": {}}, {}, machine)
     assert found["host_storage_capacity"].value == "1536 GB"
     assert "host_storage_type" not in found, "the kind of a virtual disk is not known"
     assert found["host_network_card_count"].value == "1"

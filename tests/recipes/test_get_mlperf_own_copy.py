@@ -13,9 +13,9 @@ from recipe_loader import RECIPES, input_values, load_module, load_recipe, recip
 
 FOLDER = RECIPES / "get-mlperf-own-copy"
 
-from crowdperf.data import answers, datasets, expected, given, manual, modelinfo  # noqa: E402
+from crowdperf.data import answers, copy_identity, datasets, file_check, manual_download, model_info  # noqa: E402
 from crowdperf.data.errors import DataError  # noqa: E402
-from crowdperf.data.expected import ExpectedFile  # noqa: E402
+from crowdperf.data.file_check import ExpectedFile  # noqa: E402
 
 download_inputs = load_module("download-file", "inputs")
 
@@ -37,7 +37,7 @@ def sha256(text: str) -> str:
 
 def test_everything_that_is_wrong_with_a_folder_is_told_at_once(tmp_path):
     write(tmp_path, a__bin="12345", b__bin="", c__bin="x", d__bin="right", readme="more", z__bin="not ours")
-    wrong = expected.check_folder(
+    wrong = file_check.check_folder(
         tmp_path,
         [
             ExpectedFile("a.bin"),
@@ -57,18 +57,18 @@ def test_everything_that_is_wrong_with_a_folder_is_told_at_once(tmp_path):
 
 
 def test_long_lists_are_cut_with_their_count(tmp_path):
-    wrong = expected.check_folder(tmp_path, [ExpectedFile(f"{number:03}") for number in range(1000)])
+    wrong = file_check.check_folder(tmp_path, [ExpectedFile(f"{number:03}") for number in range(1000)])
     assert wrong == "  1,000 files missing: 000, 001, 002, 003, 004 and 995 more"
 
 
 def test_files_that_fit_no_pattern_do_not_matter(tmp_path):
     write(tmp_path, a__bin="1", notes__txt="2")
-    assert expected.check_folder(tmp_path, [ExpectedFile("a.bin")], ["*.bin"]) == ""
+    assert file_check.check_folder(tmp_path, [ExpectedFile("a.bin")], ["*.bin"]) == ""
 
 
 # --- refusal ---
 
-SOURCE = manual.Source(
+SOURCE = manual_download.Source(
     name="Data",
     pages=("https://example.org/data",),
     license="ask them",
@@ -79,7 +79,7 @@ SOURCE = manual.Source(
 
 
 def test_the_refusal_says_where_under_which_license_how_and_what_then():
-    text = manual.refusal(SOURCE)
+    text = manual_download.refusal(SOURCE)
     for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
         assert part in text
     hint = text.split("hint: ")[1]
@@ -88,7 +88,7 @@ def test_the_refusal_says_where_under_which_license_how_and_what_then():
 
 
 def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
-    text = manual.refusal(SOURCE, tmp_path, "  1 file missing: b.bin")
+    text = manual_download.refusal(SOURCE, tmp_path, "  1 file missing: b.bin")
     assert text.startswith(f"{tmp_path} does not hold Data:\n  1 file missing: b.bin\n")
 
 
@@ -97,21 +97,21 @@ def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
 
 def test_the_first_value_that_is_not_empty_is_the_given_path(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert given.given_path(" ", "x", "/y") == tmp_path / "x"
-    assert given.given_path("", None) is None
+    assert copy_identity.given_path(" ", "x", "/y") == tmp_path / "x"
+    assert copy_identity.given_path("", None) is None
 
 
 def test_an_identity_changes_with_each_change_of_the_copy_and_with_nothing_else(tmp_path):
     folder = write(tmp_path / "copy", a="1", b="2")
     write(folder / "sub", c="3")
     (folder / "loop").symlink_to(folder)
-    first = given.identity(folder)
+    first = copy_identity.identity(folder)
     assert len(first) == 16
-    assert given.identity(folder) == first
+    assert copy_identity.identity(folder) == first
     seen = {first}
 
     def changed() -> None:
-        found = given.identity(folder)
+        found = copy_identity.identity(folder)
         assert found not in seen
         seen.add(found)
 
@@ -126,15 +126,15 @@ def test_an_identity_changes_with_each_change_of_the_copy_and_with_nothing_else(
     (folder / "b").unlink()
     changed()
     folder.rename(tmp_path / "moved")
-    assert given.identity(tmp_path / "moved") not in seen
-    assert given.identity(tmp_path / "moved" / "a") not in seen
+    assert copy_identity.identity(tmp_path / "moved") not in seen
+    assert copy_identity.identity(tmp_path / "moved" / "a") not in seen
 
 
 def test_a_path_that_is_not_there_or_empty_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     for name, word in (("none", "does not exist"), ("empty", "empty folder")):
-        with pytest.raises(given.GivenError, match=word):
-            given.identity(tmp_path / name)
+        with pytest.raises(copy_identity.GivenError, match=word):
+            copy_identity.identity(tmp_path / name)
 
 
 # --- answers ---
@@ -162,7 +162,7 @@ def test_a_given_data_set_keeps_its_place_and_the_entry_ends_with_it(inside, tmp
     env: dict[str, Any] = {}
     assert answers.dataset_answer(env, folder) == {"return": 0, "files": []}
     assert env["CM_DATASET_IS_SYNTHETIC"] == "no"
-    assert env["CM_DATASET_IDENTITY"] == given.identity(folder)
+    assert env["CM_DATASET_IDENTITY"] == copy_identity.identity(folder)
     assert env["CM_GET_DEPENDENT_CACHED_PATH"] == str(folder)
 
 
@@ -174,8 +174,8 @@ def test_a_damaged_dataset_json_is_an_error(inside, text):
     assert env == {}
 
 
-def real_model(folder: Path, files: dict[str, Path]) -> modelinfo.RealModel:
-    return modelinfo.RealModel(
+def real_model(folder: Path, files: dict[str, Path]) -> model_info.RealModel:
+    return model_info.RealModel(
         name="resnet50",
         framework="onnx",
         files=files,
@@ -190,7 +190,7 @@ def real_model(folder: Path, files: dict[str, Path]) -> modelinfo.RealModel:
 def test_a_real_models_description_is_written_read_and_exported(inside, tmp_path):
     own = write(inside, own__onnx="weights") / "own.onnx"
     other = write(tmp_path / "copy", other__onnx="more weights") / "other.onnx"
-    modelinfo.write_model_info(inside, real_model(inside, {"first": own, "model": other}))
+    model_info.write_model_info(inside, real_model(inside, {"first": own, "model": other}))
     info = json.loads((inside / "model.json").read_text(encoding="utf-8"))
     assert info["files"]["first"] == {"file": "own.onnx", "sha256": sha256("weights"), "size_bytes": 7}
     assert info["files"]["model"]["file"] == str(other)
@@ -219,7 +219,7 @@ def test_weights_beside_a_models_file_are_checked_and_declared_too(inside):
 
 def test_a_model_that_was_changed_cut_or_lost_is_an_error_naming_all(inside):
     a, b = (write(inside, **{name: "weights"}) / name for name in ("a", "b"))
-    modelinfo.write_model_info(inside, real_model(inside, {"one": a, "two": b}))
+    model_info.write_model_info(inside, real_model(inside, {"one": a, "two": b}))
     a.write_text("weight", encoding="utf-8")
     b.unlink()
     error = answers.model_answer({}, inside)["error"]
@@ -256,7 +256,7 @@ def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_pat
     env = {"CM_TMP_CURRENT_SCRIPT_PATH": str(FOLDER), "CM_MLPERF_DATA_GIVEN_KEYS": "A,B", "B": str(copy)}
     call = hook_input(env)
     assert load_recipe("get-mlperf-own-copy").preprocess(call) == {"return": 0}
-    assert call["env"]["CM_MLPERF_DATA_GIVEN_IDENTITY"] == given.identity(copy)
+    assert call["env"]["CM_MLPERF_DATA_GIVEN_IDENTITY"] == copy_identity.identity(copy)
     assert call["env"]["CM_MLPERF_DATA_GIVEN_PATH"] == str(copy)
     assert set(recipe_meta("get-mlperf-own-copy")["new_env_keys"]) >= {"CM_MLPERF_DATA_GIVEN_IDENTITY"}
 
@@ -296,17 +296,17 @@ DATASET_META = {
 DATASET_HOOKS = """
     from pathlib import Path
     from crowdperf.call.answers import failure
-    from crowdperf.data import answers, expected, given
+    from crowdperf.data import answers, copy_identity, file_check
 
     def postprocess(i):
         env = i["env"]
-        folder = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+        folder = copy_identity.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
         if folder is None:
             folder = Path.cwd() / "made"
             folder.mkdir(exist_ok=True)
             (folder / "dataset.json").write_text('{"is_synthetic": true}')
         else:
-            if wrong := expected.check_folder(folder, [expected.ExpectedFile("a")]):
+            if wrong := file_check.check_folder(folder, [file_check.ExpectedFile("a")]):
                 return failure(wrong)
         return answers.dataset_answer(env, folder)
     """
@@ -397,7 +397,7 @@ def test_a_number_of_samples_that_cannot_be_is_refused(text):
 
 
 def test_made_cases_depend_on_their_number_and_the_seed_only(tmp_path):
-    from crowdperf.standins.made import made_cases
+    from crowdperf.standins.dataset_program import made_cases
 
     made: dict[str, list[int]] = {}
     cases = made_cases("x", ("full",), lambda folder, name, size, seed: made.update({name: seed}), "case_{}")

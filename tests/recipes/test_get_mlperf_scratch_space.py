@@ -17,7 +17,7 @@ from crowdperf.machine import probe
 recipe = load_recipe("get-mlperf-scratch-space")
 detect = load_recipe("detect-mlperf-scratch-path")
 benchmarks = load_module("get-mlperf-scratch-space", "benchmarks")
-need = load_module("get-mlperf-scratch-space", "need")
+requirements = load_module("get-mlperf-scratch-space", "requirements")
 folders = load_module("get-mlperf-scratch-space", "folders")
 transfer = load_module("get-mlperf-scratch-space", "transfer")
 

@@ -9,9 +9,9 @@ import pytest
 from machine_builder import QUERY, build, every_shipped, shipped, smi, t4
 from recipe_loader import exported, load_module, load_recipe
 
-judge = load_module("get-nvidia-driver", "judge")
+rules = load_module("get-nvidia-driver", "rules")
 install = load_module("get-nvidia-driver", "install")
-seen = load_module("get-nvidia-driver", "seen")
+probe = load_module("get-nvidia-driver", "probe")
 recipe = load_recipe("get-nvidia-driver")
 
 NVSWITCH = "0000\t10de1af1\t0\n"
@@ -72,7 +72,7 @@ def test_exactly_the_same_version_is_fine_until_its_service_fails(tmp_path: Path
 
 def test_the_recorded_nd_h100_v5_has_parted_versions(hook_input) -> None:  # type: ignore[no-untyped-def]
     machine = shipped("nd-h100-v5")
-    there = seen.look(machine)
+    there = probe.look(machine)
     answer, _ = run(hook_input, machine, CM_NVIDIA_FABRIC_MANAGER_MUST_MATCH="yes")
     if there.driver.version == there.fabric_manager:
         assert answer["return"] == 0

@@ -11,7 +11,7 @@ import pytest
 from made_summary import PLAIN, csv_of, rows
 from recipe_loader import load_recipe, recipe_meta
 
-from crowdperf.store import importbundle
+from crowdperf.store import bundle_import
 
 importer, exporter = load_recipe("import-mlperf-results"), load_recipe("export-mlperf-results")
 IMPORT, EXPORT = recipe_meta("import-mlperf-results"), recipe_meta("export-mlperf-results")
@@ -64,7 +64,7 @@ def test_a_bundle_is_left_to_the_environment_that_checks_signatures(
     answer = preprocessed(importer, IMPORT, db="a.db", path="packed.tar.gz")
     assert (answer["return"], answer["env"]["CM_TMP_IMPORT_KIND"]) == (0, "bundle")
     assert not Path("a.db").exists()
-    assert importbundle.main(["a.db", "packed.tar.gz", importer.REPORT_FILE]) == 1
+    assert bundle_import.main(["a.db", "packed.tar.gz", importer.REPORT_FILE]) == 1
     assert "packed.tar.gz is refused" in capsys.readouterr().err
     report = importer.Report("bundle", added=["an-id"], left_out=[importer.LeftOut("a place", "a reason")])
     Path(importer.REPORT_FILE).write_text(json.dumps(dataclasses.asdict(report)))

@@ -97,7 +97,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
             [APP, "get-dataset-librispeech", "get-python3"],
         ),
         (
-            "standins/fitting.py",
+            "standins/fit_program.py",
             ["get-ml-model-rnnt", "get-ml-model-bert-large-squad", "get-ml-model-dlrm-v2"],
             [APP, "get-dataset-librispeech", "run-mlperf-inference", "quantize-ml-model"],
         ),
@@ -229,7 +229,7 @@ LOADERS = {
     "harness/base/architecture.py": "benchmarks",
     "harness/commands/listed_images.py": "datasets",
     "harness/runner/registry.py": "benchmarks|datasets",
-    "models/engines/building.py": "engines",
+    "models/engines/build.py": "engines",
     "models/make_model.py": "benchmarks",
     "models/quantize.py": "benchmarks",
     "rules/record_files.py": "benchmarks|datasets|backends",

@@ -14,7 +14,7 @@ from recipe_loader import exported, load_module, load_recipe
 
 slices = load_module("manage-mig", "slices")
 actions = load_module("manage-mig", "actions")
-beside = load_module("manage-mig", "beside")
+interference = load_module("manage-mig", "interference")
 recipe = load_recipe("manage-mig")
 
 from crowdperf.machine import nvidia, probe  # noqa: E402
@@ -295,8 +295,8 @@ def test_a_measurement_counts_only_if_the_other_work_outlasts_it(
     tmp_path: Path, main: str, background: str, code: int | None, early: int
 ) -> None:
     on, other = slices.Slice(1, "1g.5gb", "MIG-b", ()), slices.Slice(0, "3g.20gb", "MIG-a", ())
-    measured, (work,) = beside.works(shell(main), shell(background), on, [other], tmp_path / "logs")
-    outcome = beside.run(measured, [work], 0.2)
+    measured, (work,) = interference.works(shell(main), shell(background), on, [other], tmp_path / "logs")
+    outcome = interference.run(measured, [work], 0.2)
     assert (outcome.code, len(outcome.early)) == (code, early)
     if background.startswith("echo"):
         assert (tmp_path / "logs/slice-0/output.log").read_text(encoding="utf-8") == "started\n"
@@ -306,12 +306,12 @@ def test_a_measurement_counts_only_if_the_other_work_outlasts_it(
 def test_all_processes_end_with_the_measurement(tmp_path: Path) -> None:
     on, other = slices.Slice(1, "1g.5gb", "MIG-b", ()), slices.Slice(0, "3g.20gb", "MIG-a", ())
     work = shell("trap '' INT; sh -c 'echo $$ > pid; exec sleep 60' & wait; sleep 60")
-    measured, others = beside.works(shell("cat ../slice-0/pid"), work, on, [other], tmp_path)
-    beside.END_S, before = 0.5, beside.END_S
+    measured, others = interference.works(shell("cat ../slice-0/pid"), work, on, [other], tmp_path)
+    interference.END_S, before = 0.5, interference.END_S
     try:
-        assert beside.run(measured, others, 0.5).code == 0
+        assert interference.run(measured, others, 0.5).code == 0
     finally:
-        beside.END_S = before
+        interference.END_S = before
     child = int((tmp_path / "slice-0/pid").read_text(encoding="utf-8"))
     for _ in range(100):
         if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split(")")[-1]:

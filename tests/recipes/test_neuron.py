@@ -14,7 +14,7 @@ SERVER = load_recipe("get-triton-server")
 APP = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 
-from crowdperf.machine import choose, neuron  # noqa: E402 - importable from here on
+from crowdperf.machine import neuron, selection  # noqa: E402 - importable from here on
 from crowdperf.machine.probe import Machine, recorded  # noqa: E402
 
 # In the form of AWS's guide (tools/neuron-sys-tools/neuron-ls.rst of aws-neuron/aws-neuron-sdk), with the devices of
@@ -78,7 +78,7 @@ def test_another_form_is_an_error_and_the_cores_are_then_those_of_the_chips(
 
 @pytest.mark.parametrize(("name", "cores"), [("inf1-2xlarge", 4), ("inf1-6xlarge", 16), ("laptop", 0)])
 def test_recorded_machines_have_their_cores(tmp_path: Path, name: str, cores: int) -> None:
-    found = choose.choose(name, tmp_path).machine
+    found = selection.choose(name, tmp_path).machine
     assert neuron.core_count(found) == cores
     assert neuron.sdk(found) == ("torch_neuron" if cores else "")
     assert bool(neuron.missing(found)) == (cores == 0)
@@ -97,7 +97,7 @@ def test_chips_without_a_driver_are_told_from_no_chips(tmp_path: Path) -> None:
 @pytest.fixture
 def no_neuron(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without Neuron device, whatever this one has."""
-    bare = choose.choose("laptop", Path.cwd()).machine
+    bare = selection.choose("laptop", Path.cwd()).machine
     for module in (MODEL, SERVER):
         monkeypatch.setattr(module, "Machine", lambda: bare)
 

@@ -12,7 +12,7 @@ from nvidia_archives import needs_gcc
 from recipe_loader import input_values, load_recipe
 
 from crowdperf.machine import probe, toolkits
-from crowdperf.machine.nvidia_libraries import archive, choose, load, outcome, request
+from crowdperf.machine.nvidia_libraries import archive, load, outcome, request, selection
 from crowdperf.machine.nvidia_libraries.kinds import CUDNN, TENSORRT, Kind, version_of_number
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
@@ -84,10 +84,10 @@ def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest(
         library("8.0.5", "/opt/old"),
     )
     found = (old, runtime, newest, beside)
-    assert choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
-    order = [one.library for one in choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
+    assert selection.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
+    order = [one.library for one in selection.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
     assert order == [beside, newest, old, runtime]
-    choice = choose.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])
+    choice = selection.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])
     assert choice.chosen is not None
     assert choice.chosen.library is newest
     assert choice.reason == "it has headers"
@@ -106,7 +106,7 @@ def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest(
     ],
 )
 def test_why_one_is_refused(one: Any, asked: Any, says: str) -> None:
-    said = choose.refusal(one, asked)
+    said = selection.refusal(one, asked)
     assert says in said if says else said == ""
 
 
@@ -129,7 +129,7 @@ def test_what_the_loader_says_is_told_apart(number: int | None, error: str, leve
 
 def test_words_for_both_libraries_name_their_own_command() -> None:
     for kind in (CUDNN, TENSORRT):
-        text = outcome.not_found(kind, Request(), choose.Choice(None, ()), ())
+        text = outcome.not_found(kind, Request(), selection.Choice(None, ()), ())
         assert f'cm run script "{kind.tags}" --tar_file={{full path to the {kind.name} tar file}}' in text
         assert kind.page in text
 

@@ -14,7 +14,7 @@ import metadata_builder as made
 import pytest
 from recipe_loader import exported, load_recipe, recipe_meta
 
-from crowdperf.fronts.metrics import commandline, found, metricfiles, telemetry
+from crowdperf.fronts.metrics import commandline, discovery, metricfiles, telemetry
 from crowdperf.fronts.metrics.metadata import LARGEST_BYTES, MetadataError, parse_metadata
 from crowdperf.fronts.metrics.metrics import Metric, metrics_of
 from crowdperf.fronts.metrics.upstream import UpstreamFails, upstream_metrics
@@ -307,19 +307,19 @@ def test_a_bad_file_is_named_and_nothing_is_left(inside, call, damage):
 def test_times_are_those_of_each_run(inside):
     path = made.write(inside / "a", made.performance())
     (inside / "a/result.json").write_text('{"started_utc": "2026-11-23T01:02:03+00:00", "took_s": 61.5}')
-    source = found.Found.read(path).source
+    source = discovery.Found.read(path).source
     assert telemetry.utc_text(source.started) == "2026-11-23T01:02:03.000Z"
     assert telemetry.utc_text(source.ended) == "2026-11-23T01:03:04.500Z"
     (inside / "a/result.json").write_text("[]")
     os.utime(path, (0, 1_000_000_000))
-    assert telemetry.utc_text(found.Found.read(path).source.started) == "2001-09-09T01:46:40.000Z"
+    assert telemetry.utc_text(discovery.Found.read(path).source.started) == "2001-09-09T01:46:40.000Z"
 
 
 def test_links_that_lead_in_circles_end_and_a_first_attempt_does_not_count(inside):
     made.write(inside / "a", made.performance())
     made.write(inside / "a" / "first_attempt", made.performance())
     (inside / "a/loop").symlink_to(inside)
-    assert [path.name for path in found.find(inside)] == ["metadata.json"]
+    assert [path.name for path in discovery.find(inside)] == ["metadata.json"]
 
 
 # --- files ---
@@ -329,7 +329,7 @@ SESSION = telemetry.Session(experiment_id="e", client_id="c", profile="p", app_h
 
 
 def source_of(identity: str) -> telemetry.Source:
-    moment = found.datetime(2026, 11, 23, tzinfo=found.timezone.utc)
+    moment = discovery.datetime(2026, 11, 23, tzinfo=discovery.timezone.utc)
     return telemetry.Source(tool="t", scenario="s", started=moment, ended=moment, identity=identity)
 
 

@@ -558,11 +558,11 @@ def test_a_login_reaches_the_server_and_nobody_else(push: Push, guarded: str) ->
 
 def test_the_login_of_the_engine_is_used_too() -> None:
     where = address.parse_address("https://git.org/x.git", Path("/"))
-    asked = load_module(ALIAS, "asked")
-    settings = asked.access_environment({"CM_GIT_AUTH": "yes", "CM_GH_TOKEN": SECRET}, where)
+    request = load_module(ALIAS, "request")
+    settings = request.access_environment({"CM_GIT_AUTH": "yes", "CM_GH_TOKEN": SECRET}, where)
     assert SECRET not in "".join(value for key, value in settings.items() if key != "CM_GH_TOKEN")
     assert settings["CM_GH_TOKEN"] == SECRET and settings["GIT_CONFIG_COUNT"] == "1"
-    assert asked.access_environment({"CM_GH_TOKEN": SECRET}, where) == {}
+    assert request.access_environment({"CM_GH_TOKEN": SECRET}, where) == {}
 
 
 # --- logins ---

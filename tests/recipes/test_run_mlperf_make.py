@@ -21,10 +21,10 @@ from crowdperf.rules.benchmarks import RECORDS, record_of
 from crowdperf.rules.names import ExecutionMode, Scenario
 
 RECIPE = "run-mlperf-make"
-doing, pages, plans, request, run_args, views, workspace = (
-    load_module(RECIPE, name) for name in ("doing", "pages", "plans", "request", "run_args", "views", "workspace")
+execution, pages, plans, request, run_args, views, workspace = (
+    load_module(RECIPE, name) for name in ("execution", "pages", "plans", "request", "run_args", "views", "workspace")
 )
-Around = load_module(RECIPE, "around").Around
+Around = load_module(RECIPE, "context").Around
 hooks = load_recipe(RECIPE)
 SS = "SingleStream"
 
@@ -365,7 +365,7 @@ def test_the_plan_shows_exactly_the_calls_that_are_made(tmp_path: Path, capfd: p
     made = planned(tmp_path, "run", **RUN)
     assert list(plan.calls) == list(made.calls)
     access = StandIn(tmp_path)
-    assert doing.perform(made, access, {"adr": {}}, tmp_path) == []
+    assert execution.perform(made, access, {"adr": {}}, tmp_path) == []
     own = {"action", "automation", "tags", "quiet", "adr"}
     seen = [plans.RecipeCall(i["tags"], {k: v for k, v in i.items() if k not in own}).line for i in access.requests]
     assert seen == lines(plan)
@@ -377,8 +377,8 @@ def test_the_plan_shows_exactly_the_calls_that_are_made(tmp_path: Path, capfd: p
 
 def test_no_run_is_made_when_an_engine_fails(tmp_path: Path) -> None:
     access = StandIn(tmp_path, get_ml_model_bert_large__onnx__tiny={"return": 1, "error": "broken"})
-    with pytest.raises(doing.CallFailed, match="broken"):
-        doing.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
+    with pytest.raises(execution.CallFailed, match="broken"):
+        execution.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
     assert [i["tags"] for i in access.requests] == [
         "get,ml-model,resnet50,_onnx,_tiny",
         "get,ml-model,bert-large,_onnx,_tiny",
@@ -398,7 +398,7 @@ def test_an_engine_that_cannot_be_made_is_refused_before_anything_is_installed(t
     refused = {"return": 16, "error": "the run would fail: it needs 95 GB of disk\n  hint: none"}
     access = StandIn(tmp_path, plan_get_ml_model_bert_large__onnx__tiny=refused)
     with pytest.raises(request.MakeError, match=r"^it needs 95 GB of disk$") as caught:
-        doing.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
+        execution.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
     assert caught.value.code == 16 and access.requests == []
 
 
@@ -416,11 +416,11 @@ def test_the_record_of_a_large_benchmark_says_what_its_model_recipe_needs(benchm
 def test_what_a_run_lacks_is_an_error_at_the_end() -> None:
     row = {"scenario": "Offline", "problems": ["Offline accuracy F1 1.000 misses the target 2.000"]}
     results = {"model": "bert-99", "scenarios": [row], "missing": ["Server accuracy: no samples"]}
-    assert doing.not_passed({"return": 0, "new_env": {}, "new_state": {"mlperf_results": results}}) == [
+    assert execution.not_passed({"return": 0, "new_env": {}, "new_state": {"mlperf_results": results}}) == [
         "bert-99 Offline accuracy F1 1.000 misses the target 2.000",
         "bert-99 Server accuracy: no samples",
     ]
-    assert doing.not_passed({"return": 0, "new_state": {}}) == []
+    assert execution.not_passed({"return": 0, "new_state": {}}) == []
 
 
 def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -430,7 +430,7 @@ def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest
         (folder / name).write_text("x", encoding="utf-8")
     plan = planned(folder, "check_submission", SUBMITTER="ACME")
     for _ in range(2):
-        doing.perform(plan, StandIn(tmp_path), {}, folder)
+        execution.perform(plan, StandIn(tmp_path), {}, folder)
     assert (folder / "results/submission_checker.log").read_text(
         encoding="utf-8"
     ) == "printed by check,mlperf,submission\n"
@@ -528,7 +528,7 @@ def test_measurements_say_what_a_run_is_made_of_and_nothing_that_is_not_known(
 ) -> None:
     args = "--benchmarks=resnet50 --scenarios=Offline --config_ver=default"
     plan = planned(tmp_path, "generate_conf_files", RUN_ARGS=args, USE_CPU="1", SOURCE=source)
-    doing.perform(plan, StandIn(tmp_path), {}, tmp_path)
+    execution.perform(plan, StandIn(tmp_path), {}, tmp_path)
     folder = tmp_path / "measurements/cpu_onnxruntime/resnet50/Offline"
     assert {path.name for path in folder.iterdir()} == {"cpu_onnxruntime_Offline.json", "README.md", "calibration.md"}
     content = json.loads((folder / "cpu_onnxruntime_Offline.json").read_text(encoding="utf-8"))
@@ -544,13 +544,13 @@ def test_measurements_say_what_a_run_is_made_of_and_nothing_that_is_not_known(
     assert content.get("crowdperf", {}).get("label", "") == label
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert args in readme and (label in readme if label else "SOURCE" not in readme)
-    doing.perform(
+    execution.perform(
         planned(tmp_path, "generate_engines", RUN_ARGS=args, USE_CPU="1", SOURCE=source),
         StandIn(tmp_path),
         {},
         tmp_path,
     )
-    doing.perform(plan, StandIn(tmp_path), {}, tmp_path)
+    execution.perform(plan, StandIn(tmp_path), {}, tmp_path)
     content = json.loads((folder / "cpu_onnxruntime_Offline.json").read_text(encoding="utf-8"))
     assert content["starting_weights_filename"] == "model.onnx"
 
@@ -639,7 +639,7 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
         planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=bert")
     for test, passed in (("TEST01", True), ("TEST04", False)):
         with_verdict(tmp_path, run, test, passed=passed)
-    problems = doing.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
+    problems = execution.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
     assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
     copy = tmp_path / "compliance/cpu_onnxruntime/resnet50/Offline/TEST01"
     assert sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*.*")) == [

@@ -11,7 +11,7 @@ from machine_builder import build, every_shipped, shipped, smi
 from recipe_loader import exported, load_module, load_recipe
 
 settings = load_module("tune-system", "settings")
-tuning = load_module("tune-system", "tuning")
+rules = load_module("tune-system", "rules")
 recipe = load_recipe("tune-system")
 
 from crowdperf.machine import probe  # noqa: E402
@@ -44,7 +44,7 @@ def machine(folder: Path, **facts: Any) -> Any:
 
 
 def commands(system: Any, **wanted: Any) -> list[str]:
-    changed = tuning.changes(system, tuning.Wanted(**wanted))
+    changed = rules.changes(system, rules.Wanted(**wanted))
     return [one.command.shown("sudo") for one in changed if one.command]
 
 
@@ -118,7 +118,7 @@ def test_governors_of_some_cpus_are_named_one_by_one(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_the_machine_does_not_take_are_refused(tmp_path: Path, wanted: dict[str, Any], told: str) -> None:
-    with pytest.raises(tuning.TuneError, match=told):
+    with pytest.raises(rules.TuneError, match=told):
         commands(settings.look(machine(tmp_path)), **wanted)
 
 
@@ -139,11 +139,11 @@ def test_strange_values_are_refused_with_what_is_allowed(tmp_path: Path, hook_in
 
 def test_values_reach_the_files_as_data(tmp_path: Path) -> None:
     files = [tmp_path / "a b", tmp_path / "$(touch x)"]
-    command = tuning.command("governor", [str(path) for path in files], "it's; touch y")
+    command = rules.command("governor", [str(path) for path in files], "it's; touch y")
     assert probe.Machine().run(command.words).code == 0
     assert [path.read_text() for path in files] == ["it's; touch y"] * 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["$(touch x)", "a b"]
-    missing = tuning.command("thp", [str(tmp_path / "no" / "file")], "always")
+    missing = rules.command("thp", [str(tmp_path / "no" / "file")], "always")
     assert probe.Machine().run(missing.words).code != 0
 
 
@@ -258,10 +258,10 @@ def test_a_failing_command_stops_and_tells_the_way_back(tmp_path: Path, hook_inp
     ],
 )
 def test_a_record_cannot_bring_in_other_settings(row: Any) -> None:
-    with pytest.raises(tuning.TuneError, match="never writes"):
-        tuning.undo({"settings": [row]})
-    with pytest.raises(tuning.TuneError, match="no list"):
-        tuning.undo({"settings": "thp"})
+    with pytest.raises(rules.TuneError, match="never writes"):
+        rules.undo({"settings": [row]})
+    with pytest.raises(rules.TuneError, match="no list"):
+        rules.undo({"settings": "thp"})
 
 
 @pytest.mark.parametrize("name", every_shipped())

@@ -13,7 +13,7 @@ from recipe_loader import exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
 recipe = load_recipe("update-mlperf-results")
-placing = load_module("update-mlperf-results", "placing")
+placement = load_module("update-mlperf-results", "placement")
 update = load_module("update-mlperf-results", "update")
 MAPPING = recipe_meta("update-mlperf-results")["input_mapping"]
 
@@ -269,7 +269,7 @@ def test_an_update_that_ends_at_any_moment_is_finished_by_the_next(inside, call,
         return wrapped
 
     with monkeypatch.context() as patch, pytest.raises(Killed) if place < 11 else pytest.raises(AssertionError):
-        patch.setattr(placing.shutil, "copyfile", may_die(shutil.copyfile))
+        patch.setattr(placement.shutil, "copyfile", may_die(shutil.copyfile))
         patch.setattr(Path, "replace", may_die(Path.replace))
         call()
         raise AssertionError("it was not ended")
@@ -314,7 +314,7 @@ def test_a_folder_of_somebody_else_beside_the_output_is_left_alone(inside, call)
 
 def test_two_updates_do_not_work_at_once(inside, call):
     v07_run(logs(inside, "1", "s", "resnet50", "Offline"), "Offline", 100.0)
-    with placing.locked(placing.Folders(inside / "results", inside / "x.json")):
+    with placement.locked(placement.Folders(inside / "results", inside / "x.json")):
         answer = call()
     assert answer["return"] == 1
     assert "another update works" in answer["error"]

@@ -1,4 +1,4 @@
-"""crowdperf.standins.fitting: a fit descends, its network scores as a run does, and a poor one is not written."""
+"""crowdperf.standins.fit_program: a fit descends, its network scores as a run does, and a poor one is not written."""
 
 import json
 
@@ -14,7 +14,7 @@ from crowdperf.harness.base.errors import HarnessError  # noqa: E402
 from crowdperf.harness.base.score import Score  # noqa: E402
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from crowdperf.models.make_model import ModelRequest, build_modules  # noqa: E402
-from crowdperf.standins import fitting  # noqa: E402
+from crowdperf.standins import fit_program  # noqa: E402
 
 
 class Doubling:
@@ -49,12 +49,12 @@ def test_a_descent_ends_where_the_loss_is_least_and_is_scored_as_a_run_is(capsys
     torch.manual_seed(0)
     network = torch.nn.Linear(1, 1, bias=False)
     numbers = torch.arange(5.0)[:, None]
-    steps = fitting.Descent(steps=100, rate=0.2)
-    fitting.descend(network.parameters(), lambda: ((network(numbers) - 2 * numbers) ** 2).mean(), steps)
+    steps = fit_program.Descent(steps=100, rate=0.2)
+    fit_program.descend(network.parameters(), lambda: ((network(numbers) - 2 * numbers) ** 2).mean(), steps)
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
         f"step {step} of 100" for step in (20, 40, 60, 80, 100)
     ]
-    score = fitting.score_of(Doubling(), {"model": network.train()}, Doubling(), batch=2)
+    score = fit_program.score_of(Doubling(), {"model": network.train()}, Doubling(), batch=2)
     assert score.values == {"acc": 100.0} and not network.training
 
 
@@ -63,8 +63,10 @@ def test_the_reference_has_the_wanted_metrics_and_a_poor_model_is_not_written(tm
     score = Score(values={"acc": 70.0, "other": 1.0}, line="")
     modules = build_modules(request)
     with pytest.raises(HarnessError, match="the fitted rgat has acc 70, below 71: it is not written"):
-        fitting.write_fitted(request, fitting.Fitted(modules=modules, score=score, least={"acc": 71.0}))
+        fit_program.write_fitted(request, fit_program.Fitted(modules=modules, score=score, least={"acc": 71.0}))
     assert not list(tmp_path.iterdir())
-    fitted = fitting.Fitted(modules=modules, score=score, metrics=("acc",), least={"acc": 70.0}, facts={"note": "x"})
-    info = json.loads(fitting.write_fitted(request, fitted).read_text())
+    fitted = fit_program.Fitted(
+        modules=modules, score=score, metrics=("acc",), least={"acc": 70.0}, facts={"note": "x"}
+    )
+    info = json.loads(fit_program.write_fitted(request, fitted).read_text())
     assert (info["reference"], info["is_synthetic"], info["note"]) == ({"acc": 70.0}, True, "x")

@@ -24,9 +24,9 @@ from shared_results import (
 )
 
 from crowdperf.store.bundle import MANIFEST, Bundle, NothingToShare, make_bundle, read_bundle
-from crowdperf.store.masking import Sender
+from crowdperf.store.redaction import Sender
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.signing import new_key, sign_withdrawal
+from crowdperf.store.signatures import new_key, sign_withdrawal
 
 
 @pytest.fixture(name="folder", scope="module")

@@ -20,7 +20,8 @@ from crowdperf.endpoints.samples import SAMPLES, csv_of
 from crowdperf.endpoints.tree import write_tree
 from crowdperf.kit.path_redaction import Places
 from crowdperf.store import bundle as bundle_module
-from crowdperf.store import sharing
+from crowdperf.store import share
+from crowdperf.store.archive import packed
 from crowdperf.store.bundle import (
     CURVE_FORMAT,
     MANIFEST,
@@ -31,14 +32,13 @@ from crowdperf.store.bundle import (
     read_bundle,
 )
 from crowdperf.store.consistency import results_of_bundle
-from crowdperf.store.curvebundles import is_allowed
-from crowdperf.store.importing import import_loaded, load
-from crowdperf.store.masking import Sender
+from crowdperf.store.curve_bundles import is_allowed
+from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.model import NewResult
+from crowdperf.store.redaction import Sender
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.signing import canonical
+from crowdperf.store.signatures import canonical
 from crowdperf.store.store import Store
-from crowdperf.store.unpacking import packed
 
 START = "results/lab-vm/gpt-oss-120b"
 POINT_FILES = ["config.json", "point.json", "result_summary.json", "system_desc.json"]
@@ -251,12 +251,12 @@ def test_a_curve_is_shown_before_it_goes(
     monkeypatch.chdir(tmp_path)
     points = measured(tmp_path / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
     tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
-    assert sharing.main([f"--result={tree}", "--dry_run"]) == 0
+    assert share.main([f"--result={tree}", "--dry_run"]) == 0
     told = capsys.readouterr().out
     assert "Not sent: prompts, answers, events; --with_events adds" in told
     assert "gpt-oss-120b Curve: greatest system tokens per second" in told
     config = tree / START / "r4" / "config.yaml"
     config.write_text(config.read_text().replace("name: gpt-oss-120b", "name: tiny"))
-    assert sharing.main([f"--result={tree}", "--dry_run"]) == 1
+    assert share.main([f"--result={tree}", "--dry_run"]) == 1
     refused = capsys.readouterr().err
     assert "E3" in refused and "--served_model" in refused and "make the run again" not in refused

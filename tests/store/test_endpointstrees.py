@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from curve_tree import NUMBERS, write_curve
 
-from crowdperf.store.importing import NothingToImport, import_loaded, load
-from crowdperf.store.listing import Filter
-from crowdperf.store.objects import result_object
+from crowdperf.store.imports import NothingToImport, import_loaded, load
+from crowdperf.store.query import Filter
+from crowdperf.store.result_json import result_object
 from crowdperf.store.store import Store
 
 

@@ -10,11 +10,11 @@ from made_results import RESULT, SIGNER, SOURCE, all_rows, made
 from made_summary import csv_of, rows
 from shared_results import bundle_of, result_folder
 
-from crowdperf.store.exporting import EXPORT, NotEmpty, write_export
-from crowdperf.store.importing import NothingToImport, import_loaded, load
+from crowdperf.store.exports import EXPORT, NotEmpty, write_export
+from crowdperf.store.imports import NothingToImport, import_loaded, load
 from crowdperf.store.keys import key_id_of
 from crowdperf.store.model import Signer
-from crowdperf.store.objects import WrongObject
+from crowdperf.store.result_json import WrongObject
 from crowdperf.store.store import Store
 
 OTHER = Signer(key_id=key_id_of(bytes(32)), public_key=bytes(32), alias="calm heron")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.store.localtokens import known_token, remember_token
+from crowdperf.store.local_tokens import known_token, remember_token
 
 
 def test_the_token_of_a_port_is_found_at_every_loopback_address_and_is_private(tmp_path: Path) -> None:

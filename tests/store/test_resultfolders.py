@@ -14,14 +14,14 @@ from made_summary import csv_of, rows
 from shared_results import OFFLINE, SERVER, bundle_of, change_json, result_folder
 
 from crowdperf.store import facts
-from crowdperf.store.exporting import write_export
+from crowdperf.store.exports import write_export
 from crowdperf.store.facts import Documents, Place
-from crowdperf.store.importing import import_loaded, load
+from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.keys import configuration_key
-from crowdperf.store.listing import Filter
 from crowdperf.store.model import NewResult
-from crowdperf.store.objects import result_object
-from crowdperf.store.resultfolders import LeftOut, results_below
+from crowdperf.store.query import Filter
+from crowdperf.store.result_folders import LeftOut, results_below
+from crowdperf.store.result_json import result_object
 from crowdperf.store.store import Store
 
 MASKED = ("machine", "made_utc")

@@ -15,11 +15,11 @@ import pytest
 from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
 
 from crowdperf.store import schema
-from crowdperf.store.exporting import write_export
-from crowdperf.store.importing import import_loaded, load
+from crowdperf.store.exports import write_export
+from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.keys import configuration_key, key_id_of, normal_name, system_key
-from crowdperf.store.listing import FACETS, SORTS, BadQuery, Filter, Sort
 from crowdperf.store.model import CurvePoint, Figure, NewResult, Signer
+from crowdperf.store.query import FACETS, SORTS, BadQuery, Filter, Sort
 from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, What, Withdrawn
 
 NOON = "2026-11-23T12:00:00Z"

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from shared_results import HOME, OFFLINE, change_json, recorded, result_folder
 
-from crowdperf.store import sharing, signing
+from crowdperf.store import share, signatures
 from crowdperf.store.bundle import read_bundle
 from crowdperf.store.keys import key_id_of
-from crowdperf.store.sharing import NotShared, collector_address, main
-from crowdperf.store.signing import KEY_FILE, read_or_make_key, read_withdrawal
+from crowdperf.store.share import NotShared, collector_address, main
+from crowdperf.store.signatures import KEY_FILE, read_or_make_key, read_withdrawal
 
 
 class Collector:
@@ -81,7 +81,7 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("USER", "annamaria")
-    monkeypatch.setattr(sharing.Path, "home", lambda: Path(HOME))
+    monkeypatch.setattr(share.Path, "home", lambda: Path(HOME))
     monkeypatch.setattr("crowdperf.kit.privacy.socket.gethostname", lambda: "anna-laptop")
     monkeypatch.delenv("CM_MLPERF_COLLECTOR_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -181,7 +181,7 @@ def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_without_a_terminal_nothing_is_sent_unasked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sharing.sys, "stdin", io.StringIO("y\n"))
+    monkeypatch.setattr(share.sys, "stdin", io.StringIO("y\n"))
     assert main([f"--result={folder}", "--collector=http://127.0.0.1:9"]) == 1
     assert "pass --yes to confirm" in capsys.readouterr().err
 
@@ -189,7 +189,7 @@ def test_without_a_terminal_nothing_is_sent_unasked(
 def test_no_is_no(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = io.StringIO("no\n")
     stdin.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sharing.sys, "stdin", stdin)
+    monkeypatch.setattr(share.sys, "stdin", stdin)
     assert main([f"--result={folder}", "--collector=http://127.0.0.1:9"]) == 0
     assert _told()["sent"] is False
 
@@ -241,7 +241,7 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, mode: int, content: 
     path = tmp_path / KEY_FILE
     path.write_bytes(content)
     path.chmod(mode)
-    with pytest.raises(sharing.KeyProblem, match=message):
+    with pytest.raises(share.KeyProblem, match=message):
         read_or_make_key(tmp_path)
 
 
@@ -257,7 +257,7 @@ PRIME = 2**255 - 19
 
 def test_keys_of_small_order_sign_nothing() -> None:
     d = -121665 * pow(121666, -1, PRIME)
-    for encoded in signing._SMALL_ORDER:
+    for encoded in signatures._SMALL_ORDER:
         y = int.from_bytes(encoded, "little") % PRIME
         square = (y * y - 1) * pow(d * y * y + 1, -1, PRIME) % PRIME
         x = pow(square, (PRIME + 3) // 8, PRIME)
@@ -269,7 +269,7 @@ def test_keys_of_small_order_sign_nothing() -> None:
         assert point == (0, 1)  # 8 times the point is the neutral one
         for sign in (0, 0x80):
             key = encoded[:31] + bytes([encoded[31] | sign])
-            assert signing.is_of_small_order(key)
+            assert signatures.is_of_small_order(key)
             signature = bytes([1]) + bytes(63)  # R neutral, S = 0
-            assert not any(signing.is_signed_by(key, signature, bytes([number])) for number in range(32))
-    assert not signing.is_of_small_order(signing.new_key().public_key)
+            assert not any(signatures.is_signed_by(key, signature, bytes([number])) for number in range(32))
+    assert not signatures.is_of_small_order(signatures.new_key().public_key)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from made_summary import PLAIN, QUIRKS, csv_of, rows
 
-from crowdperf.store import published
+from crowdperf.store import published_rows
 from crowdperf.store.model import NewResult
-from crowdperf.store.summarycsv import COLUMNS, CORES_NOTE, WrongTable, read_summary_csv
+from crowdperf.store.summary_csv import COLUMNS, CORES_NOTE, WrongTable, read_summary_csv
 
 TABLE = read_summary_csv(csv_of(rows()))
 
@@ -150,4 +150,4 @@ def test_the_same_run_given_twice_is_two_results() -> None:
     ],
 )
 def test_a_stack_is_the_first_program_without_its_version(text: str, expected: str) -> None:
-    assert published.stack_of(text) == expected
+    assert published_rows.stack_of(text) == expected

@@ -16,8 +16,8 @@ import pytest
 from helpers import with_python_path
 from shared_results import packed
 
+from crowdperf.store.archive import Limits, read_members
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.unpacking import Limits, read_members
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 
@@ -100,7 +100,7 @@ READ = r"""
 import io, re, sys, time
 from pathlib import Path
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.unpacking import read_json_object, read_members
+from crowdperf.store.archive import read_json_object, read_members
 for path in sys.argv[1:]:
     content, begun = Path(path).read_bytes(), time.process_time()
     try:

@@ -13,7 +13,7 @@ from generate_support import SCENARIOS, copy_runs, edit_json, env_of, request_of
 
 from crowdperf.kit.whole_file import read_object
 from crowdperf.rules.names import Mode
-from crowdperf.submission import checks, making
+from crowdperf.submission import checks, tree_builder
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def problems(results: Path, tree: Path, **env: str) -> list[str]:
-    gathered = making.gather(request_of(env_of(results, tree, **env), tree.parent))
+    gathered = tree_builder.gather(request_of(env_of(results, tree, **env), tree.parent))
     return [f"{problem.text} | {problem.hint}" for problem in gathered.problems]
 
 
 def test_real_full_runs_have_no_problem(real_runs: Path, tmp_path: Path) -> None:
-    gathered = making.gather(request_of(env_of(real_runs, tmp_path / "tree"), tmp_path))
+    gathered = tree_builder.gather(request_of(env_of(real_runs, tmp_path / "tree"), tmp_path))
     assert gathered.problems == ()
     assert gathered.round_name == "v6.1"
     plain = [run for run in gathered.runs if not run.test]
@@ -337,7 +337,7 @@ def test_missing_edge_scenarios_are_inferred_only_when_asked(real_runs: Path, tm
         shutil.rmtree(run_folder(results, scenario, "accuracy").parent)
 
     def scenarios(**env: str) -> list[tuple[str, str]]:
-        gathered = making.gather(request_of(env_of(results, tmp_path / "tree", **env), tmp_path))
+        gathered = tree_builder.gather(request_of(env_of(results, tmp_path / "tree", **env), tmp_path))
         assert gathered.problems == ()
         return sorted({(run.place.scenario, run.scenario.value) for run in gathered.runs})
 
@@ -354,11 +354,11 @@ def test_of_two_runs_for_one_place_the_valid_newer_one_is_taken(real_runs: Path,
     make_invalid(run_folder(second, "Offline"))
     edit_json(run_folder(second, "Offline") / "result.json", started_utc="2027-01-01T00:00:00+00:00")
     edit_json(run_folder(second, "SingleStream") / "result.json", started_utc="2027-01-01T00:00:00+00:00")
-    gathered = making.gather(request_of(env_of(f"{real_runs},{second}", tmp_path / "tree"), tmp_path))
+    gathered = tree_builder.gather(request_of(env_of(f"{real_runs},{second}", tmp_path / "tree"), tmp_path))
     taken = {(run.scenario.value, run.mode.value): run.folder for run in gathered.runs if not run.test}
     assert taken["Offline", "performance"].is_relative_to(real_runs)
     assert taken["SingleStream", "performance"].is_relative_to(second)
-    assert len(making.story_of_left_out(gathered)) == len(gathered.left_out) > 0
+    assert len(tree_builder.story_of_left_out(gathered)) == len(gathered.left_out) > 0
 
 
 def test_the_command_that_makes_a_missing_run_repeats_how_the_others_were_made(real_runs: Path, tmp_path: Path) -> None:

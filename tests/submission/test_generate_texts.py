@@ -12,8 +12,8 @@ from generate_support import SUT  # noqa: F401 - puts the package on the path
 
 from crowdperf.logs.tree import ScenarioPlace
 from crowdperf.rules.names import Mode, Scenario
-from crowdperf.submission import measured, texts
-from crowdperf.submission.found import FoundRun, sut_of
+from crowdperf.submission import measurements, readme_texts
+from crowdperf.submission.run_discovery import FoundRun, sut_of
 
 DIGEST = "ab" * 32
 
@@ -57,12 +57,12 @@ QUANTISED = {
     ],
 )
 def test_a_command_is_shown_without_folders(command: str, expected: str) -> None:
-    assert texts.without_paths(command) == expected
+    assert readme_texts.without_paths(command) == expected
 
 
 def test_a_run_is_repeated_by_its_session_s_command(tmp_path: Path) -> None:
     environment = {"command": "cm run script --tags=run,mlperf,inference --results_dir=/r --model=resnet50"}
-    command = texts.repeat_command(run_of(tmp_path), environment, {})
+    command = readme_texts.repeat_command(run_of(tmp_path), environment, {})
     assert command == "cm run script --tags=run,mlperf,inference --model=resnet50"
 
 
@@ -71,10 +71,12 @@ def test_without_one_it_is_repeated_by_its_settings(tmp_path: Path) -> None:
     session = {"settings": {"source": "tiny", "options": {"threads": "4"}, "passed_on": {"adr": {"x": {"tags": "_y"}}}}}
     words = "--mode=performance --model=resnet50 --backend=onnxruntime --scenario=Offline --execution_mode=valid"
     start = f"cm run script --tags=run,mlperf,inference {words}"
-    assert texts.repeat_command(run, {}, session) == f"{start} --source=tiny --threads=4 --adr.x.tags=_y"
-    assert texts.repeat_command(run, {}, {}) == f"{start} --threads=4"
+    assert readme_texts.repeat_command(run, {}, session) == f"{start} --source=tiny --threads=4 --adr.x.tags=_y"
+    assert readme_texts.repeat_command(run, {}, {}) == f"{start} --threads=4"
     shape = run_of(tmp_path, backend="onnxruntime", scenario="Offline", execution_mode="valid", instances=2, threads=4)
-    assert texts.repeat_command(shape, {}, {}) == f"{start} --instances=2 --threads=8", "the input counts all threads"
+    assert readme_texts.repeat_command(shape, {}, {}) == f"{start} --instances=2 --threads=8", (
+        "the input counts all threads"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,18 +90,18 @@ def test_without_one_it_is_repeated_by_its_settings(tmp_path: Path) -> None:
 )
 def test_what_was_done_to_the_weights_is_told(tmp_path: Path, precision: str, backend: str, words: str) -> None:
     run = run_of(tmp_path, precision=precision, backend=backend, model_path="/x/resnet50_v1.onnx")
-    weights = measured.weights_of(run)
+    weights = measurements.weights_of(run)
     assert (weights.transformation, weights.files) == (words, ("resnet50_v1.onnx",))
     assert weights.precision == ("fp32" if precision == "tf32" else precision)
 
 
 def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path: Path) -> None:
-    weights = measured.weights_of(run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime"))
+    weights = measurements.weights_of(run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime"))
     assert weights.files == ("resnet50_v1.onnx",)
     assert weights.transformation == (
         "int8 by crowdperf's quantize-ml-model (static); weights to 7 bits, because the processor has no VNNI"
     )
-    text = texts.calibration_text({"resnet50": weights})
+    text = readme_texts.calibration_text({"resnet50": weights})
     assert "method entropy, one range for each tensor, from 3 samples of a data set of 500" in text
     assert "Samples: a, b, c" in text
     assert "cd" * 32 in text
@@ -108,31 +110,33 @@ def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path
 def test_the_list_of_samples_is_told_beside_the_quantisation(tmp_path: Path) -> None:
     run = run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime")
     listed = {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "ef" * 32, "is_official": True}
-    weights = measured.weights_of(replace(run, result={**run.result, "calibration": listed}))
-    text = texts.calibration_text({"resnet50": weights})
+    weights = measurements.weights_of(replace(run, result={**run.result, "calibration": listed}))
+    text = readme_texts.calibration_text({"resnet50": weights})
     words = f"List of samples: {listed['name']} (sha256 {'ef' * 32}), an official list of mlcommons/inference."
     assert words in text
     own = replace(weights, calibration_list={**listed, "name": "64 samples", "is_official": False})
-    assert "64 samples (sha256 " + "ef" * 32 + "), a choice of the submitter." in texts.calibration_text({"x": own})
+    assert "64 samples (sha256 " + "ef" * 32 + "), a choice of the submitter." in readme_texts.calibration_text(
+        {"x": own}
+    )
 
 
 def test_a_quantisation_that_nobody_can_tell_any_more_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(measured.UnknownWeights, match="nobody can say"):
-        measured.weights_of(run_of(tmp_path, precision="int8", model_info_path="/gone/model.json"))
+    with pytest.raises(measurements.UnknownWeights, match="nobody can say"):
+        measurements.weights_of(run_of(tmp_path, precision="int8", model_info_path="/gone/model.json"))
 
 
 def test_a_model_json_of_other_weights_is_not_believed(tmp_path: Path) -> None:
     other = {**QUANTISED, "files": {"model": {"file": "x.onnx", "sha256": "00" * 32}}}
-    with pytest.raises(measured.UnknownWeights):
-        measured.weights_of(run_of(tmp_path, info=other, precision="int8"))
+    with pytest.raises(measurements.UnknownWeights):
+        measurements.weights_of(run_of(tmp_path, info=other, precision="int8"))
 
 
 def test_sections_of_other_models_stay_in_the_calibration_text(tmp_path: Path) -> None:
-    weights = measured.weights_of(run_of(tmp_path, precision="fp32", model_path="m.onnx"))
-    first = texts.calibration_text({"bert-99": weights})
-    both = texts.calibration_text({"resnet50": weights}, first)
+    weights = measurements.weights_of(run_of(tmp_path, precision="fp32", model_path="m.onnx"))
+    first = readme_texts.calibration_text({"bert-99": weights})
+    both = readme_texts.calibration_text({"resnet50": weights}, first)
     assert both.index("## bert-99") < both.index("## resnet50")
-    assert texts.calibration_text({"resnet50": weights}, both) == both
+    assert readme_texts.calibration_text({"resnet50": weights}, both) == both
 
 
 @pytest.mark.parametrize(
@@ -156,11 +160,13 @@ def test_a_system_is_named_by_hardware_and_software_and_never_by_the_host(
 
 
 def test_the_readme_of_a_result_says_how_to_get_crowdperf_and_each_command_once():
-    made = texts.made_by({"crowdperf": {"text": "crowdperf 1.2 (abc1234)", "commit": "abc1234", "is_modified": False}})
-    once = texts.repetition({"performance": "cm run x", "accuracy": "cm run x"}, made)
+    made = readme_texts.made_by(
+        {"crowdperf": {"text": "crowdperf 1.2 (abc1234)", "commit": "abc1234", "is_modified": False}}
+    )
+    once = readme_texts.repetition({"performance": "cm run x", "accuracy": "cm run x"}, made)
     assert "    cm pull repo crowdperf --url=ADDRESS_OF_CROWDPERF --checkout=abc1234" in once
     assert "    pip install cmind" in once and "The runs were made by crowdperf 1.2 (abc1234)." in once
     assert once.count("    cm run x") == 1 and "The performance and the accuracy run:" in once
-    twice = texts.repetition({"performance": "cm run x", "accuracy": "cm run y"}, texts.made_by({}))
+    twice = readme_texts.repetition({"performance": "cm run x", "accuracy": "cm run y"}, readme_texts.made_by({}))
     assert [line for line in twice if line.startswith("    cm run")] == ["    cm run x", "    cm run y"]
     assert "    cm pull repo crowdperf --url=ADDRESS_OF_CROWDPERF" in twice

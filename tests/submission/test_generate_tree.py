@@ -36,7 +36,7 @@ from crowdperf.kit.privacy import known_here
 from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.truncation import truncate_tree
 from crowdperf.rules.app_names import APP_RECIPE
-from crowdperf.submission import making, placing
+from crowdperf.submission import placement, tree_builder
 from crowdperf.submission.program import ChainRecipe, files_of, library_files
 
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "process-mlperf-accuracy",
@@ -59,11 +59,11 @@ def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def generate(results: Path, tree: Path, told: list[str] | None = None, **env: str) -> dict[str, Any]:
     request = request_of(env_of(results, tree, **env), tree.parent)
-    gathered = making.gather(request)
-    systems, questions = making.describe_systems(gathered, request, FakeRecipes())
+    gathered = tree_builder.gather(request)
+    systems, questions = tree_builder.describe_systems(gathered, request, FakeRecipes())
     assert [problem.text for problem in (*gathered.problems, *questions)] == []
     tell = [] if told is None else told
-    return making.make(request, gathered, systems, PROGRAM, tell.append)
+    return tree_builder.make(request, gathered, systems, PROGRAM, tell.append)
 
 
 def listing(tree: Path) -> list[str]:
@@ -253,7 +253,7 @@ def test_a_planted_token_or_home_is_refused_before_anything_is_written(real_runs
     conf.write_text(
         conf.read_text(encoding="utf-8") + "# /home/jo.smith/models\n# ghp_" + "a1B2" * 9 + "\n", encoding="utf-8"
     )
-    with pytest.raises(making.Refused) as caught:
+    with pytest.raises(tree_builder.Refused) as caught:
         generate(results, tmp_path / "tree")
     assert len(caught.value.problems) == 2
     assert "user.conf, line" in str(caught.value)
@@ -265,15 +265,15 @@ def test_open_questions_about_the_system_are_listed_and_a_file_for_the_answers_i
     real_runs: Path, tmp_path: Path
 ) -> None:
     request = request_of(env_of(real_runs, tmp_path / "tree"), tmp_path)
-    gathered = making.gather(request)
-    _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
+    gathered = tree_builder.gather(request)
+    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
     file = tmp_path / "tree_facts" / f"{SUT}.questions.yaml"
     assert "2 facts of the system" in problem.text
     assert "cooling: what is cooling?" in problem.text
     assert f"--system_facts={file}" in problem.hint
     assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
     file.write_text("cooling: air\n", encoding="utf-8")
-    making.describe_systems(gathered, request, FakeRecipes(("status",)))
+    tree_builder.describe_systems(gathered, request, FakeRecipes(("status",)))
     assert file.read_text(encoding="utf-8") == "cooling: air\n", "what the user wrote stays"
 
 
@@ -282,12 +282,12 @@ def test_a_file_of_answers_that_is_not_there_gets_the_questions_and_one_that_is_
 ) -> None:
     env = {**env_of(real_runs, tmp_path / "tree"), "CM_SUT_DESC_FACTS_FILE": "system_facts.yaml"}
     request, file = request_of(env, tmp_path), tmp_path / "system_facts.yaml"
-    gathered = making.gather(request)
-    _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
+    gathered = tree_builder.gather(request)
+    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
     assert problem.hint == f"fill in {file}, then the same line again"
     assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
     file.write_text("cooling:\n", encoding="utf-8")
-    _, (problem,) = making.describe_systems(gathered, request, FakeRecipes(("status",)))
+    _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("status",)))
     assert problem.hint == f"add them to {file}, then the same line again"
     assert file.read_text(encoding="utf-8") == "cooling:\n"
 
@@ -359,7 +359,7 @@ def test_clean_refuses_to_remove_what_is_not_ours_and_says_what(real_runs: Path,
     edited.write_text(edited.read_text(encoding="utf-8").replace("air", "water"), encoding="utf-8")
     (tmp_path / "tree" / "note.md").write_text("mine", encoding="utf-8")
     before = listing(tmp_path / "tree")
-    with pytest.raises(placing.PlacingError) as caught:
+    with pytest.raises(placement.PlacingError) as caught:
         generate(real_runs, tmp_path / "tree", CM_MLPERF_CLEAN_SUBMISSION_DIR="yes")
     assert "note.md (not made by this recipe)" in str(caught.value)
     assert f"open/cTuning/systems/{SUT}.json (changed since)" in str(caught.value)
@@ -370,7 +370,7 @@ def test_an_update_refuses_to_write_over_a_file_that_was_edited(real_runs: Path,
     generate(real_runs, tmp_path / "tree")
     readme = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md"
     readme.write_text("my own words\n", encoding="utf-8")
-    with pytest.raises(placing.PlacingError, match="would be written over"):
+    with pytest.raises(placement.PlacingError, match="would be written over"):
         generate(real_runs, tmp_path / "tree")
     assert readme.read_text(encoding="utf-8") == "my own words\n"
 
@@ -382,8 +382,8 @@ def test_clean_starts_from_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 
 def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> None:
-    place = placing.Place(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
-    with placing.locked(place), pytest.raises(placing.PlacingError, match="another call works"):
+    place = placement.Place(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
+    with placement.locked(place), pytest.raises(placement.PlacingError, match="another call works"):
         generate(real_runs, tmp_path / "tree")
 
 
@@ -510,9 +510,9 @@ def test_a_result_of_an_endpoint_is_left_out_with_a_word(real_runs: Path, tmp_pa
     results = copy_runs(real_runs, tmp_path)
     place = results / SUT / "llama3.1-8b" / "Offline"
     shutil.copytree(endpoint_result(tmp_path / "endpoints"), place)
-    gathered = making.gather(request_of(env_of(results, tmp_path / "tree", **CLOSED), tmp_path))
+    gathered = tree_builder.gather(request_of(env_of(results, tmp_path / "tree", **CLOSED), tmp_path))
     assert [problem.text for problem in gathered.problems] == []
-    (line,) = making.story_of_left_out(gathered)
+    (line,) = tree_builder.story_of_left_out(gathered)
     assert "a result of MLPerf Endpoints" in line and str(place) in line
 
 

@@ -5,7 +5,7 @@ The last 20 rows are one quirk each; the first 40 are a plain closed system in e
 
 from __future__ import annotations
 
-from crowdperf.store.summarycsv import COLUMNS
+from crowdperf.store.summary_csv import COLUMNS
 
 PLAIN = {
     "Organization": "Northwind",

@@ -24,7 +24,7 @@ from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 from crowdperf.compliance.verification import RunScore, compare_scores
 from crowdperf.gate import rules_summary
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.draws import log_value
+from crowdperf.gate.loadgen_random import log_value
 from crowdperf.gate.log_view import log_view
 from crowdperf.gate.rules_testlogs import sampled_share
 from crowdperf.logs.round_tables import ModelTable, load_round

@@ -16,8 +16,8 @@ from typing import Any
 from crowdperf.kit.path_redaction import Places
 from crowdperf.kit.privacy import Known
 from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, make_bundle
-from crowdperf.store.masking import Sender, as_file
-from crowdperf.store.signing import SigningKey, canonical, new_key
+from crowdperf.store.redaction import Sender, as_file
+from crowdperf.store.signatures import SigningKey, canonical, new_key
 
 RECORDED = Path(__file__).resolve().parents[1] / "store" / "data" / "digits.tar.xz"
 HOME = "/home/annamaria"

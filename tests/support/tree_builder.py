@@ -16,7 +16,7 @@ import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from crowdperf.gate.draws import arrival, logged_count
+from crowdperf.gate.loadgen_random import arrival, logged_count
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.tree import ScenarioPlace, SubmissionTree, TreeLayout
 from crowdperf.rules.names import Mode

@@ -20,10 +20,10 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 from web_builder import crowd_result, signer
 
+from crowdperf.store.archive import Limits
 from crowdperf.store.bundle import Manifest, ReadBundle
 from crowdperf.store.model import NewResult
 from crowdperf.store.refusal import refused
-from crowdperf.store.unpacking import Limits
 from crowdperf.web.access import Tokens
 from crowdperf.web.app import create_app
 from crowdperf.web.settings import Settings

@@ -12,7 +12,7 @@ pytest.importorskip("markupsafe", reason="the packages of the results server are
 from crowdperf.kit.step_plot import StepPoint, steps_of
 from crowdperf.web import charts
 from crowdperf.web.charts import Bar
-from crowdperf.web.shown import minute, plain, quantity
+from crowdperf.web.formats import minute, plain, quantity
 
 CURVE = [
     StepPoint("1", 100.0, 100.0),

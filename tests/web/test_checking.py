@@ -20,12 +20,12 @@ from running_collector import running
 from shared_results import OFFLINE, bundle_of, members_of, result_folder, signed_again
 from test_real_bundles import sent
 
+from crowdperf.store.archive import DEFAULT_LIMITS
 from crowdperf.store.bundle import LONGEST_FILES
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.signing import new_key
-from crowdperf.store.unpacking import DEFAULT_LIMITS
+from crowdperf.store.signatures import new_key
 from crowdperf.web import __main__ as server
-from crowdperf.web import checking
+from crowdperf.web import bundle_checks
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def spinning(content: bytes, *_: object) -> object:
     on_signed = _[-1]
     on_signed("a-key")  # type: ignore[operator]
     if content.startswith(b"memory"):
-        return bytearray(checking.MAX_MEMORY_BYTES)
+        return bytearray(bundle_checks.MAX_MEMORY_BYTES)
     while not content.startswith(b"sleep"):
         pass
     time.sleep(60)
@@ -47,48 +47,48 @@ def spinning(content: bytes, *_: object) -> object:
 
 
 @pytest.fixture
-def checker(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[checking.Checker, list[str]]]:
+def checker(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[bundle_checks.Checker, list[str]]]:
     """A checker whose processes never end by themselves, and the keys that it counts."""
     import multiprocessing
 
-    monkeypatch.setattr(checking, "_FORKS", multiprocessing.get_context("fork"))
-    monkeypatch.setattr(checking, "read_and_check", spinning)
+    monkeypatch.setattr(bundle_checks, "_FORKS", multiprocessing.get_context("fork"))
+    monkeypatch.setattr(bundle_checks, "read_and_check", spinning)
     counted: list[str] = []
-    made = checking.Checker(1.0, lambda key: 7.0 if len(counted) > 1 else 0.0, counted.append)
+    made = bundle_checks.Checker(1.0, lambda key: 7.0 if len(counted) > 1 else 0.0, counted.append)
     yield made, counted
     made.close()
 
 
-def test_a_dear_bundle_ends_and_its_key_is_counted(checker: tuple[checking.Checker, list[str]]) -> None:
+def test_a_dear_bundle_ends_and_its_key_is_counted(checker: tuple[bundle_checks.Checker, list[str]]) -> None:
     check, counted = checker
     for content, found in ((b"spin", "processor time"), (b"memory", "memory")):
         with pytest.raises(BundleRefused) as refused:
             check(content, DEFAULT_LIMITS)
         assert refused.value.problems[0].rule == "LIMIT" and found in refused.value.problems[0].found
     assert counted == ["a-key", "a-key"]
-    with pytest.raises(checking.OverLimit, match="7 s"):
+    with pytest.raises(bundle_checks.OverLimit, match="7 s"):
         check(b"spin", DEFAULT_LIMITS)
     assert not check._running
 
 
 def test_a_check_that_had_to_wait_is_no_fault_of_the_bundle(
-    checker: tuple[checking.Checker, list[str]], monkeypatch: pytest.MonkeyPatch
+    checker: tuple[bundle_checks.Checker, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check, counted = checker
-    monkeypatch.setattr(checking, "CLOCK_FACTOR", 0.2)
-    with pytest.raises(checking.CheckBusy):
+    monkeypatch.setattr(bundle_checks, "CLOCK_FACTOR", 0.2)
+    with pytest.raises(bundle_checks.CheckBusy):
         check(b"sleep", DEFAULT_LIMITS)
     assert counted == []
 
 
-def test_a_closed_checker_ends_what_is_under_way(checker: tuple[checking.Checker, list[str]]) -> None:
+def test_a_closed_checker_ends_what_is_under_way(checker: tuple[bundle_checks.Checker, list[str]]) -> None:
     check, counted = checker
     told: list[BaseException] = []
 
     def run() -> None:
         try:
             check(b"sleep", DEFAULT_LIMITS)
-        except checking.CheckBusy as busy:
+        except bundle_checks.CheckBusy as busy:
             told.append(busy)
 
     thread = threading.Thread(target=run)
@@ -98,7 +98,7 @@ def test_a_closed_checker_ends_what_is_under_way(checker: tuple[checking.Checker
     check.close()
     thread.join(10)
     assert len(told) == 1 and counted == []
-    with pytest.raises(checking.CheckBusy):
+    with pytest.raises(bundle_checks.CheckBusy):
         check(b"sleep", DEFAULT_LIMITS)
 
 
@@ -113,7 +113,7 @@ def test_a_file_that_is_longer_than_any_honest_one_is_refused(members: dict[str,
     path = f"{OFFLINE}/{name}"
     content = signed_again({**members, path: b"#" * (LONGEST_FILES[name] + 1)})
     with pytest.raises(BundleRefused) as refused:
-        checking.read_and_check(content, DEFAULT_LIMITS)
+        bundle_checks.read_and_check(content, DEFAULT_LIMITS)
     assert [(one.rule, one.file) for one in refused.value.problems] == [("LIMIT", path)]
 
 

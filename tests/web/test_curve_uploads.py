@@ -14,8 +14,8 @@ from crowdperf.endpoints.pointfiles import Offline
 from crowdperf.endpoints.samples import SAMPLES, csv_of
 from crowdperf.endpoints.tree import write_tree
 from crowdperf.store.bundle import make_curve_bundle
-from crowdperf.store.signing import new_key
-from crowdperf.web import checking
+from crowdperf.store.signatures import new_key
+from crowdperf.web import bundle_checks
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_a_volunteer_sends_a_curve_and_sees_how_its_figures_were_come_by(
 ) -> None:
     bundle = make_curve_bundle(curve, new_key(), with_events=with_events)
     with collector(tmp_path) as client:
-        client.app.state.collector.reader = checking.read_and_check  # type: ignore[attr-defined]
+        client.app.state.collector.reader = bundle_checks.read_and_check  # type: ignore[attr-defined]
         answer = client.post("/api/v1/bundles", content=bundle.content, headers=BEARER)
         assert answer.status_code == 201, answer.text
         told = answer.json()

@@ -22,8 +22,8 @@ from collector_client import BEARER, GZIP, TOKENS, collector
 from running_collector import Running, running
 from shared_results import bundle_of, members_of, packed, result_folder, signed_again
 
-from crowdperf.store.signing import new_key
-from crowdperf.web import checking
+from crowdperf.store.signatures import new_key
+from crowdperf.web import bundle_checks
 from crowdperf.web.access import tokens_of
 
 
@@ -48,7 +48,7 @@ def members_of_content(content: bytes) -> dict[str, bytes]:
 
 def test_a_volunteer_sends_a_result_and_sees_it(tmp_path: Path, members: dict[str, bytes]) -> None:
     with collector(tmp_path) as client:
-        client.app.state.collector.reader = checking.read_and_check  # type: ignore[attr-defined]
+        client.app.state.collector.reader = bundle_checks.read_and_check  # type: ignore[attr-defined]
         content = packed(members)
         answer = client.post("/api/v1/bundles", content=content, headers=BEARER)
         assert answer.status_code == 201, answer.text

@@ -14,7 +14,7 @@ import pytest
 from collector_client import BEARER, GZIP, TOKENS, body, collector, reader
 from starlette.testclient import TestClient
 
-from crowdperf.store.signing import new_key, sign_withdrawal
+from crowdperf.store.signatures import new_key, sign_withdrawal
 from crowdperf.store.store import Store
 
 BUNDLES = "/api/v1/bundles"

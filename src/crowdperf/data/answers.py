@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.answers import Answer, failure
-from crowdperf.data import modelinfo, owncopies
+from crowdperf.data import model_info, own_copies
+from crowdperf.data.copy_identity import identity, path_in
 from crowdperf.data.digests import file_digest, short_identity
 from crowdperf.data.errors import DataError
-from crowdperf.data.expected import relative_names
-from crowdperf.data.given import identity, path_in
+from crowdperf.data.file_check import relative_names
 
 DATASET_FACTS_FILE = "dataset.json"
 DOWNLOADS_FILE = "downloads.json"
@@ -64,7 +64,7 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
     beside: more files of the folder that are declared to the cache, such as those of a tokenizer.
     """
     try:
-        info = modelinfo.read_model_info(folder)
+        info = model_info.read_model_info(folder)
     except DataError as error:
         return failure(error)
     values = info.values
@@ -72,7 +72,7 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
     env.update(
         {
             "CM_ML_MODEL_PATH": str(folder),
-            "CM_ML_MODEL_INFO_FILE": str(folder / modelinfo.MODEL_INFO_FILE),
+            "CM_ML_MODEL_INFO_FILE": str(folder / model_info.MODEL_INFO_FILE),
             "CM_ML_MODEL_FILE": main.name,
             "CM_ML_MODEL_FILE_WITH_PATH": str(main),
             "CM_ML_MODEL_NAME": str(values.get("name", "")),
@@ -80,7 +80,7 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
             "CM_ML_MODEL_PRECISION": str(values.get("precision", "fp32")),
             "CM_ML_MODEL_IS_SYNTHETIC": "yes" if values.get("is_synthetic") else "no",
             "CM_ML_MODEL_STARTING_WEIGHTS_FILENAME": str(values.get("source") or main.name),
-            "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / modelinfo.MODEL_INFO_FILE)),
+            "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / model_info.MODEL_INFO_FILE)),
         }
     )
     outside = [path for path in info.files if not path.is_relative_to(folder)]
@@ -88,14 +88,14 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, beside: Sequence[s
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
     _register_given(env)
-    files = [*own, *(str(folder / name) for name in (modelinfo.MODEL_INFO_FILE, *beside))]
+    files = [*own, *(str(folder / name) for name in (model_info.MODEL_INFO_FILE, *beside))]
     return {"return": 0, "files": files, **_locked_downloads(Path.cwd())}
 
 
 def _register_given(env: Mapping[str, Any]) -> None:
     """Register the copy that was given by `--path` (get-mlperf-own-copy says as what), for requests without a path."""
     if env.get("CM_MLPERF_DATA_REGISTERED_AS") and env.get("CM_MLPERF_DATA_GIVEN_PATH"):
-        owncopies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
+        own_copies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
 
 
 def _locked_downloads(folder: Path) -> Answer:

@@ -19,9 +19,9 @@ from typing import Any
 
 from crowdperf.call.answers import Answer, failure
 from crowdperf.data.answers import dataset_answer
+from crowdperf.data.copy_identity import path_in, refuse_beside
 from crowdperf.data.errors import DataError
-from crowdperf.data.given import path_in, refuse_beside
-from crowdperf.data.manual import Source, refusal
+from crowdperf.data.manual_download import Source, refusal
 from crowdperf.kit.rooms import MissingRoom, require_room
 
 SIZE_KEY = "CM_DATASET_SIZE"

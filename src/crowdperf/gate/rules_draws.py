@@ -22,7 +22,7 @@ from crowdperf.gate.derivation import (
     version_of,
 )
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.draws import MAX_DRAWS, arrival, log_value, logged_count
+from crowdperf.gate.loadgen_random import MAX_DRAWS, arrival, log_value, logged_count
 from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share

@@ -46,8 +46,8 @@ _TRACES = re.compile(
     rf"|,_(?:{_STAND_INS}|{_MADE})\b|none \(the backend computes nothing\)|made (?:them|by a program)"
 )
 """What README.md and measurements.json of this project say of a stand-in or of made data, beside the labels: the row of
-the backend, the commands that repeat the runs, the weights (`crowdperf/submission/texts.py`,
-`crowdperf/submission/measured.py`)."""
+the backend, the commands that repeat the runs, the weights (`crowdperf/submission/readme_texts.py`,
+`crowdperf/submission/measurements.py`)."""
 
 _SYSTEM_TRACE = re.compile(rf"-crowdperf-.*-(?:{_STAND_INS})(?:-|$)")
 """A system's folder has the backend in its name."""

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from crowdperf.gate.documents import read_json
 from crowdperf.gate.log_view import number_of
 from crowdperf.gate.rulebook import OURS, Found, Scope, Severity, rule, shown
-from crowdperf.gate.runmarks import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
+from crowdperf.gate.run_fingerprint import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ResultView
 from crowdperf.rules.compliance import ANSWER_TESTS

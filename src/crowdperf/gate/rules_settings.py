@@ -33,7 +33,7 @@ from crowdperf.gate.rulebook import (
     rule,
     shown,
 )
-from crowdperf.gate.userconf import Asked, asked_for
+from crowdperf.gate.user_conf import Asked, asked_for
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
 

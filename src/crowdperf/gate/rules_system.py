@@ -68,7 +68,7 @@ _VARIANT, _OF_MODEL = re.compile(r"-99(?:\.9)?$"), 4
 
 OWN_KEY = "crowdperf"
 OWN_WORDS = ("With crowdperf (a CM repository)",)
-"""What README.md of a scenario says where generate-submission wrote it (`crowdperf/submission/texts.py`)."""
+"""What README.md of a scenario says where generate-submission wrote it (`crowdperf/submission/readme_texts.py`)."""
 
 
 def says_changed(text: str) -> bool:

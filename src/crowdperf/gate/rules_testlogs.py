@@ -20,7 +20,7 @@ from crowdperf.gate.log_view import LogView
 from crowdperf.gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, Severity, rule
 from crowdperf.gate.rules_accuracy import CUT, cut_problems, hash_problems, repeated_number, shown_samples, whole_lines
 from crowdperf.gate.rules_compliance import passed
-from crowdperf.gate.runmarks import task_of
+from crowdperf.gate.run_fingerprint import task_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import RunView, TestView
 from crowdperf.logs.accuracy_log import ANSWERED, shown_responses

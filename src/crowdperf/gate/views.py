@@ -13,7 +13,7 @@ from pathlib import Path
 from crowdperf.gate.documents import JsonFile, TextFile, read_json, read_text
 from crowdperf.gate.listing import Listing, as_text, join
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.runmarks import RunRegister
+from crowdperf.gate.run_fingerprint import RunRegister
 from crowdperf.kit.privacy import NOTHING_KNOWN, Known
 from crowdperf.logs.round_tables import ModelTable, RoundTable
 from crowdperf.logs.tree import DIVISIONS, ScenarioPlace, SubmissionTree, TreeLayout
@@ -197,7 +197,7 @@ class ResultView:
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What the logs of the result have in common: see runmarks.Place."""
+        """What the logs of the result have in common: see run_fingerprint.Place."""
         found = self.subject
         return (found.division, found.submitter, found.system, found.model, found.scenario)
 

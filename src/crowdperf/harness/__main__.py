@@ -21,8 +21,8 @@ from crowdperf.harness.base.environment_errors import explained
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.watch.measuring import measuring
 from crowdperf.harness.watch.owner import end_with_owner
-from crowdperf.logs import text_figures
-from crowdperf.logs.figures import chosen_rate_text, has_chosen_rate, reasons_text
+from crowdperf.logs import text_metrics
+from crowdperf.logs.rates import chosen_rate_text, has_chosen_rate, reasons_text
 from crowdperf.logs.run_log import Json
 
 
@@ -42,7 +42,7 @@ def tell_result(result: Mapping[str, Json]) -> str:
     if isinstance(metric, Mapping):
         chosen = f" {chosen_rate_text(result)}" if has_chosen_rate(result) else ""
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
-        if isinstance(text := result.get("text"), Mapping) and (tokens := text_figures.story(text)):
+        if isinstance(text := result.get("text"), Mapping) and (tokens := text_metrics.story(text)):
             figure += f"{tokens}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
         figure = f"{counts['accuracy']} samples answered, "
@@ -68,7 +68,7 @@ def _story(arguments: Sequence[str]) -> str:
         from crowdperf.harness.commands import preprocess
 
         return preprocess.run(preprocess.parse(arguments[1:]))
-    from crowdperf.harness.commands.scoring import score
+    from crowdperf.harness.commands.accuracy_scores import score
     from crowdperf.harness.runner.run import perform, read_config  # what a run needs is imported by runs only
 
     if arguments and arguments[0] == "score":

@@ -16,7 +16,7 @@ from crowdperf.logs.run_log import LoadGenLog, LogError, checked_by_summary, lat
 from crowdperf.logs.score_lines import parse_scores
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.summary_log import SummaryLog, parse_summary
-from crowdperf.logs.text_figures import with_recorded_problems
+from crowdperf.logs.text_metrics import with_recorded_problems
 from crowdperf.rules.benchmarks import BENCHMARKS
 from crowdperf.rules.names import METRIC_OF_SCENARIO, Mode
 from crowdperf.rules.official_names import benchmark_of, canonical_name

@@ -1,4 +1,4 @@
-"""Makes a model and its model.json in the current folder, a cache entry, as ``crowdperf.data.published`` plans it.
+"""Makes a model and its model.json in the current folder, a cache entry, as ``crowdperf.data.model_sources`` plans it.
 
     python3 -m crowdperf.models.published_model -m crowdperf.standins.fits.detection
 

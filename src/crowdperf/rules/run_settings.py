@@ -55,7 +55,7 @@ SERVING = tuple(
         "max_batch_size",
     )
 )
-"""How a server that answers is set up, for backends that ask one (crowdperf/harness/base/serving.py)."""
+"""How a server that answers is set up, for backends that ask one (crowdperf/harness/base/server_settings.py)."""
 
 BY_INPUT = {setting.name: setting for setting in (*NUMBERS, *SERVING)}
 COUNTS = ("min_duration_ms", "min_query_count", "performance_sample_count")

@@ -6,7 +6,7 @@
                        in its order
 
 `make_bundle` reads a results folder, `read_bundle` what somebody sent. The same result makes the same bytes. Each run:
-both LoadGen logs as they are, user.conf, the score, the load, result.json and record.json masked (masking.py).
+both LoadGen logs as they are, user.conf, the score, the load, result.json and record.json masked (redaction.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from typing import IO, Annotated, Any
 from crowdperf.kit.records import Kind, Named, Record, matching, one_of
 from crowdperf.kit.whole_file import file_sha256
 from crowdperf.logs.found_runs import find_runs
-from crowdperf.store.curvebundles import NoCurve, is_allowed, members_of, started_of
+from crowdperf.store.archive import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
+from crowdperf.store.curve_bundles import NoCurve, is_allowed, members_of, started_of
 from crowdperf.store.keys import key_id_of
-from crowdperf.store.masking import (
+from crowdperf.store.model import Problem, Signer
+from crowdperf.store.redaction import (
     KEYS_OF,
     LOGS,
     OF_CALL,
@@ -36,10 +38,8 @@ from crowdperf.store.masking import (
     mask_json,
     masked_text,
 )
-from crowdperf.store.model import Problem, Signer
 from crowdperf.store.refusal import BundleRefused, refused
-from crowdperf.store.signing import ALLOWED_ALIAS, KEY_BYTES, SigningKey, canonical, is_alias, is_signed_by
-from crowdperf.store.unpacking import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
+from crowdperf.store.signatures import ALLOWED_ALIAS, KEY_BYTES, SigningKey, canonical, is_alias, is_signed_by
 
 FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
@@ -89,7 +89,7 @@ class Manifest:
 
     @property
     def is_curve(self) -> bool:
-        """True for a curve of MLPerf Endpoints (curvebundles.py)."""
+        """True for a curve of MLPerf Endpoints (curve_bundles.py)."""
         return self.format == CURVE_FORMAT
 
 

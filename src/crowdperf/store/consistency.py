@@ -19,13 +19,13 @@ from crowdperf.logs.result_rows import label_of
 from crowdperf.logs.run_facts import RunFacts, facts_of
 from crowdperf.logs.run_log import LogError
 from crowdperf.rules.names import Mode
-from crowdperf.store.curvebundles import result_of_members
+from crowdperf.store.curve_bundles import result_of_members
 from crowdperf.store.derivations import RECORD, RESULT, Checked, check_call, check_run, problem_of
 from crowdperf.store.facts import Documents
-from crowdperf.store.masking import LOGS, OF_CALL
 from crowdperf.store.model import File, NewResult, Problem, ResultKind
+from crowdperf.store.redaction import LOGS, OF_CALL
 from crowdperf.store.refusal import BundleRefused, refused
-from crowdperf.store.runresults import Runs, result_of_runs
+from crowdperf.store.run_results import Runs, result_of_runs
 
 if TYPE_CHECKING:
     from crowdperf.store.bundle import ReadBundle  # reads signatures, with a package that an import has not

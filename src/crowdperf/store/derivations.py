@@ -1,6 +1,6 @@
 """Derives what a run's logs say again, and says where anything that was sent with them differs.
 
-The logs against themselves are the submission gate's rules (crowdperf/gate/lonerun.py), in groups:
+The logs against themselves are the submission gate's rules (crowdperf/gate/single_run.py), in groups:
 
     V1   the summary says what the detail log says: value, verdict, parameters, seeds; settings are those asked for
     V2   latencies rise over the percentiles, and the mean is one that they allow
@@ -23,14 +23,14 @@ from typing import Any
 
 from crowdperf.gate.documents import as_text_file
 from crowdperf.gate.log_view import LogView, bounded_log, log_view
-from crowdperf.gate.lonerun import contradictions
+from crowdperf.gate.single_run import contradictions
 from crowdperf.kit.text_documents import mapping, part
 from crowdperf.logs.found_runs import RunFiles
 from crowdperf.logs.log_record import record_of_log
 from crowdperf.logs.run_log import LoadGenLog, LogError, log_of
 from crowdperf.logs.score_lines import parse_scores
 from crowdperf.logs.seeds import SEEDS
-from crowdperf.logs.text_figures import with_recorded_problems
+from crowdperf.logs.text_metrics import with_recorded_problems
 from crowdperf.rules.backends import STAND_IN_BACKENDS
 from crowdperf.rules.benchmarks import BENCHMARKS, record_of
 from crowdperf.rules.names import (

@@ -17,7 +17,7 @@ from crowdperf.kit.text_documents import mapping, part
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from crowdperf.rules.provenance import OWN, OWN_DATA_LABEL, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
-from crowdperf.store import published
+from crowdperf.store import published_rows
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Configuration, System
 
@@ -108,7 +108,7 @@ def _whole(value: object) -> int:
         return 0
     if isinstance(value, int | float):
         return int(value) if 0 <= value < 2**53 else 0
-    return published.count_of(value) or 0 if isinstance(value, str) else 0
+    return published_rows.count_of(value) or 0 if isinstance(value, str) else 0
 
 
 def setting(result: Mapping[str, Any], name: str) -> Any:
@@ -144,7 +144,7 @@ def model_digest(documents: Documents, place: Place) -> str:
         return str(next(iter(digests.values())))
     if digests:
         return digest_of(dict(digests))
-    benchmark = published.split_tier(place.benchmark)[0]
+    benchmark = published_rows.split_tier(place.benchmark)[0]
     if place.division == "closed":
         return f"mlperf:{benchmark}"
     return f"open:{place.submitter}/{place.system}/{place.benchmark}" if place.division else ""
@@ -153,7 +153,7 @@ def model_digest(documents: Documents, place: Place) -> str:
 def precision(documents: Documents) -> str:
     """The numeric type of the weights."""
     own = stripped_text(setting(documents.result, "precision"))
-    return own or published.precision_of(stripped_text(documents.measurements.get("weight_data_types")))[0]
+    return own or published_rows.precision_of(stripped_text(documents.measurements.get("weight_data_types")))[0]
 
 
 def software(documents: Documents) -> tuple[str, str]:
@@ -166,7 +166,7 @@ def software(documents: Documents) -> tuple[str, str]:
     said = {str(name): str(value) for name, value in mapping(documents.result.get("versions")).items()}
     versions = {name: value for name, value in said.items() if value[:1].isdigit() and name not in ("numpy", "python")}
     if not backend:
-        return published.stack_of(framework), framework
+        return published_rows.stack_of(framework), framework
     names = sorted(versions, key=lambda name: (name != backend, name))
     return backend, ", ".join(f"{name} {versions[name]}" for name in names)
 
@@ -243,7 +243,7 @@ def _own_system(documents: Documents) -> System:
 def memory_gib(text: str) -> int:
     """The memory of a text such as `512 GB` or `1.5 TB`; 0 where it says none. Both units are taken as binary ones."""
     found = _MEMORY.search(text)
-    number = published.figure_of(found.group(1).replace(",", "")) if found else None
+    number = published_rows.figure_of(found.group(1).replace(",", "")) if found else None
     if found is None or number is None:
         return 0
     return round(number * (1024 if found.group(2).upper() == "T" else 1))
@@ -253,7 +253,7 @@ def _described_system(documents: Documents) -> System:
     described = documents.system
     nodes = max(_whole(described.get("number_of_nodes")), 1)
     accelerator = stripped_text(described.get("accelerator_model_name"))
-    accelerator = "" if published.is_nothing(accelerator) else accelerator
+    accelerator = "" if published_rows.is_nothing(accelerator) else accelerator
     return System(
         accelerator=accelerator,
         accelerator_count=nodes * _whole(described.get("accelerators_per_node")) if accelerator else 0,
@@ -290,7 +290,7 @@ def shown_benchmark(benchmark: str, documents: Documents) -> str:
 
 def configuration_of(place: Place, documents: Documents, round_name: str = "") -> Configuration:
     """The configuration of a run. round_name: of a submission, else ""."""
-    benchmark, tier = published.split_tier(place.benchmark)
+    benchmark, tier = published_rows.split_tier(place.benchmark)
     system, is_unseen = system_of(documents), is_of_client(documents.result)
     return Configuration(
         suite="inference",
@@ -304,7 +304,7 @@ def configuration_of(place: Place, documents: Documents, round_name: str = "") -
         stack=software(documents)[0],
         device=""
         if is_unseen
-        else stripped_text(setting(documents.result, "device")) or published.device_of(system.accelerator),
+        else stripped_text(setting(documents.result, "device")) or published_rows.device_of(system.accelerator),
         data_kind=data_kind(documents),
         run_class=place.run_class,
         model_digest=model_digest(documents, place),

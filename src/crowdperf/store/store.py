@@ -15,13 +15,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdperf.store import listing
-from crowdperf.store.listing import Counts, Filter, Groups, Page, Sort
+from crowdperf.store import query
+from crowdperf.store.insert import add_result, drop_body, log_taken_by, set_states
 from crowdperf.store.model import Configuration, Item, NewResult, Result, Signer, Source, System
-from crowdperf.store.objects import kept_text
-from crowdperf.store.reading import configuration_of, read_result, system_of
+from crowdperf.store.query import Counts, Filter, Groups, Page, Sort
+from crowdperf.store.result_json import kept_text
 from crowdperf.store.schema import BUSY_TIMEOUT_S, connect
-from crowdperf.store.writing import add_result, drop_body, log_taken_by, set_states
+from crowdperf.store.select import configuration_of, read_result, system_of
 
 What = Literal["hide", "free", "unhide", "note", "block", "unblock", "know", "withdraw"]
 OF_A_KEY = ("block", "unblock", "know")
@@ -171,21 +171,21 @@ class Store:
     def find(self, wanted: Filter | None = None, sort: Sort | None = None, after: str = "", limit: int = 100) -> Page:
         """A page of results. after: `next_key` of the page before, "" for the first. Raises BadQuery."""
         sort = sort or Sort()
-        sql = listing.page_sql(wanted or Filter(), sort, after, limit)
+        sql = query.page_sql(wanted or Filter(), sort, after, limit)
         found = self._db.execute(sql.text, sql.values).fetchall()
-        signers = {key: self._db.execute(_SIGNER, (key,)).fetchone() for key in listing.signers_of(found)}
-        rows = listing.rows_of(found[:limit], signers)
-        next_key = listing.key_of(sort, found[limit - 1][1], found[limit - 1][0]) if len(found) > limit else ""
+        signers = {key: self._db.execute(_SIGNER, (key,)).fetchone() for key in query.signers_of(found)}
+        rows = query.rows_of(found[:limit], signers)
+        next_key = query.key_of(sort, found[limit - 1][1], found[limit - 1][0]) if len(found) > limit else ""
         return Page(rows, next_key)
 
     def groups(self, wanted: Filter | None = None) -> Groups:
         """What `listing.counts_of` counts the facets of: for this filter, and for those that choose more of them."""
-        sql = listing.groups_sql(wanted or Filter())
+        sql = query.groups_sql(wanted or Filter())
         return self._db.execute(sql.text, sql.values).fetchall()
 
     def facets(self, wanted: Filter | None = None) -> Counts:
         """How many results a filter has, and how many for each value of each facet. Raises BadQuery."""
-        return listing.counts_of(self.groups(wanted), wanted or Filter())
+        return query.counts_of(self.groups(wanted), wanted or Filter())
 
     def configuration(self, key: str) -> Configuration | None:
         """The configuration of a key: without round, division, category and facts, which its results may differ in."""

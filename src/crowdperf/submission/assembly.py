@@ -15,12 +15,12 @@ from crowdperf.kit.whole_file import read_object
 from crowdperf.logs.round_tables import files_beside_score
 from crowdperf.logs.tree import SubmissionTree, TreeLayout
 from crowdperf.rules.names import Mode
-from crowdperf.submission import program, texts
+from crowdperf.submission import program, readme_texts
 from crowdperf.submission.benchmark import named
-from crowdperf.submission.found import FoundRun, Sut
-from crowdperf.submission.measured import Weights, measurements, weights_of
+from crowdperf.submission.measurements import Weights, measurements, weights_of
 from crowdperf.submission.program import Program
 from crowdperf.submission.request import Request
+from crowdperf.submission.run_discovery import FoundRun, Sut
 
 _PERFORMANCE_LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 _ACCURACY_LOGS = (*_PERFORMANCE_LOGS, "mlperf_log_accuracy.json", "accuracy.txt")
@@ -108,7 +108,7 @@ def _calibration(material: Material) -> Iterator[Piece]:
         before = ""
         if material.former and (material.former / path).is_file():
             before = (material.former / path).read_text(encoding="utf-8")
-        yield Piece(path=path, text=texts.calibration_text(rows, before))
+        yield Piece(path=path, text=readme_texts.calibration_text(rows, before))
 
 
 def _sources(material: Material) -> Iterator[Piece]:
@@ -125,7 +125,7 @@ def _sources(material: Material) -> Iterator[Piece]:
         requests = {name: content for name, content in requests.items() if content}
         commands = [repeat_command(run) for run in mine]
         versions = {name: text for run in mine for name, text in (run.result.get("versions") or {}).items()}
-        readme = texts.source_readme(model, commands, chain, (bool(recipes), bool(requests)), versions)
+        readme = readme_texts.source_readme(model, commands, chain, (bool(recipes), bool(requests)), versions)
         yield Piece(path=folder / "README.md", text=readme)
         if recipes:
             yield Piece(path=folder / "recipes.json", text=json.dumps(recipes, indent=2) + "\n")
@@ -151,7 +151,7 @@ def environment_of(run: FoundRun) -> Mapping[str, Any]:
 
 def repeat_command(run: FoundRun) -> str:
     """Return the command that makes a run again, from what its session noted."""
-    return texts.repeat_command(run, environment_of(run), read_object(run.session / "session.json") or {})
+    return readme_texts.repeat_command(run, environment_of(run), read_object(run.session / "session.json") or {})
 
 
 def _logs(material: Material, run: FoundRun) -> Iterator[Piece]:
@@ -194,8 +194,8 @@ def _described(material: Material, run: FoundRun) -> Iterator[Piece]:
     content = measurements(run, accuracy, sut, commands[Mode.PERFORMANCE.value])
     path = tree.measurements_json(run.place, sut.implementation)
     folder = tree.measurements_folder(run.place)
-    repeat = texts.repetition(commands, texts.made_by(environment_of(run)))
-    readme = texts.run_readme(run, accuracy, sut, weights_of(run), repeat)
+    repeat = readme_texts.repetition(commands, readme_texts.made_by(environment_of(run)))
+    readme = readme_texts.run_readme(run, accuracy, sut, weights_of(run), repeat)
     yield Piece(path=path, text=json.dumps(content, indent=2) + "\n")
     yield Piece(path=folder / "README.md", text=readme)
     yield Piece(path=folder / run.paths.user_conf.name, source=run.paths.user_conf)

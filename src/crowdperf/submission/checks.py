@@ -22,8 +22,8 @@ from crowdperf.rules.names import Mode, Scenario
 from crowdperf.rules.provenance import OWN, parse
 from crowdperf.rules.rounds import RoundRules, rounds_of
 from crowdperf.submission.benchmark import Named, named
-from crowdperf.submission.found import FoundRun
 from crowdperf.submission.request import Request
+from crowdperf.submission.run_discovery import FoundRun
 
 CLOSED = "closed"
 _QUANTISED = "int8"

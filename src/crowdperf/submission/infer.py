@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from crowdperf.rules.names import Scenario
-from crowdperf.submission.found import FoundRun
+from crowdperf.submission.run_discovery import FoundRun
 
 SOURCES: Mapping[Scenario, tuple[Scenario, ...]] = {
     Scenario.MULTI_STREAM: (Scenario.SINGLE_STREAM,),

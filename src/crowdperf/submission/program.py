@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.whole_file import read_object
-from crowdperf.submission.found import FoundRun
+from crowdperf.submission.run_discovery import FoundRun
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 ROOMS = ("kit", "rules", "logs", "compliance", "call", "machine", "harness", "benchmarks")

@@ -14,8 +14,8 @@ from crowdperf.rules.names import REHEARSAL_LABEL
 from crowdperf.rules.official_names import checker_name
 from crowdperf.rules.rounds import rounds_of, rules_in
 from crowdperf.submission.benchmark import named
-from crowdperf.submission.found import FoundRun
 from crowdperf.submission.request import Request
+from crowdperf.submission.run_discovery import FoundRun
 
 NOT_GIVEN = "not given (rehearsal)"
 _STATUS = "rdi"

@@ -7,7 +7,7 @@ from statistics import median
 
 from crowdperf.kit.html_page import Html, document, figures, folded, table, text
 from crowdperf.kit.plot import MARKERS, Spread, spread_plot
-from crowdperf.logs.text_figures import number
+from crowdperf.logs.text_metrics import number
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.collecting import TOKEN_COLUMNS, Facts, Figures, Row, best_of, score_text, totals, varied_text
 from crowdperf.sweeps.folder import State

@@ -21,14 +21,14 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crowdperf.kit.server_address import is_loopback
-from crowdperf.store.importing import FAILURES, import_path, report_lines
-from crowdperf.store.localtokens import remember_token
+from crowdperf.store.imports import FAILURES, import_path, report_lines
+from crowdperf.store.local_tokens import remember_token
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 from crowdperf.web.access import TokenFileError, Tokens, tokens_of
 from crowdperf.web.app import create_app
-from crowdperf.web.checking import warm_up
+from crowdperf.web.bundle_checks import warm_up
 from crowdperf.web.settings import Settings, SettingsError, settings_of
 
 MAX_CONNECTIONS = 200

@@ -21,15 +21,15 @@ from crowdperf.store.model import Result
 from crowdperf.store.store import NoSuchResult, Store, Withdrawn
 from crowdperf.web import api, moderation, pages, uploads
 from crowdperf.web.access import AddressHash, Limit, Passes, Tokens
-from crowdperf.web.checking import Checker, Reader
-from crowdperf.web.comparepage import compare_page
+from crowdperf.web.bundle_checks import Checker, Reader
+from crowdperf.web.compare_page import compare_page
 from crowdperf.web.comparison import MOST
 from crowdperf.web.database import VERIFIERS, Database
 from crowdperf.web.guard import HostNames, SecurityHeaders, tagged
 from crowdperf.web.links import Links
 from crowdperf.web.queries import query_of
 from crowdperf.web.render import page, style
-from crowdperf.web.resultpage import result_page
+from crowdperf.web.result_page import result_page
 from crowdperf.web.settings import Settings
 from crowdperf.web.tables import COLUMNS, SORTS
 

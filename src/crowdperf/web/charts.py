@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from crowdperf.kit.plot import number
 from crowdperf.kit.step_plot import StepPoint, falls, steps_of
-from crowdperf.web.shown import plain, quantity
+from crowdperf.web.formats import plain, quantity
 
 WIDTH = 520
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 14, 38

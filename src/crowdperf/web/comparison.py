@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from crowdperf.store.model import Result
-from crowdperf.web.resultpage import configuration_pairs, system_pairs
-from crowdperf.web.shown import minute, quantity
-from crowdperf.web.words import RUN_CLASSES, figure_words
+from crowdperf.web.formats import minute, quantity
+from crowdperf.web.result_page import configuration_pairs, system_pairs
+from crowdperf.web.wording import RUN_CLASSES, figure_words
 
 MOST: Final = 4
 LETTERS: Final = "ABCD"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from crowdperf.store.listing import NEW_CONTRIBUTOR
 from crowdperf.store.model import Signer
+from crowdperf.store.query import NEW_CONTRIBUTOR
 from crowdperf.store.store import Store
 
 OUTLIER: Final = "outlier"

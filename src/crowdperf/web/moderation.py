@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from crowdperf.store.listing import Filter
+from crowdperf.store.query import Filter
 from crowdperf.store.store import OF_A_KEY, NoSuchResult, SameLog, Store, What, Withdrawn
 from crowdperf.web.access import MODERATION
-from crowdperf.web.bodies import form_of
+from crowdperf.web.formats import minute
 from crowdperf.web.links import Links
 from crowdperf.web.render import page
-from crowdperf.web.shown import minute
+from crowdperf.web.request_body import form_of
 from crowdperf.web.tables import table_of
 
 if TYPE_CHECKING:

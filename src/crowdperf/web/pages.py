@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from crowdperf.kit.step_plot import StepPoint
-from crowdperf.store.listing import BadQuery, Counts, Filter, Groups, Page, Row, Sort, counts_of, most_frequent, without
 from crowdperf.store.model import Result
+from crowdperf.store.query import BadQuery, Counts, Filter, Groups, Page, Row, Sort, counts_of, most_frequent, without
 from crowdperf.store.store import Store
 from crowdperf.web import charts, comparison
+from crowdperf.web.formats import minute, quantity
 from crowdperf.web.labels import usual_range
 from crowdperf.web.links import Links
 from crowdperf.web.queries import FACETS, TableQuery
 from crowdperf.web.render import page
-from crowdperf.web.resultpage import (
+from crowdperf.web.result_page import (
     CURVE_HEADINGS,
     action_rows,
     configuration_pairs,
@@ -28,9 +29,8 @@ from crowdperf.web.resultpage import (
     warning_of,
     words_of_system,
 )
-from crowdperf.web.shown import minute, quantity
 from crowdperf.web.tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
-from crowdperf.web.words import LABELS, VERIFICATIONS
+from crowdperf.web.wording import LABELS, VERIFICATIONS
 
 PAGE_SIZE = 100
 MAX_ROWS_OF_CONFIGURATION = 1_000

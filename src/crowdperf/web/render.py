@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crowdperf.kit.html_page import STYLE
+from crowdperf.web.formats import shown
 from crowdperf.web.links import Links
-from crowdperf.web.shown import shown
-from crowdperf.web.words import kind_of_label
+from crowdperf.web.wording import kind_of_label
 
 FOLDER = Path(__file__).resolve().parent
 

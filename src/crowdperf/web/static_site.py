@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from crowdperf.store.listing import Filter, Row
+from crowdperf.store.query import Filter, Row
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 from crowdperf.web import api, pages
 from crowdperf.web.links import Links
 from crowdperf.web.render import page, style
-from crowdperf.web.resultpage import result_page
+from crowdperf.web.result_page import result_page
 from crowdperf.web.tables import table_of
 
 MARK: Final = "results.json"

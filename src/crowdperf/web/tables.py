@@ -9,12 +9,12 @@ from typing import Final
 
 from markupsafe import Markup
 
-from crowdperf.store.listing import Row
+from crowdperf.store.query import Row
 from crowdperf.web.charts import share_bar
+from crowdperf.web.formats import ABSENT, minute, quantity
 from crowdperf.web.links import Links, round_url
 from crowdperf.web.queries import TableQuery
-from crowdperf.web.shown import ABSENT, minute, quantity
-from crowdperf.web.words import system_words
+from crowdperf.web.wording import system_words
 
 NO_BAR: Final = Markup("")
 

@@ -17,18 +17,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from crowdperf.store.archive import Limits
 from crowdperf.store.bundle import ReadBundle
 from crowdperf.store.model import NewResult, Source
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.sharing import SAME_LOG
-from crowdperf.store.signing import Withdrawal, read_withdrawal
+from crowdperf.store.share import SAME_LOG
+from crowdperf.store.signatures import Withdrawal, read_withdrawal
 from crowdperf.store.store import Conflict, NoSuchResult, SameLog, Store, Withdrawn
-from crowdperf.store.unpacking import Limits
 from crowdperf.web.access import UPLOAD
 from crowdperf.web.api import problem_answer
-from crowdperf.web.bodies import body_of
-from crowdperf.web.checking import CLOCK_FACTOR, CheckBusy, OverLimit
+from crowdperf.web.bundle_checks import CLOCK_FACTOR, CheckBusy, OverLimit
 from crowdperf.web.links import LINK
+from crowdperf.web.request_body import body_of
 
 if TYPE_CHECKING:
     from crowdperf.web.app import Collector

@@ -29,7 +29,7 @@ from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.base.score import Score
 from crowdperf.harness.base.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 from crowdperf.harness.datasets.imagenet import CLASS_COUNT, ImagenetDataset
-from crowdperf.harness.media.imaging import CHANNEL_MEANS_RGB, Image, center_crop, resize_area, short_side_size
+from crowdperf.harness.media.image_files import CHANNEL_MEANS_RGB, Image, center_crop, resize_area, short_side_size
 from crowdperf.harness.metrics import top1
 
 SIDE = 224

@@ -56,14 +56,14 @@ def _fitting(height: int, width: int, size: int) -> _Fitting:
 
 def _prepare(image: npt.NDArray[np.uint8], size: int) -> Array:
     """Return float32[3, size, size], RGB, 0..1."""
-    from crowdperf.harness.media import imaging
+    from crowdperf.harness.media import image_files
 
     height, width = image.shape[:2]
     fitting = _fitting(height, width, size)
     square = np.full((size, size, 3), _GREY, dtype=np.uint8)
     shown: Array = image
     if image.shape[:2] != (fitting.height, fitting.width):
-        shown = imaging.resize_bilinear(image, fitting.width, fitting.height)
+        shown = image_files.resize_bilinear(image, fitting.width, fitting.height)
     square[fitting.top : fitting.top + fitting.height, fitting.left : fitting.left + fitting.width] = shown
     return np.ascontiguousarray(square.transpose(2, 0, 1)).astype(np.float32) / np.float32(255)
 

@@ -16,7 +16,7 @@ from crowdperf.fronts.nvidia.fields import CPU, FIELDS, Value
 from crowdperf.fronts.nvidia.registry import ADD, Measured
 from crowdperf.fronts.nvidia.sheets import CustomSystem, MachineFacts
 from crowdperf.kit.user_paths import users_folder
-from crowdperf.machine import choose, cpu, gpu_bus, known_systems, nvidia
+from crowdperf.machine import cpu, gpu_bus, known_systems, nvidia, selection
 from crowdperf.machine import system as systems
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.app_names import default_run_config
@@ -71,7 +71,7 @@ def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
 
     A custom system with the same facts comes before a known one: somebody made it for this machine.
     """
-    chosen = choose.choose(name, start)
+    chosen = selection.choose(name, start)
     match, facts, capability = _match(chosen.machine)
     system, count, reasons = CPU, None, match.reasons
     own = [one for one in custom.values() if one.machine == facts]

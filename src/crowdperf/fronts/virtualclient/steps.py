@@ -13,7 +13,7 @@ from crowdperf.fronts.metrics.commandline import parse_timespan
 from crowdperf.fronts.virtualclient.document import Element, Parameters, Profile, ProfileError, lookup
 from crowdperf.fronts.virtualclient.expressions import as_text
 from crowdperf.fronts.virtualclient.options import Options
-from crowdperf.fronts.virtualclient.resolving import WellKnown, global_parameters, resolved
+from crowdperf.fronts.virtualclient.parameters import WellKnown, global_parameters, resolved
 from crowdperf.fronts.virtualclient.steptypes import (
     COMMON,
     LARGEST_LOOP,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from crowdperf.harness.base.serving import Serving
+from crowdperf.harness.base.server_settings import Serving
 from crowdperf.harness.base.tensors import Infer, NetworkSpec
 from crowdperf.logs.run_log import Json
 

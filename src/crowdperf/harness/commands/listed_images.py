@@ -25,7 +25,7 @@ from typing import Any
 from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.model_facts import file_sha256
-from crowdperf.harness.media import imaging
+from crowdperf.harness.media import image_files
 
 TRIES = 4
 TIMEOUT_S = 60
@@ -46,7 +46,7 @@ def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
 
 def fetch_image(url: str, path: Path) -> str:
     """Fetch one image unless it is there whole; return an empty text, or what went wrong after all tries."""
-    if path.is_file() and not imaging.image_problem(path):
+    if path.is_file() and not image_files.image_problem(path):
         return ""
     unfinished = path.with_name(f"{path.name}.part")
     problem = ""
@@ -64,7 +64,7 @@ def fetch_image(url: str, path: Path) -> str:
         except (OSError, ValueError) as error:
             problem = f"{url}: {error}"
             continue
-        problem = imaging.image_problem(unfinished)
+        problem = image_files.image_problem(unfinished)
         if not problem:
             os.replace(unfinished, path)
             return ""

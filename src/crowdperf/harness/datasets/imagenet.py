@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.media.imaging import Image, damaged_images, read_image
+from crowdperf.harness.media.image_files import Image, damaged_images, read_image
 
 LABEL_FILES = ("val_map.txt", "val.txt")
 CLASS_COUNT = 1000

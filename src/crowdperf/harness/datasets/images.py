@@ -15,7 +15,7 @@ from typing import Any
 
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, read_facts, require_found
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.media.imaging import damaged_images
+from crowdperf.harness.media.image_files import damaged_images
 
 _SHOWN_NAMES = 5
 

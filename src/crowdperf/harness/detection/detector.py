@@ -54,12 +54,12 @@ class Detector:
     def preprocess(self, raw: Sequence[ImageFile]) -> Tensors:
         """Return the network's input of the images and `image_index` int64[batch]; decoding and resizing are untimed
         by the rules."""
-        from crowdperf.harness.media import imaging
+        from crowdperf.harness.media import image_files
 
         sides = np.empty((len(raw), 2), dtype=np.int64)
         images: Array | None = None
         for position, image in enumerate(raw):
-            picture = imaging.read_image(image.path)
+            picture = image_files.read_image(image.path)
             sides[position] = picture.shape[:2]
             prepared = self.prepare(picture)
             if images is None:  # large: not kept twice, as stacking would
@@ -130,6 +130,6 @@ def refuse_published_weights(facts: ModelFacts, name: str) -> None:
 def resized(image: npt.NDArray[np.uint8], size: int) -> Floats:
     """Return the image as float32[size, size, 3], 0..255, bilinear; the reference too makes floats before it resizes
     (maybe_resize in vision/classification_and_detection/python/dataset.py of mlcommons/inference)."""
-    from crowdperf.harness.media import imaging
+    from crowdperf.harness.media import image_files
 
-    return imaging.resize_bilinear(image.astype(np.float32), size, size).astype(np.float32, copy=False)
+    return image_files.resize_bilinear(image.astype(np.float32), size, size).astype(np.float32, copy=False)

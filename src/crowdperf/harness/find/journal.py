@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from crowdperf.harness.find import record
-from crowdperf.harness.find.probing import Outcome, Verdict
+from crowdperf.harness.find.probe_run import Outcome, Verdict
 from crowdperf.harness.find.record import LABEL, Probe
 from crowdperf.harness.find.search import Try
 from crowdperf.harness.runner.loadgen_run import provenance

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crowdperf.harness.find.probing import Outcome, Verdict
+from crowdperf.harness.find.probe_run import Outcome, Verdict
 from crowdperf.harness.find.search import Kind, Tried, Try
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.result import write_json

@@ -10,7 +10,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.find import record
 from crowdperf.harness.find.journal import Journal, probe_line, say
 from crowdperf.harness.find.plans import BOUNDS, MIN_QUERIES, Overrides, make_plan
-from crowdperf.harness.find.probing import ProbeRunner, Verdict
+from crowdperf.harness.find.probe_run import ProbeRunner, Verdict
 from crowdperf.harness.find.search import Found, Kind, NotFound, Plan, Try, first_step_fits, next_step
 from crowdperf.harness.runner.loadgen_run import available_memory_bytes
 from crowdperf.harness.runner.query_memory import expected_memory_bytes

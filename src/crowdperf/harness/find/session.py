@@ -11,7 +11,7 @@ from pathlib import Path
 from crowdperf.harness.base.cores import available_cores
 from crowdperf.harness.find import record
 from crowdperf.harness.find.journal import Journal, say
-from crowdperf.harness.find.probing import ProbeRunner
+from crowdperf.harness.find.probe_run import ProbeRunner
 from crowdperf.harness.find.record import LABEL, Earlier
 from crowdperf.harness.find.search import rounded
 from crowdperf.harness.find.server import search_server

@@ -20,9 +20,9 @@ from crowdperf.harness.base.tensors import Infer, Samples
 from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.qsl import Library, SampleMemory, Source
-from crowdperf.harness.runner.served import ServedPlan, largest_request, resolve_serving, served_layouts
+from crowdperf.harness.runner.server_layouts import ServedPlan, largest_request, resolve_serving, served_layouts
+from crowdperf.harness.runner.shape_search import Layout, Search, cpu_layouts, gpu_layouts
 from crowdperf.harness.runner.sut import Work
-from crowdperf.harness.runner.tuning import Layout, Search, cpu_layouts, gpu_layouts
 from crowdperf.harness.watch.nvml import near_gpus
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.harness.watch.silence import FIRST_CALLS_S

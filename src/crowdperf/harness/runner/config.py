@@ -7,9 +7,9 @@
     "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
     "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is always there, but for `silence_s`, for `serving` (serving.py), which backends have that ask a server, and
-for `text`, which those have that answer prompts (TextRequest); null in the second half means that the harness decides.
-Relative paths start at the current folder.
+Every key is always there, but for `silence_s`, for `serving` (server_settings.py), which backends have that ask a
+server, and for `text`, which those have that answer prompts (TextRequest); null in the second half means that the
+harness decides. Relative paths start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
              "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null, "server": null}     (or endpoint null)
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Annotated
 
 from crowdperf.harness.base.errors import ConfigError
-from crowdperf.harness.base.serving import ServingRequest, check_serving
+from crowdperf.harness.base.server_settings import ServingRequest, check_serving
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.kit.records import (
     COUNT,

@@ -41,6 +41,7 @@ from crowdperf.harness.runner.qsl import Library, make_library
 from crowdperf.harness.runner.query_memory import require_memory
 from crowdperf.harness.runner.result import Facts, build_result
 from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, resolve
+from crowdperf.harness.runner.shape_search import Found, Layout, Search, find_shape
 from crowdperf.harness.runner.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from crowdperf.harness.runner.sut import (
     INLINE_SERVER_LIMIT_MS,
@@ -52,7 +53,6 @@ from crowdperf.harness.runner.sut import (
     single_inline,
     split,
 )
-from crowdperf.harness.runner.tuning import Found, Layout, Search, find_shape
 from crowdperf.harness.runner.warmup import without_loadgen
 from crowdperf.harness.watch.silence import silence_ends, silence_limit_s
 from crowdperf.kit.records import Problem

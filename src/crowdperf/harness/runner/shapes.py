@@ -22,7 +22,7 @@ from pathlib import Path
 from crowdperf.harness.base.environment_errors import explained
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.config import RunConfig
-from crowdperf.harness.runner.tuning import Found, Layout
+from crowdperf.harness.runner.shape_search import Found, Layout
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.run_log import Json
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.failures import Failures
-from crowdperf.harness.base.queueing import BatchQueue, SharedIterator
 from crowdperf.harness.base.responses import FixedResponses, ResponseSink, require_arrays
 from crowdperf.harness.base.tensors import Array, Infer, Tensors, TensorSpec, TokenResponses
+from crowdperf.harness.base.work_queue import BatchQueue, SharedIterator
 from crowdperf.harness.runner.qsl import Indices, Library
 from crowdperf.harness.watch.progress import Counts
 from crowdperf.rules.names import MULTI_STREAM_SAMPLES_PER_QUERY

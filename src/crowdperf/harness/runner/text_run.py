@@ -46,7 +46,7 @@ from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import mapping, part
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, Latencies, LoadGenLog
-from crowdperf.logs.text_figures import with_problems
+from crowdperf.logs.text_metrics import with_problems
 from crowdperf.rules.backends import BACKENDS
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.end_tokens import padding_token

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crowdperf.machine import toolkits, versions
-from crowdperf.machine.nvidia_libraries import find
+from crowdperf.machine.nvidia_libraries import discovery
 from crowdperf.machine.nvidia_libraries.kinds import CUDNN, TENSORRT, Kind
 from crowdperf.machine.nvidia_libraries.request import Request, RequestError
 from crowdperf.machine.probe import Machine
@@ -168,7 +168,7 @@ def _not_whole(machine: Machine, kind: Kind, place: tuple[str, str], missing: tu
     tops = [path.rpartition("/")[2] for path in machine.glob(f"{folder}/*")]
     inner = [name for top in tops[:1] for name in machine.names(f"{folder}/{top}")]
     seen = ", ".join(tops[:8]) + (f" with {', '.join(inner[:8])}" if inner else "")
-    bare = find.bare(machine, kind, folder)
+    bare = discovery.bare(machine, kind, folder)
     return (
         f"{archive_name} is not NVIDIA's archive of {kind.name}: missing in it: {'; '.join(missing)}. It has: "
         f"{seen or 'nothing'}.\n"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdperf.machine.nvidia_libraries import archive
-from crowdperf.machine.nvidia_libraries.choose import Choice
 from crowdperf.machine.nvidia_libraries.kinds import Kind
 from crowdperf.machine.nvidia_libraries.request import Request
+from crowdperf.machine.nvidia_libraries.selection import Choice
 
 
 def library_folders(env: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crowdperf.machine import toolkits
-from crowdperf.machine.nvidia_libraries import archive, choose, find, load, outcome
+from crowdperf.machine.nvidia_libraries import archive, discovery, load, outcome, selection
 from crowdperf.machine.nvidia_libraries.kinds import Kind
 from crowdperf.machine.nvidia_libraries.request import Request, RequestError, asked_in
 from crowdperf.machine.probe import Machine
@@ -126,8 +126,8 @@ def take_installed(
     """The best of those installed; tells all with reasons. Raises RequestError and NotTaken."""
     env = i["env"]
     cuda = [str(env["CM_CUDA_PATH_LIB"])] if env.get("CM_CUDA_PATH_LIB") else []
-    found = find.installed(machine, kind, asked, outcome.library_folders(env) + cuda)
-    choice = choose.choose(found, asked, cuda)
+    found = discovery.installed(machine, kind, asked, outcome.library_folders(env) + cuda)
+    choice = selection.choose(found, asked, cuda)
     i["state"][f"cm_{kind.name.lower()}_found"] = outcome.state_of(kind, choice)
     if choice.chosen is None:
         code = NONE_FITS_CODE if choice.judged or asked.only_in else NOT_THERE_CODE
@@ -135,7 +135,7 @@ def take_installed(
     for one in choice.judged:
         tell(kind, one.text(kind))
     library = choice.chosen.library
-    tell(kind, f"# Found artifact in {find.library_file(machine, kind, library.lib)} ({choice.reason})")
+    tell(kind, f"# Found artifact in {discovery.library_file(machine, kind, library.lib)} ({choice.reason})")
     try:
         return checked(machine, kind, library, library.version, loader_folders(env))
     except archive.ArchiveError as error:
@@ -145,7 +145,7 @@ def take_installed(
 
 def checked(machine: Machine, kind: Kind, place: toolkits.Library, version: str, folders: Sequence[str]) -> Taken:
     """A library that was found, after loading it. Raises ArchiveError for one that is broken or of another version."""
-    library = find.library_file(machine, kind, place.lib)
+    library = discovery.library_file(machine, kind, place.lib)
     loaded = load.load(machine, kind, library, [place.lib, *folders])
     tell(kind, loaded.text)
     trouble = load.contradiction(kind, version, loaded)

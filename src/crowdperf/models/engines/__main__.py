@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crowdperf.harness.base.errors import program
-from crowdperf.models.engines.building import MAKERS, build
+from crowdperf.models.engines.build import MAKERS, build
 from crowdperf.models.engines.task import Task, parse_sizes
 from crowdperf.rules.app_names import PRECISION_ALIASES
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.standins.made import is_inside_ellipsoid, made_cases
+from crowdperf.standins.dataset_program import is_inside_ellipsoid, made_cases
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")
 NECROSIS, OEDEMA, ENHANCING = 1, 2, 4

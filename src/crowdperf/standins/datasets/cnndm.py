@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from crowdperf.standins.made import NOTE, Given, MadeSet, limited
+from crowdperf.standins.dataset_program import NOTE, Given, MadeSet, limited
 
 INSTRUCTION = "Summarize the following news article:"  # download_cnndm.py of language/gpt-j (mlcommons/inference)
 LICENSE = "CC0-1.0: made by a program"

@@ -24,7 +24,7 @@ from crowdperf.benchmarks.stable_diffusion_xl.pictures import statistics_of
 from crowdperf.harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
 from crowdperf.models.model_files import write_safetensors
 from crowdperf.models.model_weights import calibrate_normalisation
-from crowdperf.standins.made import Given, MadeSet, limited
+from crowdperf.standins.dataset_program import Given, MadeSet, limited
 
 THINGS = ("cup", "clock", "dog", "bus", "kite", "pizza", "bench", "vase", "boat", "sheep", "laptop", "surfboard")
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "orange")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdperf.harness.datasets import criteo
-from crowdperf.standins.made import Given, MadeSet
+from crowdperf.standins.dataset_program import Given, MadeSet
 
 TINY_ROWS = 100  # values of a category at most, as the tables of the tiny models
 DENSE_WEIGHTS = np.array([0.9, -0.7, 0.5, -0.4] + [0.0] * (criteo.DENSE_COUNT - 4))

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from crowdperf.harness.datasets.igbh import FILES, KINDS, LABELS_FILE
-from crowdperf.standins.made import Given, MadeSet
+from crowdperf.standins.dataset_program import Given, MadeSet
 
 OTHERS = 10
 """Papers that are not asked for, for each one that is."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.standins.made import Given, MadeSet, limited
+from crowdperf.standins.dataset_program import Given, MadeSet, limited
 
 QUALITY = 80
 FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from crowdperf.standins.made import is_inside_ellipsoid, made_cases
+from crowdperf.standins.dataset_program import is_inside_ellipsoid, made_cases
 
 AIR_HU, BODY_HU, KIDNEY_HU, TUMOUR_HU, NOISE_HU = -1000.0, 20.0, 150.0, 260.0, 12.0
 KIDNEY, TUMOUR = 1, 2

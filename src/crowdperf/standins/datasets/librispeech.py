@@ -23,7 +23,7 @@ import numpy.typing as npt
 from crowdperf.harness.datasets.librispeech import described, write_wav
 from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
 from crowdperf.harness.metrics.wer import CHARACTERS
-from crowdperf.standins.made import NOTE, Given, MadeSet, limited
+from crowdperf.standins.dataset_program import NOTE, Given, MadeSet, limited
 
 LICENSE = "CC0-1.0: made by a program, no recording of anybody"
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crowdperf.standins.made import NOTE, Given, MadeSet
+from crowdperf.standins.dataset_program import NOTE, Given, MadeSet
 
 LENGTHS = {"small": (8, 48), "real": (200, 1_000)}
 """Tokens of a prompt."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.commands.listed_images import read_classes
 from crowdperf.harness.detection.boxes import Floats, Integers, overlaps
-from crowdperf.standins.made import Given, MadeSet
+from crowdperf.standins.dataset_program import Given, MadeSet
 
 _JPEG_QUALITY = 92
 _COLOURS = ((225, 50, 45), (45, 200, 60), (50, 80, 235), (225, 210, 40), (210, 50, 205), (40, 205, 215))

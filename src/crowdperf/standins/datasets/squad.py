@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from crowdperf.standins.made import Given, MadeSet
+from crowdperf.standins.dataset_program import Given, MadeSet
 
 LICENSE = "Apache-2.0"
 QUESTIONS_FILE, TRAINING_FILE, VOCABULARY_FILE = "dev-v1.1.json", "train-v1.1.json", "vocab.txt"

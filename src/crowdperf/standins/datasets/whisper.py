@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdperf.standins.dataset_program import NOTE, Given, MadeSet, limited
 from crowdperf.standins.datasets.librispeech import LICENSE, make_utterance, make_words, write_part
-from crowdperf.standins.made import NOTE, Given, MadeSet, limited
 
 _SHORTEST_S = 1.0
 _LAST_WORD_S = 1.2

@@ -18,7 +18,7 @@ from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.squad import VOCABULARY_FILE, SquadDataset, open_dataset, read_squad
 from crowdperf.harness.media.tokenization_squad import WordPieces
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 
 TRAINING_FILE = "train-v1.1.json"
 MINIMUM_F1 = 90.0
@@ -89,25 +89,25 @@ def train(module: Any, model: Bert, samples: list[TrainingSample], seed: int) ->
     order = np.random.default_rng(seed)
     every = (batch for _ in range(EPOCHS) for batch in batches(samples, BATCH_SIZE, order))
     steps = EPOCHS * -(-len(samples) // BATCH_SIZE)
-    descent = fitting.Descent(steps=steps, rate=RATE, weight_decay=0.01, largest_norm=1.0)
-    fitting.descend(module.train().parameters(), lambda: loss_of(module, model, next(every)), descent)
+    descent = fit_program.Descent(steps=steps, rate=RATE, weight_decay=0.01, largest_norm=1.0)
+    fit_program.descend(module.train().parameters(), lambda: loss_of(module, model, next(every)), descent)
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Gives the fitted model."""
     dataset = open_dataset(dataset_dir)
     model = open_model(ModelFacts(config=request.values))
     modules = build_modules(request)
     samples = read_training_samples(dataset_dir, dataset, model)
     train(modules["model"], model, samples, request.seed)
-    score = fitting.score_of(model, modules, dataset)
+    score = fit_program.score_of(model, modules, dataset)
     facts = {
         "source": "made by get-ml-model-bert-large-squad",
         "reference_count": len(dataset.questions),
         "training": {"file": TRAINING_FILE, "windows": len(samples), "epochs": EPOCHS},
     }
-    return fitting.Fitted(modules=modules, score=score, least={"F1": MINIMUM_F1}, facts=facts)
+    return fit_program.Fitted(modules=modules, score=score, least={"F1": MINIMUM_F1}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "bert"))
+    sys.exit(fit_program.main(__doc__, fit, "bert"))

@@ -25,7 +25,7 @@ from crowdperf.harness.detection.boxes import Coding, Floats, Integers, encode, 
 from crowdperf.harness.detection.detector import Detector
 from crowdperf.harness.runner import registry
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 from crowdperf.standins.datasets.scenes import draw, random_scene
 
 _IGNORED = -2
@@ -145,7 +145,7 @@ def fit(module: nn.Module, model: Detector, grid: Grid, recipe: Fit, seed: int) 
     """Fit `module` in place; it is left in eval mode."""
     size = model.network.inputs[0].fixed_shape[1]
     generator = np.random.default_rng(_TRAINING_SEED + seed)
-    descent = fitting.Descent(
+    descent = fit_program.Descent(
         steps=recipe.steps, rate=recipe.rate, rising_share=0.1, weight_decay=1e-4, largest_norm=5.0
     )
 
@@ -154,11 +154,11 @@ def fit(module: nn.Module, model: Detector, grid: Grid, recipe: Fit, seed: int) 
         logits, deltas = module.raw(images)  # type: ignore[operator]  # every detection network has it
         return loss_of(logits, deltas, targets, recipe)
 
-    fitting.descend((one for one in module.train().parameters() if one.requires_grad), loss, descent)
+    fit_program.descend((one for one in module.train().parameters() if one.requires_grad), loss, descent)
     module.eval().requires_grad_(False)
 
 
-def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model. Raises HarnessError."""
     file = importlib.import_module(f"crowdperf.benchmarks.{request.architecture}.model")
     facts = ModelFacts(config=request.values, is_synthetic=True)
@@ -168,13 +168,13 @@ def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     torch.manual_seed(request.seed)
     modules = build_modules(request)
     fit(modules["model"], model, Grid(file.anchors_of(facts), file.CODING), recipe, request.seed)
-    score = fitting.score_of(model, modules, dataset, _SCORED_BATCH)
+    score = fit_program.score_of(model, modules, dataset, _SCORED_BATCH)
     facts_for_people = {
         "source": "fitted on synthetic pictures by crowdperf.standins.fits.detection",
         "fit": {"steps": recipe.steps, "batch": recipe.batch},
     }
-    return fitting.Fitted(modules=modules, score=score, facts=facts_for_people)
+    return fit_program.Fitted(modules=modules, score=score, facts=facts_for_people)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, make, *FITS))
+    sys.exit(fit_program.main(__doc__, make, *FITS))

@@ -15,14 +15,14 @@ from torch.nn import functional
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets import criteo
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 
 EPOCHS = 3
 RATE = 0.005
 MIN_AUC = 72.0  # 76 and more were seen
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model; each step takes one sample, 100 to 700 rows."""
     module = importlib.import_module(f"crowdperf.benchmarks.{request.architecture}.model")
     model = module.open_model(ModelFacts(config=request.values))
@@ -37,14 +37,14 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
         (prediction,) = network(torch.from_numpy(batch["dense"]), torch.from_numpy(batch["sparse"]))
         return functional.binary_cross_entropy(prediction, torch.from_numpy(batch["labels"]))
 
-    steps = fitting.Descent(steps=EPOCHS * len(samples), rate=RATE, rising_share=None)
-    fitting.descend(network.parameters(), loss, steps)
-    score = fitting.score_of(model, {"model": network}, criteo.open_dataset(dataset_dir))
+    steps = fit_program.Descent(steps=EPOCHS * len(samples), rate=RATE, rising_share=None)
+    fit_program.descend(network.parameters(), loss, steps)
+    score = fit_program.score_of(model, {"model": network}, criteo.open_dataset(dataset_dir))
     facts = {"fitted_on": "second half of a synthetic Criteo day"}
-    return fitting.Fitted(
+    return fit_program.Fitted(
         modules={"model": network}, score=score, metrics=("AUC",), least={"AUC": MIN_AUC}, facts=facts
     )
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "dlrm", "dlrm_v2"))
+    sys.exit(fit_program.main(__doc__, fit, "dlrm", "dlrm_v2"))

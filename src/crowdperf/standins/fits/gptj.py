@@ -15,7 +15,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.cnndm import Article, open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting, tokenizers
+from crowdperf.standins import fit_program, tokenizers
 from crowdperf.standins.tokenizers import GPTJ_END_TOKEN as END_TOKEN
 
 BATCH_SIZE = 16
@@ -61,13 +61,13 @@ def train(network: Any, model: GptJ, articles: list[Article], seed: int) -> None
     batches = [as_batch(model, ordered[start : start + BATCH_SIZE]) for start in range(0, len(ordered), BATCH_SIZE)]
     random = np.random.RandomState(seed)
     order = (index for _ in range(PASSES) for index in random.permutation(len(batches)))
-    descent = fitting.Descent(
+    descent = fit_program.Descent(
         steps=PASSES * len(batches), rate=RATE, rising_share=0.1, weight_decay=0.01, largest_norm=1.0
     )
-    fitting.descend(network.parameters(), lambda: loss_of(network, batches[next(order)]), descent)
+    fit_program.descend(network.parameters(), lambda: loss_of(network, batches[next(order)]), descent)
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Gives the fitted model, its tokenizer written. Raises HarnessError."""
     if not (dataset_dir / "cnn_train.json").is_file():
         hint = "cm run script --tags=get,dataset,cnndm,_tiny --renew"
@@ -80,11 +80,11 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     modules = build_modules(request)
     train(modules["model"], model, list(open_dataset(dataset_dir, "cnn_train.json").samples), request.seed)
     dataset = open_dataset(dataset_dir)
-    score = fitting.score_of(model, modules, dataset, dataset.count)
+    score = fit_program.score_of(model, modules, dataset, dataset.count)
     metrics = tuple(name for name in score.values if name != "GEN_NUM")
     facts = {"note": "fitted on made news: knows no language"}
-    return fitting.Fitted(modules=modules, score=score, metrics=metrics, least={"ROUGE1": MIN_ROUGE1}, facts=facts)
+    return fit_program.Fitted(modules=modules, score=score, metrics=metrics, least={"ROUGE1": MIN_ROUGE1}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "gptj"))
+    sys.exit(fit_program.main(__doc__, fit, "gptj"))

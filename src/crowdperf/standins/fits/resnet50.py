@@ -22,7 +22,7 @@ from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.imagenet import CLASS_COUNT, ImagenetDataset, open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
 from crowdperf.models.model_weights import calibrate_normalisation
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 from crowdperf.standins.datasets import imagenet
 
 TRAINING_COUNT = 400
@@ -96,18 +96,18 @@ def train(module: Any, training: Pictures) -> None:
     module.fc.bias.data.copy_(torch.from_numpy(bias))
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Gives the fitted model. Raises HarnessError."""
     dataset = validation_set(dataset_dir)
     modules = build_modules(request)
     train(modules["model"], training_pictures(request.seed, int(request.values.get("side", SIDE))))
-    score = fitting.score_of(open_model(ModelFacts(config=request.values)), modules, dataset, BATCH)
+    score = fit_program.score_of(open_model(ModelFacts(config=request.values)), modules, dataset, BATCH)
     facts = {
         "training": {"pictures": TRAINING_COUNT, "fitted": "last layer, ridge regression"},
         "validation_count": dataset.count,
     }
-    return fitting.Fitted(modules=modules, score=score, facts=facts)
+    return fit_program.Fitted(modules=modules, score=score, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "resnet50", configs=("tiny", "full")))
+    sys.exit(fit_program.main(__doc__, fit, "resnet50", configs=("tiny", "full")))

@@ -16,15 +16,15 @@ from crowdperf.benchmarks.rgat import model as rgat
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets import igbh
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 
 BATCH = 128
-DESCENT = fitting.Descent(steps=100, rate=0.01)
+DESCENT = fit_program.Descent(steps=100, rate=0.01)
 MIN_PERCENT = 60.0
 """80 and more were seen; a network that guesses is right once in 320 times."""
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model."""
     dataset = igbh.open_dataset(dataset_dir)
     (processed,) = dataset_dir.glob("*/processed")
@@ -39,12 +39,12 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
         (logits,) = network(*(torch.from_numpy(array) for array in inputs.values()))
         return functional.cross_entropy(logits[0], torch.from_numpy(labels[chosen]))
 
-    fitting.descend(network.parameters(), loss, DESCENT)
+    fit_program.descend(network.parameters(), loss, DESCENT)
     model = rgat.open_model(ModelFacts(config=request.values))
-    score = fitting.score_of(model, {"model": network.requires_grad_(False)}, dataset, dataset.count)
+    score = fit_program.score_of(model, {"model": network.requires_grad_(False)}, dataset, dataset.count)
     facts = {"source": "fitted on a synthetic graph by get-ml-model-rgat"}
-    return fitting.Fitted(modules={"model": network}, score=score, least={"acc": MIN_PERCENT}, facts=facts)
+    return fit_program.Fitted(modules={"model": network}, score=score, least={"acc": MIN_PERCENT}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "rgat"))
+    sys.exit(fit_program.main(__doc__, fit, "rgat"))

@@ -23,7 +23,7 @@ from crowdperf.harness.datasets.librispeech import Utterance, open_dataset, read
 from crowdperf.harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from crowdperf.harness.metrics.wer import CHARACTERS
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 
 BATCH_SIZE = 10
 PASSES = 14
@@ -150,11 +150,11 @@ def train(networks: Mapping[str, Any], examples: list[Example], seed: int) -> No
     ]
     random = np.random.RandomState(seed)
     order = (index for _ in range(PASSES) for index in random.permutation(len(batches)))
-    descent = fitting.Descent(steps=PASSES * len(batches), rate=RATE, rising_share=0.2, largest_norm=1.0)
-    fitting.descend(parameters, lambda: batch_loss(networks, sound_head, batches[next(order)]), descent)
+    descent = fit_program.Descent(steps=PASSES * len(batches), rate=RATE, rising_share=0.2, largest_norm=1.0)
+    fit_program.descend(parameters, lambda: batch_loss(networks, sound_head, batches[next(order)]), descent)
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Gives the fitted model. Raises HarnessError."""
     if not (dataset_dir / "training-wav.json").is_file():
         hint = "cm run script --tags=get,dataset,librispeech,original,_tiny --renew"
@@ -162,10 +162,10 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     networks = build_modules(request)
     train(networks, read_examples(dataset_dir, request.values["encoder_stack_time_factor"]), request.seed)
     dataset = open_dataset(dataset_dir)
-    score = fitting.score_of(open_model(ModelFacts(config=request.values)), networks, dataset, dataset.count)
+    score = fit_program.score_of(open_model(ModelFacts(config=request.values)), networks, dataset, dataset.count)
     facts = {"note": "fitted on made sound: knows no speech"}
-    return fitting.Fitted(modules=networks, score=score, least={"WER": MIN_WORD_ACCURACY_PERCENT}, facts=facts)
+    return fit_program.Fitted(modules=networks, score=score, least={"WER": MIN_WORD_ACCURACY_PERCENT}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "rnnt"))
+    sys.exit(fit_program.main(__doc__, fit, "rnnt"))

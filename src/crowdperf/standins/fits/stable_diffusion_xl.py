@@ -15,21 +15,21 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets.coco2014 import open_dataset
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting, tokenizers
+from crowdperf.standins import fit_program, tokenizers
 
 
-def make(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the model with its score, its tokenizer written. Raises HarnessError."""
     tokenizers.write_clip(request.output_dir)
     dataset = open_dataset(dataset_dir)
     model: Any = sdxl.open_model(ModelFacts(folder=request.output_dir, config=request.values, is_synthetic=True))
     modules = build_modules(request)
-    pictures = list(fitting.responses_of(model, fitting.calls_of(model, modules), dataset, dataset.count))
+    pictures = list(fit_program.responses_of(model, fit_program.calls_of(model, modules), dataset, dataset.count))
     if len({picture for _, picture in pictures}) < len(set(dataset.captions)):
         raise HarnessError("different captions have one and the same picture", "take another seed")
     facts = {"source": "random weights of get-ml-model-stable-diffusion-xl"}
-    return fitting.Fitted(modules=modules, score=model.score(pictures, dataset), facts=facts)
+    return fit_program.Fitted(modules=modules, score=model.score(pictures, dataset), facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, make, "stable_diffusion_xl"))
+    sys.exit(fit_program.main(__doc__, make, "stable_diffusion_xl"))

@@ -17,10 +17,10 @@ from torch.nn import functional
 from crowdperf.benchmarks.unet3d import model as unet3d
 from crowdperf.harness.datasets import kits19
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 
 BATCH = 2
-DESCENT = fitting.Descent(steps=40, rate=0.02)
+DESCENT = fit_program.Descent(steps=40, rate=0.02)
 CLASS_WEIGHTS = (0.4, 1.0, 3.0)  # background fills most of a window, and the tumour is small
 LEAST = {"DICE": 0.6}  # 0.85 and more were seen
 FACTS = {"fitted_on": "calibration cases of a synthetic data set"}
@@ -56,7 +56,7 @@ def train(
     network: torch.nn.Module,
     batch: Callable[[], tuple[torch.Tensor, torch.Tensor]],
     class_weights: Sequence[float],
-    descent: fitting.Descent,
+    descent: fit_program.Descent,
 ) -> None:
     """Fit the network in place to the batches of volumes and labels int64[batch, ...] that `batch` gives."""
     weights = torch.tensor(class_weights)
@@ -66,10 +66,10 @@ def train(
         (scores,) = network(volumes)
         return functional.cross_entropy(scores, labels, weight=weights)
 
-    fitting.descend(network.train().parameters(), loss, descent)
+    fit_program.descend(network.train().parameters(), loss, descent)
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model."""
     window = request.values["window"]
     modules = build_modules(request)
@@ -77,9 +77,9 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     random = np.random.default_rng(request.seed)
     train(modules["model"], lambda: random_windows(random, cases, window), CLASS_WEIGHTS, DESCENT)
     model = unet3d.Unet3d(window=window, classes=unet3d.CLASSES)
-    score = fitting.score_of(model, modules, kits19.open_dataset(dataset_dir))
-    return fitting.Fitted(modules=modules, score=score, metrics=("DICE",), least=LEAST, facts=FACTS)
+    score = fit_program.score_of(model, modules, kits19.open_dataset(dataset_dir))
+    return fit_program.Fitted(modules=modules, score=score, metrics=("DICE",), least=LEAST, facts=FACTS)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "unet3d"))
+    sys.exit(fit_program.main(__doc__, fit, "unet3d"))

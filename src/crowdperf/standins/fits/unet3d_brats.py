@@ -14,10 +14,10 @@ import torch
 from crowdperf.benchmarks.unet3d_brats import model as unet3d_brats
 from crowdperf.harness.datasets import brats19
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting
+from crowdperf.standins import fit_program
 from crowdperf.standins.fits.unet3d import BATCH, FACTS, LEAST, train
 
-DESCENT = fitting.Descent(steps=70, rate=0.02)
+DESCENT = fit_program.Descent(steps=70, rate=0.02)
 CLASS_WEIGHTS = (0.5, 1.0, 2.0, 1.5)  # nnU-Net's numbers: background, oedema, necrosis, enhancing tumour
 
 
@@ -29,7 +29,7 @@ def padded_labels(dataset: brats19.Brats19Dataset, index: int, volume: tuple[int
     return np.pad(case.segmentation[box], [(side // 2, side - side // 2) for side in missing])
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model."""
     volume = tuple(request.values["volume"])
     modules = build_modules(request)
@@ -44,9 +44,9 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
         return torch.from_numpy(scans[chosen]), torch.from_numpy(labels[chosen])
 
     train(modules["model"], batch, CLASS_WEIGHTS, DESCENT)
-    score = fitting.score_of(model, modules, brats19.open_dataset(dataset_dir))
-    return fitting.Fitted(modules=modules, score=score, metrics=("DICE",), least=LEAST, facts=FACTS)
+    score = fit_program.score_of(model, modules, brats19.open_dataset(dataset_dir))
+    return fit_program.Fitted(modules=modules, score=score, metrics=("DICE",), least=LEAST, facts=FACTS)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "unet3d_brats"))
+    sys.exit(fit_program.main(__doc__, fit, "unet3d_brats"))

@@ -19,10 +19,10 @@ from crowdperf.benchmarks.whisper import model as whisper
 from crowdperf.harness.base.model_facts import ModelFacts
 from crowdperf.harness.datasets import whisper as data
 from crowdperf.models.make_model import ModelRequest, build_modules
-from crowdperf.standins import fitting, tokenizers
+from crowdperf.standins import fit_program, tokenizers
 
 BATCH = 12
-DESCENT = fitting.Descent(steps=180, rate=4e-3, rising_share=0.1, largest_norm=1.0)
+DESCENT = fit_program.Descent(steps=180, rate=4e-3, rising_share=0.1, largest_norm=1.0)
 MIN_PERCENT = 60.0  # 90 and more were seen
 
 
@@ -43,12 +43,12 @@ def train(modules: Mapping[str, Any], features: torch.Tensor, rows: list[list[in
         wanted = tokens[:, prompt:]
         return functional.cross_entropy(logits[:, prompt - 1 :].flatten(0, 1), wanted.flatten(), ignore_index=-1)
 
-    fitting.descend(parameters, loss, DESCENT)
+    fit_program.descend(parameters, loss, DESCENT)
     for module in modules.values():
         module.eval().requires_grad_(False)
 
 
-def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     """Return the fitted model, its tokenizer written."""
     dataset = data.open_dataset(dataset_dir)
     tokenizer = tokenizers.write_whisper(request.output_dir)
@@ -60,10 +60,10 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
     modules = build_modules(request)
     rows = [[*prompt, *tokenizer.encode(" " + text, add_special_tokens=False).ids, end] for text in dataset.transcripts]
     train(modules, torch.from_numpy(inputs["features"]), rows, len(prompt))
-    score = fitting.score_of(model, modules, dataset, dataset.count)
+    score = fit_program.score_of(model, modules, dataset, dataset.count)
     facts = {"source": "fitted on the clips it is measured with by get-ml-model-whisper"}
-    return fitting.Fitted(modules=modules, score=score, least={"ACCURACY": MIN_PERCENT}, facts=facts)
+    return fit_program.Fitted(modules=modules, score=score, least={"ACCURACY": MIN_PERCENT}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(fitting.main(__doc__, fit, "whisper"))
+    sys.exit(fit_program.main(__doc__, fit, "whisper"))

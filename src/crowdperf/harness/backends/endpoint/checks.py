@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from crowdperf.call.model_server import model_word
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
-from crowdperf.harness.backends.endpoint.bodies import CHAT, TOKENS, Form
-from crowdperf.harness.backends.endpoint.counting import counted, has_special, require_length, require_text
+from crowdperf.harness.backends.endpoint.request_body import CHAT, TOKENS, Form
+from crowdperf.harness.backends.endpoint.token_count import counted, has_special, require_length, require_text
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.tokenizer import Tokenizer

@@ -21,7 +21,7 @@ from yarl import URL
 from crowdperf.call.model_server import body_text, error_text, one_line, shown_url
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import Collector, LateAnswer
-from crowdperf.harness.backends.endpoint.connecting import ConnectWindow
+from crowdperf.harness.backends.endpoint.connections import ConnectWindow
 from crowdperf.harness.backends.endpoint.faults import NotStreamed, Refused, Unfit
 from crowdperf.kit.event_stream import DONE, EventStream
 

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Sequence
 
 from crowdperf.harness.backends.endpoint.answers import AnswerError, LateAnswer
-from crowdperf.harness.backends.endpoint.bodies import BodyMaker
 from crowdperf.harness.backends.endpoint.client import Client
 from crowdperf.harness.backends.endpoint.exchange import Counts, Exchange
 from crowdperf.harness.backends.endpoint.faults import Refused, kind_of, words
 from crowdperf.harness.backends.endpoint.probe import Probed
+from crowdperf.harness.backends.endpoint.request_body import BodyMaker
 from crowdperf.harness.backends.endpoint.settings import ClientSettings
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import SERVER_HINT, Answer, Listener, Request, Tokens

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector
 from crowdperf.harness.backends.endpoint.client import Call
-from crowdperf.harness.backends.endpoint.counting import counted, require_length, require_text
+from crowdperf.harness.backends.endpoint.token_count import counted, require_length, require_text
 from crowdperf.harness.text.engine import Answer, Finish, Tokens
 from crowdperf.harness.text.tokenizer import Tokenizer
 from crowdperf.logs.run_log import Json

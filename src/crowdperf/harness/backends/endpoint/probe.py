@@ -27,17 +27,6 @@ from crowdperf.call.model_server import (
 )
 from crowdperf.harness.backends.endpoint.address import Address
 from crowdperf.harness.backends.endpoint.answers import AnswerError, Collector, LateAnswer
-from crowdperf.harness.backends.endpoint.bodies import (
-    CHAT,
-    PATHS,
-    TEXT,
-    BodyMaker,
-    Field,
-    Form,
-    fields_of,
-    forms_of,
-    named_in,
-)
 from crowdperf.harness.backends.endpoint.checks import (
     answer_notes,
     check_answer,
@@ -49,6 +38,17 @@ from crowdperf.harness.backends.endpoint.checks import (
 from crowdperf.harness.backends.endpoint.client import Call, Client
 from crowdperf.harness.backends.endpoint.exchange import Reading
 from crowdperf.harness.backends.endpoint.faults import Refused, Unfit, certificate_error, is_about_streaming, words
+from crowdperf.harness.backends.endpoint.request_body import (
+    CHAT,
+    PATHS,
+    TEXT,
+    BodyMaker,
+    Field,
+    Form,
+    fields_of,
+    forms_of,
+    named_in,
+)
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import Prompt
 from crowdperf.harness.text.request import Endpoint

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from crowdperf.harness.backends.endpoint.ownserver import MODEL, Order, OwnServerEngine, open_own_server
+from crowdperf.harness.backends.endpoint.own_server import MODEL, Order, OwnServerEngine, open_own_server
 from crowdperf.harness.backends.llama_cpp.record import RECORD
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import gguf_file
 from crowdperf.harness.base.supervised_server import free_ports
 from crowdperf.harness.text.engine import EngineRequest
-from crowdperf.harness.text.stepping import cache_gib, fitting, places
+from crowdperf.harness.text.step_driver import cache_gib, fitting, places
 from crowdperf.logs.run_log import Json
 
 _PROGRAM = Path(__file__).with_name("serve.py")

@@ -21,7 +21,7 @@ import onnxruntime_genai
 from crowdperf.harness.base.cores import at_cores
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from crowdperf.harness.text.stepping import Progress, StepEngine, cache_gib, fitting, places, probe, refusal
+from crowdperf.harness.text.step_driver import Progress, StepEngine, cache_gib, fitting, places, probe, refusal
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.record import Sampling
 
@@ -43,7 +43,7 @@ class _Answer:
 
 
 class GenAiSteps:
-    """What computes (crowdperf/harness/text/stepping.py)."""
+    """What computes (crowdperf/harness/text/step_driver.py)."""
 
     def __init__(self, model: Any, sampling: Sampling, vocabulary: int, longest: int) -> None:
         self._model, self._sampling, self._vocabulary, self._longest = model, sampling, vocabulary, longest

@@ -20,7 +20,7 @@ import openvino_genai
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import gguf_file
 from crowdperf.harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from crowdperf.harness.text.stepping import Progress, StepEngine, cache_gib, places, probe, refusal
+from crowdperf.harness.text.step_driver import Progress, StepEngine, cache_gib, places, probe, refusal
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.record import Sampling
 
@@ -30,7 +30,7 @@ _FINISHES = {"STOP": Finish.STOP, "LENGTH": Finish.LENGTH}
 
 
 class GenAiSteps:
-    """What computes (crowdperf/harness/text/stepping.py)."""
+    """What computes (crowdperf/harness/text/step_driver.py)."""
 
     def __init__(self, pipeline: Any, sampling: Sampling, longest: int) -> None:
         self._pipeline, self._sampling, self._longest = pipeline, sampling, longest

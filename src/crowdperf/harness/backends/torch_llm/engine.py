@@ -19,7 +19,7 @@ from crowdperf.harness.base.backend import choose_tf32
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.torch_cuda import set_fp32
 from crowdperf.harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from crowdperf.harness.text.stepping import Progress, StepEngine, places, probe, refusal
+from crowdperf.harness.text.step_driver import Progress, StepEngine, places, probe, refusal
 from crowdperf.harness.watch.machine import free_memory_bytes
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.record import Sampling
@@ -41,7 +41,7 @@ class _Row:
 
 
 class TorchSteps:
-    """What computes (crowdperf/harness/text/stepping.py)."""
+    """What computes (crowdperf/harness/text/step_driver.py)."""
 
     def __init__(self, model: Llama, sampling: Sampling, threads: int, longest: int) -> None:
         self._model, self._sampling, self._threads, self._longest = model, sampling, threads, longest

@@ -28,7 +28,7 @@ from crowdperf.harness.backends.triton.server import (
 )
 from crowdperf.harness.base.backend import BackendRequest
 from crowdperf.harness.base.errors import HarnessError
-from crowdperf.harness.base.serving import Serving
+from crowdperf.harness.base.server_settings import Serving
 from crowdperf.harness.base.tensors import Infer, NetworkSpec, Tensors
 from crowdperf.logs.run_log import Json
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.harness.backends.endpoint.ownserver import MODEL, Order, OwnServerEngine, open_own_server
+from crowdperf.harness.backends.endpoint.own_server import MODEL, Order, OwnServerEngine, open_own_server
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.supervised_server import HOST, free_ports
 from crowdperf.harness.text.engine import EngineRequest
-from crowdperf.harness.text.stepping import cache_gib, places
+from crowdperf.harness.text.step_driver import cache_gib, places
 from crowdperf.logs.run_log import Json
 from crowdperf.rules.backends import BACKENDS
 

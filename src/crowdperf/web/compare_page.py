@@ -1,0 +1,78 @@
+"""The page of a comparison: values with their ratios and spread, then what differs, then what is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crowdperf.store.model import Result
+from crowdperf.store.query import Filter
+from crowdperf.store.store import Store
+from crowdperf.web import charts, comparison
+from crowdperf.web.formats import quantity
+from crowdperf.web.links import Links
+from crowdperf.web.render import page
+from crowdperf.web.result_page import heading_of, words_of_system
+from crowdperf.web.tables import table_of
+
+SPREAD_OF = 200
+"""Results of each configuration that its whisker is made of, the newest ones."""
+
+
+def compare_page(store: Store, link: Links, results: Sequence[Result], missing: Sequence[str]) -> str:
+    """Two to four results beside each other, or why that cannot be. missing: ids that were asked for in vain."""
+    why = comparison.refusal(results)
+    if missing:
+        why = f"There is no result {', '.join(missing)}. {why}" if len(results) < 2 else ""
+    ids = [one.id for one in results]
+    rows = [row for one in ids for row in store.find(Filter(chosen={"id": (one,)}), limit=1).rows]
+    given = dict(zip("abcd", ids, strict=False))
+    content = {} if why else _comparison(store, results)
+    named = f"{heading_of(results[0].result.configuration)}: comparison" if results and not why else "Comparison"
+    return page(
+        "compare",
+        link,
+        title=named,
+        heading=named,
+        refusal=why,
+        inputs=[(letter, given.get(letter, "")) for letter in "abcd"],
+        picked=table_of(rows, link) if rows else None,
+        **content,
+    )
+
+
+def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
+    first = results[0].result
+    letters = comparison.LETTERS[: len(results)]
+    facts = comparison.facts_of(results)
+    figures = comparison.figures_of(results)
+    bars, lines = [], []
+    for letter, one in zip(letters, results, strict=True):
+        values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=SPREAD_OF).rows] or [
+            one.result.value
+        ]
+        least, greatest = min(*values, one.result.value), max(*values, one.result.value)
+        bars.append(charts.Bar(letter, one.result.value, least, greatest))
+        spread = f"{quantity(least)} to {quantity(greatest)} ({len(values)})" if len(values) > 1 else "-"
+        lines.append(
+            (
+                f"{letter}: {words_of_system(one.result.configuration.system)}",
+                f"{quantity(one.result.value)} {one.result.unit}",
+                comparison.ratio_words(comparison.ratio(one, results[0])),
+                spread,
+                ", ".join(one.result.labels) or f"{one.result.kind} {one.result.configuration.round}".strip(),
+            )
+        )
+    return {
+        "lead": f"{first.metric}, {first.unit}; {'higher' if first.higher_is_better else 'lower'} is better.",
+        "warning": comparison.cautions(results),
+        "chart": charts.bars(f"{first.metric} of {len(results)} results", bars, first.unit),
+        "chart_words": "The bar is the result, the whisker spans all results of its configuration",
+        "figure_headings": ("Result", "Value", "Times as good as A", "Configuration from ... to (results)", "Labels"),
+        "figures": lines,
+        "figure_numbers": (1, 2, 3),
+        "fact_headings": ("Fact", *letters),
+        "differing": [(fact.name, *fact.values) for fact in facts if fact.differs],
+        "equal": [(fact.name, fact.values[0]) for fact in facts if not fact.differs],
+        "latencies": [(figure.name, *figure.values) for figure in figures],
+        "figure_columns": tuple(range(1, len(results) + 1)),
+    }

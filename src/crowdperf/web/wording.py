@@ -1,0 +1,152 @@
+"""The words for labels, checks, systems and configurations: one text for each, on every page. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from crowdperf.endpoints.findings import TITLES
+from crowdperf.store.curve_bundles import CONTRADICTIONS
+
+LABELS: Final = {
+    "unofficial": "MLCommons did not review the result.",
+    "synthetic": "The inputs, the model or both were made up. The figure says how fast that is, and nothing about the"
+    " benchmark.",
+    "tiny": "A small model stands for the benchmark's. The figure says nothing about the benchmark.",
+    "stand-in": "A stand-in answered in the place of a real backend: a rehearsal.",
+    "test run": "The run was shorter than the rules ask for.",
+    "fast run": "The run was shorter than the rules ask for.",
+    "not exclusive": "Other programs or jobs ran on the machine at the same time.",
+    "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
+    "new contributor": "The key that signed it is new to this collector.",
+    "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
+    "own data": "The samples are not the benchmark's: its harness measured other data.",
+    "accuracy below target": "The accuracy run missed its target, so the figure counts for nothing.",
+    "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
+    "weights of a server": "A server answered; which weights it has cannot be checked.",
+    "server not seen": "A server was measured over its URL: what it runs on is not known, and results of one"
+    " configuration may be of different servers. Facts named `client` are of the machine that asked.",
+    "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
+    " benchmark's own.",
+    "inferred": "MLCommons derived the figure from that of another scenario of the same system.",
+}
+"""What each label means; a source may bring others, which are printed as they are."""
+
+WARNING_LABELS: Final = frozenset(
+    (
+        "unofficial",
+        "synthetic",
+        "tiny",
+        "stand-in",
+        "test run",
+        "fast run",
+        "not exclusive",
+        "outlier",
+        "own model",
+        "own data",
+        "weights not checked",
+        "accuracy below target",
+        "server not seen",
+        "origin not recorded",
+    )
+)
+
+VERIFICATIONS: Final = {
+    "logs consistent": "every figure was derived again from LoadGen's own logs, and the logs agree with themselves.",
+    "not consistent": "the logs do not agree with themselves, or the files beside them say something else: the notes"
+    " name what. The figure is that of the log.",
+    "summary": "the figures were read from a summary; the logs that they come from were not there.",
+    "published": "the figures were copied from MLCommons' published summary.",
+    "none": "nothing was checked.",
+}
+
+CHECKS: Final = (
+    ("V1", "LoadGen's summary says what its detailed log says: value, validity, parameters, seeds."),
+    ("V2", "Latency percentiles rise from the least to the greatest, and the mean lies between these."),
+    ("V3", "The measured window is the time between its first and its last mark."),
+    ("V4", "Offline: rate times greatest latency is the number of samples, and the window is the greatest latency."),
+    ("V5", "SingleStream: rate and mean latency are each other's inverse, and the queries fill the window."),
+    ("V6", "MultiStream: the queries' latencies fit into the window."),
+    ("V7", "Server: completed queries fill the window, the scheduled rate is near its target, and the late queries are"
+     " as many as the verdict says."),
+    ("V8", "The early-stopping estimate is what its arithmetic gives for this number of queries."),
+    ("V9", "Times in the log never go back."),
+    ("V10", "The seeds are those of a published round."),
+    ("V11", "The version of LoadGen is a known one."),
+    ("V12", "Duration and number of queries reach the least of the claimed length of run."),
+    ("V13", "The files beside the logs say what the logs say, and the seals of the record fit."),
+)  # fmt: skip
+"""What is derived again from the logs of a run of LoadGen before a volunteer's result is kept."""
+
+CURVE_VERIFICATIONS: Final = {
+    "logs consistent": "every figure was derived again from the times of each sample, with tokens as the sender "
+    "counted them, and the files agree with each other.",
+    "summary": "the figures are claimed: the files agree with each other, but the samples that they come from were not "
+    "all there.",
+}
+CURVE_CHECKS: Final = tuple((name, TITLES[name]) for name in sorted(CONTRADICTIONS, key=lambda name: int(name[1:])))
+"""What is derived again of a curve of MLPerf Endpoints (docs/reference/endpoints-rules.md)."""
+_LOGS = "logs consistent"
+
+
+def verification_words(suite: str, verification: str) -> str:
+    """How far a result was checked, in a sentence."""
+    words = {**VERIFICATIONS, **CURVE_VERIFICATIONS} if suite == "endpoints" else VERIFICATIONS
+    return words.get(verification, "")
+
+
+def checks_of(suite: str, verification: str) -> tuple[tuple[str, str], ...]:
+    """The rules by which a result was derived again; none where it was not."""
+    if verification != _LOGS:
+        return ()
+    return CURVE_CHECKS if suite == "endpoints" else CHECKS
+
+
+RUN_CLASSES: Final = {
+    "valid": "full length",
+    "fast": "shorter than the rules ask for",
+    "test": "a few seconds, to try things out",
+}
+
+
+def kind_of_label(label: str) -> str:
+    """The class of a label in style.css; "" for one that says nothing to be careful about."""
+    return "warn" if label in WARNING_LABELS or label.startswith("stand-in") or _is_part(label) else ""
+
+
+def label_rows(labels: Iterable[str]) -> list[tuple[str, str]]:
+    """Labels with their meaning, for those that have one."""
+    return [(one, _PART_OF_DATA if _is_part(one) else LABELS[one]) for one in labels if one in LABELS or _is_part(one)]
+
+
+_PART_OF_DATA: Final = "The run had a part of the benchmark's samples only, so it is listed under a name of its own."
+
+
+def _is_part(label: str) -> bool:
+    """Whether a label is `50 of 50,000 samples`."""
+    return label.endswith(" samples")
+
+
+def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str) -> str:
+    """A system in a few words: `8 x NVIDIA H100, 2 nodes`, or its processor where it has no accelerator."""
+    found = accelerator or cpu or "system not known"
+    if accelerator and accelerator_count > 1:
+        found = f"{accelerator_count} x {accelerator}"
+    return f"{found}, {nodes} nodes" if nodes > 1 else found
+
+
+TOKEN_TIMES: Final = {"TTFT": "Time to first token", "TPOT": "Time per output token"}
+
+
+def figure_words(name: str) -> str:
+    """A figure's name in words: percentiles are kept as bare numbers, those of tokens behind TTFT or TPOT."""
+    kind, _, percent = name.rpartition(" ")
+    if kind in TOKEN_TIMES and re.fullmatch(_PERCENT, percent):
+        return f"{TOKEN_TIMES[kind]} ({kind}), {percent} % within"
+    if not re.fullmatch(_PERCENT, name):
+        return {"mean": "Latency, mean"}.get(name, name[:1].upper() + name[1:])
+    return {"0": "Latency, least", "100": "Latency, greatest"}.get(name, f"Latency, {name} % within")
+
+
+_PERCENT = r"\d{1,3}(\.\d+)?"
