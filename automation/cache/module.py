@@ -19,7 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
+from recipe_engine.actions.adapter import answer, answer_cm, found_artifacts, home_of  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -69,4 +69,4 @@ class CAutomation(Automation):
         from recipe_engine.actions.cache_actions import search_entries
 
         paths = [entry.path for entry in search_entries(i, home_of(self.cmind))]
-        return loaded_artifacts(self.cmind, Artifact, paths)
+        return found_artifacts(self.cmind, Artifact, paths)

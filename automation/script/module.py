@@ -19,7 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
+from recipe_engine.actions.adapter import answer, answer_cm, found_artifacts, home_of  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -135,5 +135,5 @@ class CAutomation(Automation):
         from recipe_engine.actions.help import search_action
 
         paths, recipes = search_action(i, home_of(self.cmind))
-        found = loaded_artifacts(self.cmind, Artifact, paths)
+        found = found_artifacts(self.cmind, Artifact, paths)
         return {**found, "recipes": recipes} if i.get("out") else found

@@ -216,6 +216,19 @@ def test_a_search_that_finds_nothing_says_so_with_near_tags(filled: TemporaryHom
     assert "no recipe is called 'get-q*'" in unnamed.stderr
 
 
+def test_a_hook_gets_the_metadata_of_what_it_finds(filled: TemporaryHome) -> None:
+    """cmind's own actions read meta and original_meta of each item of the list; it is loaded when it is looked at."""
+    hook = """
+        def preprocess(i):
+            r = i["automation"].cmind.access({"action": "find", "automation": "script", "artifact": "get-x"})
+            (found,) = r["list"]
+            i["env"]["CM_FOUND"] = " ".join([found.meta["alias"], found.original_meta["alias"], found.repo_meta["alias"]])
+            return {"return": 0}
+        """
+    filled.recipe("ask", {"tags": ["ask"], "new_env_keys": ["CM_FOUND"]}, customize=hook)
+    assert filled.run_cm("ask").answer["new_env"]["CM_FOUND"] == "get-x get-x recipes"
+
+
 def test_a_recipe_is_loaded_copied_moved_and_removed(filled: TemporaryHome) -> None:
     root = filled.repo / "script"
     done = filled.cm("load", "script", "get-x")

@@ -345,22 +345,42 @@ def _repos(cmind: Any) -> list[RepoInfo]:
     ]
 
 
-def loaded_artifacts(cmind: Any, artifact: type, paths: Sequence[Path]) -> dict[str, Any]:
+def found_artifacts(cmind: Any, artifact: type, paths: Sequence[Path]) -> dict[str, Any]:
     """CM's answer of a search: each path as one of cmind's ``artifact``, with its metadata and the repository it is in.
 
-    A cache outside all repositories counts as the local one's: cmind's own actions (update, copy) look it up.
+    A cache outside all repositories counts as the local one's: cmind's own actions (update, copy) look it up. Metadata
+    is read when it is first looked at: cmind takes 10 ms for each file, and a search on the console needs none of them.
     """
     by_path = {Path(repo.path_with_prefix): repo for repo in cmind.repos.lst}
     local = by_path.get(home_of(cmind).local_repo)
-    loaded = []
+    artifact = _read_late(artifact)
+    listed = []
     for path in paths:
         found = artifact(cmind=cmind, path=str(path))
         repo = by_path.get(path.parent.parent) or local
         if repo:
             found.repo_path, found.repo_meta = repo.path_with_prefix, repo.meta
-        found.load()
-        loaded.append(found)
-    return {"return": 0, "list": loaded}
+        listed.append(found)
+    return {"return": 0, "list": listed}
+
+
+def _read_late(artifact: type) -> type:
+    """cmind's artifact, whose two kinds of metadata are loaded by the first use of either, or by ``load()``."""
+
+    def metadata(name: str) -> property:
+        def get(found: Any) -> Any:
+            if not found.__dict__.get("is_loaded"):
+                found.load()
+            return found.__dict__.get(name, {})
+
+        return property(get, lambda found, value: found.__dict__.__setitem__(name, value))
+
+    def load(found: Any, *words: Any, **named: Any) -> Any:
+        found.is_loaded = True
+        return artifact.load(found, *words, **named)  # type: ignore[attr-defined]
+
+    return type("FoundArtifact", (artifact,), {"meta": metadata("meta"), "original_meta": metadata("original_meta"),
+                                               "load": load})  # fmt: skip
 
 
 def rival_automations(repos: Sequence[RepoInfo]) -> tuple[RepoInfo | None, list[RepoInfo], list[RepoInfo]]:

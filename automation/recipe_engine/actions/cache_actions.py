@@ -267,7 +267,7 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
         return "this user has no write permission"
     if not entry.is_complete and not entry.retired:
         is_foreign = entry.record is None
-        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path, _ in files_below(entry.path))
+        has_parts = any(path.endswith(RESUMABLE_SUFFIX) for path, _ in files_below(entry.path))
         if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
             return "maybe being made by CM" if is_foreign else "partial download from today, which the next run resumes"
     return ""
