@@ -38,10 +38,12 @@ test_env=".venv-test${own:-}"
 harness_env=".venv-harness${own:-}"
 workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
-prepare_environment "$harness_env" tests/requirements-harness.txt &
+prepare_environment "$harness_env" tests/requirements-harness.txt \
+  "torch, aiohttp, mlperf_loadgen, numpy, onnx, pytest, scipy, sklearn.datasets, sklearn.linear_model, xdist" &
 preparing=$!
 trap wait EXIT # nothing goes on behind a failure
-prepare_environment "$test_env" tests/requirements.txt
+prepare_environment "$test_env" tests/requirements.txt \
+  "cmind, cryptography.x509, httpx, hypothesis, jinja2, jsonschema, pytest, requests, starlette.routing, uvicorn, xdist"
 bin="$CHECKOUT/$test_env/bin"
 
 say "ruff, shellcheck, mypy ($("$bin/python" --version))"

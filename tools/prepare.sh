@@ -50,6 +50,9 @@ pythons() {
   done
 }
 
+# compiling PYTHON WORD...: runs it so that it keeps what it compiles, pip among it: that takes longer than what pip does.
+compiling() { env -u PYTHONDONTWRITEBYTECODE "$@"; }
+
 # prepare_torch PYTHON REQUIREMENTS NOTE: installs the CPU build of torch first where the requirements ask for torch and
 # there is no NVIDIA GPU: for Linux on x86-64, pip's usual index has builds with several GB of CUDA libraries only. Fails
 # where none can be reached; with CROWDPERF_TORCH=optional it writes the reason to the file NOTE instead.
@@ -59,9 +62,9 @@ prepare_torch() {
   if [ "$(uname -sm)" != "Linux x86_64" ] || command -v nvidia-smi >/dev/null 2>&1 || [ -n "${CROWDPERF_CUDA_TORCH:-}" ]; then
     return 0
   fi
-  if "$python" -m pip install --quiet --no-deps "$wanted+cpu" >/dev/null 2>&1; then
+  if compiling "$python" -m pip install --quiet --no-compile --no-deps "$wanted+cpu" >/dev/null 2>&1; then
     say "  $wanted: the CPU build that pip is set up with (there is no NVIDIA GPU)"
-  elif "$python" -m pip install --quiet --timeout 10 --retries 0 --no-deps --index-url "$TORCH_CPU_INDEX" "$wanted" \
+  elif compiling "$python" -m pip install --quiet --timeout 10 --retries 0 --no-compile --no-deps --index-url "$TORCH_CPU_INDEX" "$wanted" \
     >/dev/null 2>&1; then
     say "  $wanted: the CPU build of $TORCH_CPU_INDEX (there is no NVIDIA GPU)"
   elif [ "${CROWDPERF_TORCH:-}" = optional ]; then
@@ -74,23 +77,10 @@ prepare_torch() {
   fi
 }
 
-# Makes an empty virtual environment with pip in it: the usual way, else without ensurepip and with the pip of the host.
+# create_environment PYTHON FOLDER: makes an empty virtual environment with pip in it.
 create_environment() {
-  local python="$1" folder="$2"
-  if "$python" -m venv "$folder" >"$folder.log" 2>&1; then
-    rm -f "$folder.log"
-    return 0
-  fi
-  say "python3 -m venv did not work (Debian without python3-venv?); trying without ensurepip ..."
-  rm -rf "$folder"
-  if "$python" -m venv --without-pip "$folder" >>"$folder.log" 2>&1 &&
-    "$python" -m pip --python "$folder/bin/python" install --quiet pip >>"$folder.log" 2>&1; then
-    rm -f "$folder.log"
-    return 0
-  fi
-  rm -rf "$folder"
-  say "Cannot make a virtual environment with $python:"
-  tail -n 5 "$folder.log" >&2
+  "$1" -I "$CHECKOUT/script/install-python-venv/environment.py" "$1" "$2" >&2 && return 0
+  rm -rf "$2"
   say_hint "sudo apt-get install -y python3-venv"
   return 1
 }
@@ -106,10 +96,11 @@ say_hint() {
   fi
 }
 
-# prepare_environment FOLDER REQUIREMENTS: the environment holds what the file asks for; done once per version of it. It
-# keeps the Python that it was made with, unless CROWDPERF_PYTHON names one of another version.
+# prepare_environment FOLDER REQUIREMENTS [IMPORTS]: the environment holds what the file asks for; done once per version of
+# it. It keeps the Python that it was made with, unless CROWDPERF_PYTHON names one of another version. With IMPORTS, as
+# "numpy, yaml", only what these import is compiled now, and other files when they are first imported.
 prepare_environment() {
-  local folder="$CHECKOUT/$1" requirements="$CHECKOUT/$2" python stamp wanted before=""
+  local folder="$CHECKOUT/$1" requirements="$CHECKOUT/$2" imports="${3:-}" python stamp wanted before=""
   stamp="$folder/crowdperf-ready"
   wanted="$(cat "$CHECKOUT/requirements.txt" "$requirements" | cksum)"
   if is_ready "$folder" "$wanted"; then return 0; fi
@@ -133,16 +124,24 @@ prepare_environment() {
     create_environment "$python" "$folder" || return 1
   fi
   rm -f "$stamp" "$folder/without-torch"
+  if [ -n "$imports" ]; then # pip 26.3 needs a third of the time of pip 23.2, which Python 3.11 brings; any will do
+    compiling "$folder/bin/python" -m pip install --quiet --no-compile --upgrade pip >/dev/null 2>&1 || true
+  fi
   prepare_torch "$folder/bin/python" "$requirements" "$folder/without-torch" || return 1
   if [ -f "$folder/without-torch" ]; then
     sed '/^torch==/d' "$requirements" >"$folder/requirements.txt"
     requirements="$folder/requirements.txt"
+    imports="${imports/torch, /}"
   fi
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || {
+  compiling "$folder/bin/python" -m pip install --quiet --disable-pip-version-check ${imports:+--no-compile} \
+    -r "$requirements" >&2 || {
     say "pip could not install what $requirements asks for; its message is above."
     say_hint "without a network, or behind a proxy: docs/howto/get-crowdperf.md; then the same line again"
     return 1
   }
+  if [ -n "$imports" ]; then
+    compiling "$folder/bin/python" -I -c "import $imports" || return 1
+  fi
   printf '%s\n%s\n' "$wanted" "$("$folder/bin/python" --version)" >"$stamp.new" && mv "$stamp.new" "$stamp"
   exec 9>&-
 }

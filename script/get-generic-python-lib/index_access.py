@@ -74,6 +74,7 @@ def shown(address: str) -> str:
     return re.sub(r"://[^/@\s]+@", "://***@", address)
 
 
+@functools.cache
 def pip_config(python: Path) -> dict[str, str]:
     """pip's settings from its files and the environment, by name without their section; empty when it says none."""
     return dict(re.findall(r"^[^\s=]*\.([a-z-]+)='(.*)'$", _said_by_pip(python, "config", "list"), re.MULTILINE))

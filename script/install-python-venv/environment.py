@@ -1,9 +1,14 @@
 """Makes a virtual environment that has pip, also where the distribution left ensurepip out.
 
-1. `python -m venv FOLDER`
-2. if that fails: `python -m venv --without-pip FOLDER`, then pip from the first of these that works:
-   a wheel of pip that Python or the distribution keeps (no network), then `pip --python FOLDER install pip` with
-   the pip of the base Python or of the Python that runs CM (this asks the package index).
+`python -m venv --without-pip FOLDER`, then pip from the first of these that works:
+
+1. a wheel of pip that Python or the distribution keeps, unpacked (no network). ensurepip would take the same wheel; it
+   costs 5 s of processor time more, because it compiles all files of pip and setuptools (measured 2026-11-28),
+2. `python -m venv FOLDER`, which runs ensurepip,
+3. `pip --python FOLDER install pip` with the pip of the base Python or of the Python that runs CM (this asks the
+   package index).
+
+tools/prepare.sh runs this file as a program: `python environment.py PYTHON FOLDER`.
 """
 
 from __future__ import annotations
@@ -13,19 +18,30 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from . import names
 
 MAKE_TIMEOUT_S = 600
 CHECK_TIMEOUT_S = 60
 # Where distributions keep the wheels that ensurepip would have: Debian's python-pip-whl, Fedora's python-pip-wheel.
 WHEEL_FOLDERS = ("/usr/share/python-wheels",)
+# Package manager -> the command that gives a Python the parts that its distribution left out.
+# Debian and Ubuntu ship ensurepip in python3.N-venv (packages.debian.org/bookworm/python3.11-venv), Fedora and openSUSE
+# ship pip as python3-pip, Arch as python-pip, Alpine as py3-pip.
+HELP_COMMANDS: Mapping[str, str] = {
+    "apt": "sudo apt-get install -y python{minor}-venv",
+    "dnf": "sudo dnf install -y python3-pip",
+    "yum": "sudo yum install -y python3-pip",
+    "zypper": "sudo zypper install -y python3-pip",
+    "pacman": "sudo pacman -S --noconfirm python-pip",
+    "apk": "sudo apk add py3-pip",
+}
 
 
 class VenvError(Exception):
@@ -62,52 +78,76 @@ def make(base: Path, folder: Path, package_manager: str, *, has_system_packages:
 
 def _make(command: Sequence[str], folder: Path, package_manager: str, lock: int) -> str:
     base = Path(command[0])
-    whole = _run([*command, str(folder)], lock)
+    bare = _run([*command, "--without-pip", str(folder)], lock)
+    tried = [f"{base} -m venv --without-pip: {bare.said}"]
+    if not bare.is_ok or not _add_pip(command, folder, tried, lock):
+        minor = _python_version(base).rpartition(".")[0] or "3"
+        lines = "".join(f"\n  {line}" for line in tried)
+        raise VenvError(
+            f"no virtual environment with pip could be made by {base}. Tried:{lines}\n"
+            f"hint: {help_command(package_manager, minor)}, then run this again"
+        )
     python = folder / "bin" / "python3"
-    tried = [f"{base} -m venv: {whole.said}"]
-    if not (whole.is_ok and _has_pip(python)):
-        bare = _run([*command, "--without-pip", str(folder)], lock)
-        tried.append(f"{base} -m venv --without-pip: {bare.said}")
-        if not bare.is_ok or not _add_pip(base, folder, tried, lock):
-            minor = _python_version(base).rpartition(".")[0] or "3"
-            lines = "".join(f"\n  {line}" for line in tried)
-            raise VenvError(
-                f"no virtual environment with pip could be made by {base}. Tried:{lines}\n"
-                f"hint: {names.help_command(package_manager, minor)}, then run this again"
-            )
     version = _python_version(python)
     if not version:
         raise VenvError(f'{python} was made but does not run\nhint: cm run script "get python3" --path=FOLDER')
     return version
 
 
-def _add_pip(base: Path, folder: Path, tried: list[str], lock: int) -> bool:
+def _add_pip(command: Sequence[str], folder: Path, tried: list[str], lock: int) -> bool:
     """Whether one of the ways to add pip worked; every way that did not is added to `tried`."""
-    python = folder / "bin" / "python3"
-    for command in _ways_to_pip(base, folder):
-        outcome = _run(command, lock)
+    base, python = Path(command[0]), folder / "bin" / "python3"
+    for wheel in _pip_wheels(base):
+        try:
+            _unpack_pip(wheel, folder)
+        except (OSError, zipfile.BadZipFile) as error:
+            tried.append(f"unpack {wheel}: {error}")
+            continue
+        if _has_pip(python):
+            return True
+        tried.append(f"unpack {wheel}: its pip does not run")
+    whole = [*command, str(folder)]
+    runners = dict.fromkeys((str(base), sys.executable))
+    asked = (
+        [runner, "-I", "-m", "pip", "--python", str(python), "install", "--disable-pip-version-check", "pip"]
+        for runner in runners
+    )
+    for way in (whole, *asked):
+        outcome = _run(way, lock)
         if outcome.is_ok and _has_pip(python):
             return True
-        tried.append(f"{' '.join(command)}: {outcome.said}")
+        tried.append(f"{' '.join(way)}: {outcome.said}")
+        if way is whole:  # it leaves no environment where it fails, or half of one
+            _run([*command, "--without-pip", str(folder)], lock)
     return False
 
 
-def _ways_to_pip(base: Path, folder: Path) -> Iterator[list[str]]:
-    python = folder / "bin" / "python3"
-    for wheel in _pip_wheels():
-        # A wheel is a zip archive, so Python runs the pip inside it.
-        yield [str(python), "-I", f"{wheel}/pip", "install", "--no-index", "--disable-pip-version-check", str(wheel)]
-    for runner in dict.fromkeys((str(base), sys.executable)):
-        yield [runner, "-I", "-m", "pip", "--python", str(python), "install", "--disable-pip-version-check", "pip"]
+def _unpack_pip(wheel: Path, folder: Path) -> None:
+    """Puts the pip of a wheel into a new environment, with its commands. Raises OSError and BadZipFile."""
+    site = next(folder.glob("lib/python*/site-packages"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    scripts = folder / "bin"
+    for name in ("pip", "pip3"):
+        # A path after #! may hold no blank and 127 bytes at most, so a shell reads the line and Python passes over it.
+        (scripts / name).write_text(
+            f"#!/bin/sh\n'''exec' {shlex.quote(str(scripts / 'python3'))} \"$0\" \"$@\"\n' '''\n"
+            "import sys\n\nfrom pip._internal.cli.main import main\n\nsys.exit(main())\n",
+            encoding="utf-8",
+        )
+        (scripts / name).chmod(0o755)
 
 
-def _pip_wheels() -> list[Path]:
-    """Wheels of pip on this host, newest name first: from the Python that runs CM, then from the distribution."""
-    folders = [Path(folder) for folder in WHEEL_FOLDERS]
+def _pip_wheels(base: Path) -> list[Path]:
+    """Wheels of pip on this host: of the base Python, of the one that runs CM, of the distribution."""
     spec = importlib.util.find_spec("ensurepip")
-    if spec is not None and spec.origin is not None:
-        folders.insert(0, Path(spec.origin).parent / "_bundled")
-    return [wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"), reverse=True)]
+    own = spec.origin if spec is not None else None
+    question = "import ensurepip; print(ensurepip.__file__)"
+    asked = _run([str(base), "-I", "-S", "-c", question], timeout_s=CHECK_TIMEOUT_S)
+    origins = [asked.output.strip() if asked.is_ok else None, own]
+    folders = [*(Path(origin).parent / "_bundled" for origin in origins if origin), *map(Path, WHEEL_FOLDERS)]
+    wheels = [wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"), reverse=True)]
+    return list(dict.fromkeys(wheels))
 
 
 def _has_pip(python: Path) -> bool:
@@ -166,3 +206,24 @@ def _run(command: list[str], lock: int | None = None, *, timeout_s: float = MAKE
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
     said = " ".join(lines)[-400:] or f"exit code {done.returncode}"
     return Outcome(is_ok=done.returncode == 0, output=done.stdout, said=said)
+
+
+def help_command(package_manager: str, minor_version: str) -> str:
+    """The one command that makes pip installable for Python `minor_version` ("3.11") on this distribution."""
+    command = HELP_COMMANDS.get(package_manager, "python{minor} -m ensurepip --default-pip")
+    return command.format(minor=minor_version)
+
+
+def main(words: Sequence[str]) -> int:
+    """`environment.py PYTHON FOLDER` makes the environment FOLDER; says why not and returns 1 where it cannot."""
+    python, folder = words
+    try:
+        make(Path(python), Path(folder), "")
+    except VenvError as error:
+        print(str(error).partition("\nhint:")[0], file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

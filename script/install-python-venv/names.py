@@ -1,22 +1,10 @@
-"""Rules of the recipe install-python-venv: names of environments, and the command that helps on a distribution."""
+"""Rules of the recipe install-python-venv: the names of environments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 DEFAULT_NAME = "venv"
-# Package manager -> the command that gives a Python the parts that its distribution left out.
-# Debian and Ubuntu ship ensurepip in python3.N-venv (packages.debian.org/bookworm/python3.11-venv), Fedora and openSUSE
-# ship pip as python3-pip, Arch as python-pip, Alpine as py3-pip.
-HELP_COMMANDS: Mapping[str, str] = {
-    "apt": "sudo apt-get install -y python{minor}-venv",
-    "dnf": "sudo dnf install -y python3-pip",
-    "yum": "sudo yum install -y python3-pip",
-    "zypper": "sudo zypper install -y python3-pip",
-    "pacman": "sudo pacman -S --noconfirm python-pip",
-    "apk": "sudo apk add py3-pip",
-}
 
 
 class BadName(Exception):
@@ -44,9 +32,3 @@ def venv_id(created_ms: int) -> str:
     that was damaged and made again never hides the new one.
     """
     return f"{(1 << 44) - 1 - created_ms:011x}"
-
-
-def help_command(package_manager: str, minor_version: str) -> str:
-    """The one command that makes pip installable for Python `minor_version` ("3.11") on this distribution."""
-    command = HELP_COMMANDS.get(package_manager, "python{minor} -m ensurepip --default-pip")
-    return command.format(minor=minor_version)

@@ -22,7 +22,8 @@ Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 def new_checkout(folder: Path) -> Path:
     """A small checkout: the tools, and requirements that ask for nothing."""
-    shutil.copytree(ROOT / "tools", folder / "tools")
+    for name in ("tools", "script/install-python-venv"):
+        shutil.copytree(ROOT / name, folder / name)
     (folder / "requirements.txt").write_text("# nothing\n", encoding="utf-8")
     return folder
 
@@ -152,17 +153,6 @@ def test_a_python_is_chosen_by_its_version_or_its_path(shell: Shell, tmp_path: P
     assert found.stdout == f"{tmp_path}/python{version}\n{sys.executable}\n"
     assert shell("python_of 2.7").returncode == 1
     assert shell("python_of /nowhere/python3").returncode == 1
-
-
-@pytest.mark.skipif(pip_wheels() is None, reason="this Python brings no wheel of pip, and the test has no network")
-def test_without_ensurepip_the_pip_of_the_host_fills_the_environment(
-    shell: Shell, checkout: Path, tmp_path: Path
-) -> None:
-    python = crippled_python(tmp_path / "debian", '*" -m venv "*--without-pip*) ;; *" -m venv "*')
-    done = shell("prepare_environment .venv requirements.txt", CROWDPERF_PYTHON=python)
-    assert done.returncode == 0, done.stderr
-    assert "trying without ensurepip" in done.stderr
-    assert (checkout / ".venv" / "bin" / "pip").exists()
 
 
 def test_without_ensurepip_and_pip_the_one_command_that_helps_is_told(

@@ -36,6 +36,7 @@ def make_wheel(folder: Path, name: str, version: str, *, needs: str = "") -> Pat
     extra = 'Provides-Extra: fast\nRequires-Dist: smallhelper; extra == "fast"\n' if name == "smallthing" else ""
     members = {
         f"{name}.py": f"VERSION = {version!r}\n",
+        f"{name}_more/tests/test_it.py": "",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extra}{requires}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
@@ -213,6 +214,15 @@ def test_a_missing_package_is_installed_and_described(hook_input: Any, python: P
         [python, "-c", "import smallthing; print(smallthing.VERSION)"], capture_output=True, text=True
     )
     assert said.stdout == "1.5\n"
+
+
+def test_what_was_installed_is_compiled_but_its_tests(hook_input: Any, python: Path, wheels: Path) -> None:
+    answer, env = run(hook_input, python, "smallthing", **offline(wheels))
+    assert answer["return"] == 0
+    site = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent.parent
+    assert list(site.glob("__pycache__/smallthing.*.pyc"))
+    assert (site / "smallthing_more" / "tests" / "test_it.py").is_file()
+    assert not list(site.glob("smallthing_more/tests/__pycache__"))
 
 
 def test_a_package_that_is_there_is_found_without_pip(
@@ -634,7 +644,9 @@ def test_pips_settings_are_read_from_its_files_and_the_environment(
     (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://example.org/simple\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_PROXY", "http://proxy")
+    index_access.pip_config.cache_clear()
     found = index_access.pip_config(python)
+    index_access.pip_config.cache_clear()
     assert (found["index-url"], found["proxy"]) == ("https://example.org/simple", "http://proxy")
 
 

@@ -59,7 +59,7 @@ def test_the_newest_environment_of_a_name_sorts_first_and_all_ids_are_alike_long
     ],
 )
 def test_the_command_that_helps_depends_on_the_distribution(manager: str, command: str) -> None:
-    assert names.help_command(manager, "3.11") == command
+    assert environment.help_command(manager, "3.11") == command
 
 
 def test_an_environment_is_made_in_place_of_a_half_made_one_activated_and_declared(
@@ -94,22 +94,36 @@ def test_an_environment_is_made_in_place_of_a_half_made_one_activated_and_declar
     subprocess.run([folder / "bin" / "python3", "-I", "-m", "pip", "--version"], check=True, capture_output=True)
 
 
-def test_without_ensurepip_pip_comes_from_a_wheel_on_the_host_without_network(
+def test_without_a_wheel_of_pip_the_pip_of_another_python_installs_one(
+    tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (wheel, *_) = environment._pip_wheels(Path(sys.executable))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setattr(environment, "_pip_wheels", lambda base: [])
+    base = fake_tool("python3", WITHOUT_ENSUREPIP.format(python=sys.executable))
+    environment.make(base, tmp_path / "env", "apt")
+    assert (tmp_path / "env" / "bin" / "pip").is_file()
+
+
+def test_pip_comes_from_a_wheel_on_the_host_without_network_and_ensurepip_and_a_damaged_one_is_passed_over(
     tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/nothing")
+    wheels = environment._pip_wheels(Path(sys.executable))
+    (tmp_path / "pip-99.whl").write_text("half")
+    monkeypatch.setattr(environment, "_pip_wheels", lambda base: [tmp_path / "pip-99.whl", *wheels])
     base = fake_tool("python3", WITHOUT_ENSUREPIP.format(python=sys.executable))
-    version = environment.make(base, tmp_path / "env", "apt")
-    assert version == ".".join(map(str, sys.version_info[:3]))
-    command = [tmp_path / "env" / "bin" / "python3", "-I", "-m", "pip", "--version"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert str(tmp_path / "env") in shown.stdout
+    folder = tmp_path / "the env"  # a blank in the path must not matter
+    assert environment.make(base, folder, "apt") == ".".join(map(str, sys.version_info[:3]))
+    shown = subprocess.run([folder / "bin" / "pip", "--version"], capture_output=True, text=True, check=True)
+    assert str(folder) in shown.stdout
 
 
 def test_without_ensurepip_and_without_any_pip_the_error_has_the_one_command(
     tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "_pip_wheels", list)
+    monkeypatch.setattr(environment, "_pip_wheels", lambda base: [])
     base = fake_tool(
         "python3",
         'case "$*" in *pip*--python*) echo no module named pip >&2; exit 1;; esac'
@@ -201,7 +215,7 @@ def test_an_environment_may_see_the_packages_of_its_base(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done: list[list[str]] = []
-    monkeypatch.setattr(environment, "_has_pip", lambda python: True)
+    monkeypatch.setattr(environment, "_add_pip", lambda *words: True)
     monkeypatch.setattr(environment, "_python_version", lambda python: "3.12.1")
     ok = environment.Outcome(is_ok=True, output="", said="")
     monkeypatch.setattr(environment, "_run", lambda command, *rest, **names: done.append(command) or ok)
