@@ -16,11 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import requests
-import urllib3.exceptions
+from typing import TYPE_CHECKING
 
 from . import checks, inputs, part
+
+if TYPE_CHECKING:  # a plan loads this recipe, too, and is a tenth slower with requests
+    import requests
 
 CHUNK_BYTES = 256 * 1024
 ATTEMPTS_PER_URL = 4
@@ -88,6 +89,8 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
 
     Side effects: writes beside `request.target`, moves the finished file onto it, sleeps between attempts.
     """
+    import requests
+
     failures: list[str] = []
     with part.open_part(request.target) as partial, requests.Session() as session:
         for url in request.urls:
@@ -115,6 +118,8 @@ def _attempt(
     session: requests.Session, request: DownloadRequest, url: str, partial: part.Part, report: Progress
 ) -> DownloadResult:
     """One request and what follows from it; raises _Failure."""
+    from urllib3.exceptions import HTTPError
+
     have = partial.usable_bytes(url, has_checksum=bool(request.checksums))
     try:
         with _get(session, request, url, partial.resume_headers(url, have)) as response:
@@ -125,7 +130,7 @@ def _attempt(
                 _check_space(request.target.parent, (total or 0) - start)
                 partial.begin(start, url, response.headers)
                 _receive(response, partial, total, limit, report)
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+    except (HTTPError, OSError, ValueError) as error:  # requests' own are OSErrors
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise DownloadError(f"the disk of {request.target.parent} is full\nhint: --download_path=FOLDER") from error
         raise _Failure(f"{type(error).__name__}: {error}") from error
@@ -166,8 +171,10 @@ def _get(
 
 def _proxies(url: str, proxies: Mapping[str, str]) -> dict[str, str]:
     """The proxies of CM's env for requests, none for a host that no_proxy lists. The process's own apply anyway."""
+    from requests.utils import should_bypass_proxies
+
     no_proxy = proxies.get("no_proxy") or proxies.get("NO_PROXY")
-    if requests.utils.should_bypass_proxies(url, no_proxy=no_proxy):
+    if should_bypass_proxies(url, no_proxy=no_proxy):
         return {}
     by_scheme = {"http": "http_proxy", "https": "https_proxy"}
     found = {scheme: proxies.get(key) or proxies.get(key.upper(), "") for scheme, key in by_scheme.items()}

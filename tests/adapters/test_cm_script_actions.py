@@ -222,7 +222,8 @@ def test_a_hook_gets_the_metadata_of_what_it_finds(filled: TemporaryHome) -> Non
         def preprocess(i):
             r = i["automation"].cmind.access({"action": "find", "automation": "script", "artifact": "get-x"})
             (found,) = r["list"]
-            i["env"]["CM_FOUND"] = " ".join([found.meta["alias"], found.original_meta["alias"], found.repo_meta["alias"]])
+            names = [meta["alias"] for meta in (found.meta, found.original_meta, found.repo_meta)]
+            i["env"]["CM_FOUND"] = " ".join(names)
             return {"return": 0}
         """
     filled.recipe("ask", {"tags": ["ask"], "new_env_keys": ["CM_FOUND"]}, customize=hook)
