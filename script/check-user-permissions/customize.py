@@ -23,7 +23,7 @@ from . import accounts, checks
 SCRATCH_KEYS = ("CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What to check: the user (empty: this process's), clones and folders with data, and what is to be done."""
 
     user: str
@@ -74,7 +74,7 @@ def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
 _HINT = "  hint: do what stands after 'fix:'; --apply does those that need no root's rights"
 
 
-def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine) -> Asked:
+def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine) -> Request:
     """What the inputs ask to check: by default the clone around the current folder, and the scratch space."""
     folders = [_absolute(part, machine) for part in values["paths"] or ()]
     around = [os.getcwd(), *(str(path) for path in Path.cwd().parents)] if not machine.is_recorded else []
@@ -82,7 +82,7 @@ def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine
     known = (str(env.get(key, "") or machine.environment.get(key, "") or "") for key in SCRATCH_KEYS)
     scratch = values["scratch"] or next((value for value in known if value), "")
     is_clone = {folder: machine.owner_uid(f"{folder}/.git") is not None for folder in folders}
-    return Asked(
+    return Request(
         user=values["user"] or "",
         clones=tuple(dict.fromkeys(filter(None, (here, *(one for one in folders if is_clone[one]))))),
         scratches=tuple(
@@ -93,7 +93,7 @@ def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine
     )
 
 
-def look(machine: Machine, asked: Asked) -> tuple[Finding, ...]:
+def look(machine: Machine, asked: Request) -> tuple[Finding, ...]:
     """All findings about the user and the folders that are asked for."""
     who = accounts.account(machine, asked.user)
     found = list(checks.identity(machine, who))
@@ -108,7 +108,7 @@ def look(machine: Machine, asked: Asked) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _apply(machine: Machine, found: tuple[Finding, ...], asked: Asked) -> str:
+def _apply(machine: Machine, found: tuple[Finding, ...], asked: Request) -> str:
     """Lists and runs the fixes that need no root's rights; says what went wrong, empty when nothing."""
     commands = tuple(one for one in findings.fixes(findings.problems(found)) if one.words and not one.needs_root)
     if asked.user and asked.user != machine.user.name:

@@ -29,7 +29,7 @@ class DevicesError(Exception):
     """There are no properties to give. The text says why and what to try."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What is asked: devices (empty: all), the memory below which to warn in GB, the nvcc to use (empty: none)."""
 
     visible: str
@@ -70,17 +70,17 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _asked(env: dict[str, Any], values: Mapping[str, Any]) -> Asked:
+def _asked(env: dict[str, Any], values: Mapping[str, Any]) -> Request:
     visible = (values["visible_devices"] or "").replace(" ", "")
     if not VISIBLE.fullmatch(visible):
         raise DevicesError(
             f"--visible_devices={visible!r} must be numbers or UUIDs with commas.\n  hint: --visible_devices=0,2"
         )
     nvcc = text_of(env, "CM_NVCC_BIN_WITH_PATH") if env.get("CM_CUDA_DEVICES_SOURCE", "nvcc") == "nvcc" else ""
-    return Asked("" if visible == "all" else visible, values["min_memory_gb"], nvcc)
+    return Request("" if visible == "all" else visible, values["min_memory_gb"], nvcc)
 
 
-def _by_toolkit(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
+def _by_toolkit(machine: Machine, asked: Request) -> tuple[properties.Device, ...]:
     """Compiles the query and runs it. Raises DevicesError and query.CompileError."""
     print(f"NVCC path: {asked.nvcc}\n\nChecking compiler version ...\n", flush=True)
     print(f"{query.compiler_version(machine, asked.nvcc)}\n\nCompiling program ...\n", flush=True)
@@ -107,7 +107,7 @@ def _by_toolkit(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]
     return devices
 
 
-def _by_driver(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
+def _by_driver(machine: Machine, asked: Request) -> tuple[properties.Device, ...]:
     """Asks the driver's nvidia-smi. Raises DevicesError."""
     driver = nvidia.look(machine)
     if not driver.is_working:

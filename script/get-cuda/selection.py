@@ -21,7 +21,7 @@ HOME_NAMES = ("CUDA_HOME", "CUDA_PATH")
 _RANK = {"runs": 0, "unknown": 0, "minor": 1, "too-new": 2}
 
 
-class Judged(NamedTuple):
+class RatedToolkit(NamedTuple):
     """A toolkit, why it is refused (empty when it is not), how it goes with the driver, and other remarks."""
 
     kit: toolkits.Toolkit
@@ -40,8 +40,8 @@ class Judged(NamedTuple):
 class Choice(NamedTuple):
     """All toolkits, best first, the refused ones last; ``chosen`` is None when each is refused."""
 
-    chosen: Judged | None
-    judged: tuple[Judged, ...]
+    chosen: RatedToolkit | None
+    judged: tuple[RatedToolkit, ...]
 
     @property
     def reason(self) -> str:
@@ -68,7 +68,7 @@ def choose(kits: Sequence[toolkits.Toolkit], asked: Request, driver_cuda: str) -
     return Choice(chosen, tuple(rows))
 
 
-def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> Judged:
+def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> RatedToolkit:
     """What is to be said of one toolkit."""
     remarks: list[str] = []
     refusal = _missing_part(kit, asked) or _wrong_version(kit, asked)
@@ -78,7 +78,7 @@ def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> Judged:
                 refusal = refusal or compatibility.misfit(kit.release, library, version)
             except ValueError as error:
                 remarks.append(str(error))
-    return Judged(kit, refusal, compatibility.driver_fit(kit.release, driver_cuda), tuple(remarks))
+    return RatedToolkit(kit, refusal, compatibility.driver_fit(kit.release, driver_cuda), tuple(remarks))
 
 
 def _missing_part(kit: toolkits.Toolkit, asked: Request) -> str:
@@ -96,7 +96,7 @@ def _wrong_version(kit: toolkits.Toolkit, asked: Request) -> str:
     return "" if is_right else f"required: {asked.limits_text}"
 
 
-def _order(one: Judged) -> tuple[int, bool, tuple[int, ...], int]:
+def _order(one: RatedToolkit) -> tuple[int, bool, tuple[int, ...], int]:
     newest_first = tuple(-number for number in versions.key(one.kit.version))
     return _RANK[one.fit.level], not _is_named(one.kit), newest_first, one.kit.path_rank or 99
 

@@ -25,7 +25,7 @@ DEFAULT_NOTE = (
 """Source of the path: closed/Azure/README.md of mlcommons/inference_results_v3.1 (eaf622a2), read 2026-11-23."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What is to be done: the scratch space, the benchmarks, and the ``build`` folder (None: none was named)."""
 
     scratch: Path | None
@@ -65,12 +65,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": str(error)}
 
 
-def asked_in(i: dict[str, Any]) -> Asked:
+def asked_in(i: dict[str, Any]) -> Request:
     """What the inputs and CM's env ask for. Raises BenchmarkError."""
     env, values = i["env"], i["values"]
     text = env.get("CM_MLPERF_SCRATCH_ASKED_PATH") or env.get("CM_MLPERF_SCRATCH_DEFAULT_PATH") or ""
     is_known = isinstance(text, str) and text.startswith("/")  # a planned value is none
-    return Asked(
+    return Request(
         scratch=Path(text) if is_known else None,
         chosen=benchmarks.named(",".join(values["benchmarks"] or ())),
         build=values["build_dir"] and values["build_dir"] / "build",
@@ -86,7 +86,7 @@ def _make_default(env: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
+def _tell(i: dict[str, Any], asked: Request, scratch: Path) -> None:
     """Prints the space against the need; sets the keys."""
     env, reckoned = i["env"], requirements.reckon(asked.chosen)
     disk = _disk(i.get("machine") or Machine(), scratch)
@@ -116,7 +116,7 @@ def _disk(machine: Machine, scratch: Path) -> Disk | None:
     return None
 
 
-def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
+def _work(i: dict[str, Any], asked: Request, scratch: Path) -> dict[str, Any]:
     """What the variations ask for beyond the folders: links, a look at them, commands."""
     env = i["env"]
     if is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is not None:
@@ -132,7 +132,7 @@ def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
     return _verify(i, asked, scratch)
 
 
-def _verify(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
+def _verify(i: dict[str, Any], asked: Request, scratch: Path) -> dict[str, Any]:
     """Prints the scratch space and the three links; an error when one does not lead there."""
     print(f"MLPERF_SCRATCH_PATH={scratch}")
     for name in folders.NAMES:

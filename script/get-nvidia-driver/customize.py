@@ -68,7 +68,7 @@ def _env_of(there: probe.Seen) -> dict[str, str]:
     }
 
 
-def _install_text(there: probe.Seen, asked: rules.Asked) -> str:
+def _install_text(there: probe.Seen, asked: rules.DriverRequest) -> str:
     wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     commands = install.driver_plan(there, wanted)
     if not commands:
@@ -78,7 +78,7 @@ def _install_text(there: probe.Seen, asked: rules.Asked) -> str:
     return findings.plan_text(title, commands, there.packages.rights)
 
 
-def _hint(there: probe.Seen, found: tuple[findings.Finding, ...], asked: rules.Asked) -> str:
+def _hint(there: probe.Seen, found: tuple[findings.Finding, ...], asked: rules.DriverRequest) -> str:
     if findings.fixes(findings.problems(found)):
         again = f"get,nvidia,driver{',_fabricmanager-match' * asked.must_match}"
         wanted = {"min": asked.minimum, "expected": asked.expected}

@@ -30,7 +30,7 @@ class AskError(Exception):
     """What is asked makes no sense; the text says what is allowed."""
 
 
-class Asked(NamedTuple):
+class DriverRequest(NamedTuple):
     """What is asked of the driver; empty: anything will do."""
 
     minimum: str = ""
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     shows_plan: bool = False
 
 
-def asked_in(values: Mapping[str, Any], env: Mapping[str, Any]) -> Asked:
+def asked_in(values: Mapping[str, Any], env: Mapping[str, Any]) -> DriverRequest:
     """What the inputs, and the versions in CM's env, ask. Raises AskError."""
     minimum = max(values["min"] or "", text_of(env, "CM_VERSION_MIN"), key=versions.key).removesuffix(".xx")
     expected = values["expected"] or text_of(env, "CM_VERSION")
@@ -54,10 +54,10 @@ def asked_in(values: Mapping[str, Any], env: Mapping[str, Any]) -> Asked:
                 "  hint: cm run script --tags=get,nvidia,driver,_min.510"
             )
     flags = [is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")]
-    return Asked(minimum, expected, values["branch"], *flags)
+    return DriverRequest(minimum, expected, values["branch"], *flags)
 
 
-def judge(seen: Seen, asked: Asked) -> tuple[Finding, ...]:
+def judge(seen: Seen, asked: DriverRequest) -> tuple[Finding, ...]:
     """What is found, in the order in which it matters."""
     if not seen.driver.is_working:
         return (_missing(seen, asked),)
@@ -75,7 +75,7 @@ def _driver_text(seen: Seen) -> str:
     return f"{driver.version}{cuda}, {len(driver.gpus)} GPU{'' if len(driver.gpus) == 1 else 's'}"
 
 
-def _missing(seen: Seen, asked: Asked) -> Finding:
+def _missing(seen: Seen, asked: DriverRequest) -> Finding:
     """Why no driver answers, told by the nearest cause."""
     driver = seen.driver
     wanted = asked.branch or install.branch(asked.minimum, asked.expected)
@@ -112,7 +112,7 @@ def _missing(seen: Seen, asked: Asked) -> Finding:
     return Finding("driver", "problem", text, fixes=install.driver_plan(seen, wanted))
 
 
-def _minimum(seen: Seen, asked: Asked) -> list[Finding]:
+def _minimum(seen: Seen, asked: DriverRequest) -> list[Finding]:
     version = seen.driver.version
     if not asked.minimum:
         return []
@@ -135,7 +135,7 @@ def _is_turing(capability: str) -> bool:
     return versions.is_within(capability, FIRST_CAPABILITY)
 
 
-def _expected(seen: Seen, asked: Asked) -> list[Finding]:
+def _expected(seen: Seen, asked: DriverRequest) -> list[Finding]:
     version = seen.driver.version
     if not asked.expected or versions.is_exact(version, asked.expected):
         return []
@@ -143,7 +143,7 @@ def _expected(seen: Seen, asked: Asked) -> list[Finding]:
     return [Finding("expected", "note", version, asked.expected)]
 
 
-def _fabric_manager(seen: Seen, asked: Asked) -> list[Finding]:
+def _fabric_manager(seen: Seen, asked: DriverRequest) -> list[Finding]:
     version, manager = seen.driver.version, seen.fabric_manager
     level: Level = "problem" if asked.must_match else "note"
     if not seen.needs_fabric_manager:

@@ -56,7 +56,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 plan = preprocess
 
 
-def table(judged: Sequence[filters.Judged], taken: mounts.FileSystem | None, idle: Sequence[mounts.Unmounted]) -> str:
+def table(
+    judged: Sequence[filters.RatedFileSystem], taken: mounts.FileSystem | None, idle: Sequence[mounts.Unmounted]
+) -> str:
     """The verdict on each file system, a line each; sizes in units of 10^9 bytes."""
     width = max((len(one.file_system.mount_point) for one in judged), default=0)
     lines = []
@@ -68,7 +70,7 @@ def table(judged: Sequence[filters.Judged], taken: mounts.FileSystem | None, idl
     return "\n".join(lines) or "  none: there is no /proc/mounts here, or it names no disk"
 
 
-def _hint(machine: Machine, judged: Sequence[filters.Judged], *, with_os_disk: bool) -> str:
+def _hint(machine: Machine, judged: Sequence[filters.RatedFileSystem], *, with_os_disk: bool) -> str:
     """The command to try next: give the user a folder, count the system's disk, or ask for less."""
     counted = [one for one in judged if with_os_disk or not one.file_system.is_os]
     closed = [one.file_system for one in counted if one.against.endswith("may not write there")]

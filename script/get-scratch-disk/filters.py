@@ -45,7 +45,7 @@ class Filter(NamedTuple):
     size_bytes: int = 0
 
 
-class Judged(NamedTuple):
+class RatedFileSystem(NamedTuple):
     """A file system, and why it was not taken; empty for the one that was, and for those that would have done."""
 
     file_system: FileSystem
@@ -88,7 +88,7 @@ def size(text: str) -> int:
 
 def choose(
     found: Sequence[FileSystem], filters: Sequence[Filter], *, with_os_disk: bool
-) -> tuple[FileSystem | None, tuple[Judged, ...]]:
+) -> tuple[FileSystem | None, tuple[RatedFileSystem, ...]]:
     """The file system with the most free space that fits (of equals the first by name), and a verdict on each.
 
     The operating system's disk counts only ``with_os_disk`` or where a filter speaks of it.
@@ -103,7 +103,7 @@ def choose(
         for one in left:
             judged[one] = _misfit(one, condition, left)
     left = sorted((one for one in found if not judged[one]), key=lambda one: (-one.free_bytes, one.mount_point))
-    return (left[0] if left else None), tuple(Judged(one, judged[one]) for one in found)
+    return (left[0] if left else None), tuple(RatedFileSystem(one, judged[one]) for one in found)
 
 
 def _misfit(one: FileSystem, condition: Filter, left: Sequence[FileSystem]) -> str:

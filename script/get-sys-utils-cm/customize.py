@@ -77,7 +77,7 @@ def _look(i: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return _verdict(seen, required)
 
 
-def _order(values: Mapping[str, Any], seen: install.Look) -> str:
+def _order(values: Mapping[str, Any], seen: install.ToolSearch) -> str:
     """The input by which the user has what is missing installed; empty without one."""
     if values["apply"] is not None:
         return APPLY if values["apply"] else ""
@@ -123,7 +123,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def _show(seen: install.Look, *, is_quiet: bool, is_plan: bool) -> None:
+def _show(seen: install.ToolSearch, *, is_quiet: bool, is_plan: bool) -> None:
     """Prints what is there, what is missing, and the commands that would install it."""
     there = [f"{one.name} ({place})" for one, place in seen.places if place]
     if not is_quiet:
@@ -145,7 +145,7 @@ def _show(seen: install.Look, *, is_quiet: bool, is_plan: bool) -> None:
         print(findings.plan_text(title, steps, seen.packages.rights))
 
 
-def _apply(machine: Machine, seen: install.Look) -> str:
+def _apply(machine: Machine, seen: install.ToolSearch) -> str:
     """Runs the commands; says what went wrong, empty when nothing."""
     steps = install.commands(seen)
     if not steps:
@@ -165,7 +165,7 @@ def _apply(machine: Machine, seen: install.Look) -> str:
 _HINT_BY_HAND = "  hint: install the tools by hand, or run without --apply for the list"
 
 
-def _keep(i: dict[str, Any], seen: install.Look) -> None:
+def _keep(i: dict[str, Any], seen: install.ToolSearch) -> None:
     """Sets the keys: what is missing, and the places that have to stay for an entry of the cache to be trusted."""
     missing = [one.name for one in seen.missing]
     i["env"]["CM_SYS_UTILS_MISSING"] = ",".join(missing)
@@ -178,7 +178,7 @@ def _keep(i: dict[str, Any], seen: install.Look) -> None:
     }
 
 
-def _verdict(seen: install.Look, required: tuple[tools.Utility, ...]) -> dict[str, Any]:
+def _verdict(seen: install.ToolSearch, required: tuple[tools.Utility, ...]) -> dict[str, Any]:
     """An error only when a tool that is required is missing."""
     lacking = [one for one in seen.missing if one in required]
     if not lacking:

@@ -22,7 +22,7 @@ APT_ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive")
 """Packages ask questions otherwise (debconf(7)), for example tzdata."""
 
 
-class Look(NamedTuple):
+class ToolSearch(NamedTuple):
     """What was found: each tool with its place (empty: missing), and how this user gets packages."""
 
     places: tuple[tuple[Utility, str], ...]
@@ -40,14 +40,14 @@ class Look(NamedTuple):
         return tuple(one for one in self.missing if not one.package(self.tool))
 
 
-def look(machine: Machine, wanted: Sequence[Utility]) -> Look:
+def look(machine: Machine, wanted: Sequence[Utility]) -> ToolSearch:
     """Looks for the tools on a machine."""
     found = packages.look(machine)
     tool = found.tool or ("brew" if machine.which("brew") else "")
-    return Look(tuple((one, tools.place(machine, one)) for one in wanted), found, tool)
+    return ToolSearch(tuple((one, tools.place(machine, one)) for one in wanted), found, tool)
 
 
-def commands(seen: Look) -> tuple[Command, ...]:
+def commands(seen: ToolSearch) -> tuple[Command, ...]:
     """The commands that install the missing tools on this system, in their order; none where none is known."""
     names = tuple(dict.fromkeys(name for one in seen.missing if (name := one.package(seen.tool))))
     if not names:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crowdperf.fronts.metrics import metricfiles
 from crowdperf.fronts.metrics.commandline import CommandLineError, parse_pairs
-from crowdperf.fronts.metrics.discovery import Found, experiment_of, find, session_of
+from crowdperf.fronts.metrics.discovery import MetadataFile, experiment_of, find, session_of
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.upstream import UpstreamFails
 from crowdperf.rules.names import counted, printable, printable_lines
@@ -29,14 +29,14 @@ def plan(i):
     return {"return": 0, "runs": []}
 
 
-def read_all(source: Path, *, is_strict: bool) -> list[Found]:
+def read_all(source: Path, *, is_strict: bool) -> list[MetadataFile]:
     """Every metadata.json below the source with its metrics. Raises ParseError with all that is wrong."""
     if not source.exists():
         raise ParseError(f"--input: {source} does not exist")
     found, problems = [], []
     for path in find(source):
         try:
-            found.append(Found.read(path, is_strict=is_strict))
+            found.append(MetadataFile.read(path, is_strict=is_strict))
         except (MetadataError, UpstreamFails, OSError) as error:
             words = f"{path}: VirtualClient ends here with {error}" if isinstance(error, UpstreamFails) else str(error)
             problems.append(printable(words))

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from crowdperf.kit.privacy import Known, find_leaks, find_leaks_in_folder, masked
+from crowdperf.kit.privacy import PrivateNames, find_leaks, find_leaks_in_folder, masked
 from crowdperf.logs.run_log import LogError, parse_detail_log
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.logs.tree import DIVISIONS
@@ -138,7 +138,7 @@ def check_sizes(content: Content, largest_bytes: int) -> None:
         )
 
 
-def check_privacy(content: Content, texts: dict[str, str], known: Known) -> None:
+def check_privacy(content: Content, texts: dict[str, str], known: PrivateNames) -> None:
     """Raises ContentError with what the files and `texts` (of the commit, by what they are) give away, masked."""
     told = [f"{name}: {leak.kind.value}: {leak.excerpt}" for name, text in texts.items()
             for leak in find_leaks(text, known)]  # fmt: skip

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.privacy import Known, masked
+from crowdperf.kit.privacy import PrivateNames, masked
 
 from .changes import Blob, Changes
 from .content import Content
@@ -65,7 +65,7 @@ class Repository:
 
     folder: Path
     remote: str
-    known: Known
+    known: PrivateNames
     environment: Mapping[str, str] = field(repr=False)
     lock_number: int = -1
 
@@ -252,7 +252,7 @@ def folder_of_clone(path: Path, environment: Mapping[str, str]) -> Path:
 
 def remote_of_clone(folder: Path, environment: Mapping[str, str]) -> str:
     """Return the remote that a clone pushes to: that of its branch, else the only one. Raises GitError."""
-    alone = Repository(folder=folder, remote="", known=Known(), environment=environment)
+    alone = Repository(folder=folder, remote="", known=PrivateNames(), environment=environment)
     names = alone.git("cannot read the clone", "remote").decode().split()
     head = alone._run(("symbolic-ref", "--quiet", "HEAD"), None, LOCAL_TIMEOUT_S, "").stdout.decode().strip()
     own = alone._run(("for-each-ref", "--format=%(push:remotename)", head), None, LOCAL_TIMEOUT_S, "").stdout.decode()

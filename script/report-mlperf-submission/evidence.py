@@ -6,7 +6,7 @@ from crowdperf.kit.html_page import Html, table, text
 from crowdperf.logs.run_facts import Evidence
 
 
-class Places:
+class EvidenceList:
     """Collects the places that the figures of a page point to, in the order of their use."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from crowdperf.logs.result_rows import Results, Row
 from crowdperf.rules.names import counted
 
 from . import sections
-from .evidence import Places
+from .evidence import EvidenceList
 from .rownames import Names
 
 LABEL_PLACE = '<p class="label">{}</p>'
@@ -71,13 +71,13 @@ def summary(rows: Sequence[Row]) -> str:
     return f"<p>{text(words)}</p>"
 
 
-def _system_part(name: str, rows: Sequence[Row], names: Names, places: Places) -> list[str]:
+def _system_part(name: str, rows: Sequence[Row], names: Names, places: EvidenceList) -> list[str]:
     return [f"<h2>{text(name)}</h2>", sections.results_table(rows, names, places), sections.reasons(rows, names)]
 
 
 def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> str:
     """The page of one submission."""
-    rows, places, names = submission.rows, Places(), Names(submission.rows)
+    rows, places, names = submission.rows, EvidenceList(), Names(submission.rows)
     labels = sections.label_words(rows, names)
     page = [f"<h1>{text(submission.title)}</h1>", *(LABEL_PLACE.format(text(words)) for words in labels), summary(rows)]
     systems: dict[str, list[Row]] = {}

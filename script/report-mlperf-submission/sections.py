@@ -15,7 +15,7 @@ from crowdperf.logs.run_facts import Figure, Score
 from crowdperf.logs.text_metrics import page_part
 from crowdperf.rules.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Scenario
 
-from .evidence import Places
+from .evidence import EvidenceList
 from .rownames import Names, Pair, backend_of, pairs, run_word
 
 PLAIN_WORDS = {
@@ -51,7 +51,7 @@ def duration(latency_ms: float) -> str:
     return f"{number(latency_ms)} ms" if latency_ms < 10_000 else f"{number(latency_ms / 1000)} s"
 
 
-def _score_cells(name: str, score: Score, places: Places) -> tuple[object, ...]:
+def _score_cells(name: str, score: Score, places: EvidenceList) -> tuple[object, ...]:
     meaning = f"{name}: accuracy {score.name}".rstrip()
     if score.value is None:
         return places.link(score.line, meaning, score.evidence), ABSENT, ABSENT
@@ -69,7 +69,7 @@ def _published(row: Row) -> object:
     return ABSENT if not found else ", ".join(f"{ratio:.2f}" for _, ratio in found)
 
 
-def _pair_lines(row: Row, pair: Pair, names: Names, places: Places) -> list[Sequence[object]]:
+def _pair_lines(row: Row, pair: Pair, names: Names, places: EvidenceList) -> list[Sequence[object]]:
     """The lines of runs that belong together: scores stand beside their run."""
     scores = [_score_cells(names.run(row, facts), score, places) for facts in pair.accuracy for score in facts.scores]
     first, *others = scores or [(ABSENT, ABSENT, ABSENT)]
@@ -89,7 +89,7 @@ def _pair_lines(row: Row, pair: Pair, names: Names, places: Places) -> list[Sequ
     return lines + [("", "", "", "", *score, "") for score in others]
 
 
-def results_table(rows: Sequence[Row], names: Names, places: Places) -> str:
+def results_table(rows: Sequence[Row], names: Names, places: EvidenceList) -> str:
     """The results of one system."""
     cells = [line for row in rows for pair in pairs(row) for line in _pair_lines(row, pair, names, places)]
     headings = ("Model", "Scenario", "Result", "LoadGen", "Accuracy", "Target", "Accuracy met",
@@ -169,7 +169,7 @@ def _latency_meaning(run: str, name: str) -> str:
     return f"{run}: latency of {part}"
 
 
-def latencies(rows: Sequence[Row], names: Names, places: Places) -> str:
+def latencies(rows: Sequence[Row], names: Names, places: EvidenceList) -> str:
     """Table and plots of the latencies of every performance run."""
     cells: list[Sequence[object]] = []
     plots = []

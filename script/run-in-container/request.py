@@ -41,7 +41,7 @@ Step = tuple[str, ...]
 """The words of one thing to run in the container."""
 
 
-class Places(NamedTuple):
+class HostFolders(NamedTuple):
     """Folders of the host for /work, scratch, the CM cache; empty: not mounted, ``auto``: the default."""
 
     work: str
@@ -79,7 +79,7 @@ class Request(NamedTuple):
     image_env: tuple[tuple[str, str], ...]
     container_env: tuple[tuple[str, str], ...]
     secrets: tuple[str, ...]
-    places: Places
+    places: HostFolders
     options: Options
     save: str
 
@@ -160,9 +160,9 @@ def _secrets(env: Mapping[str, Any], outer: Mapping[str, str]) -> tuple[str, ...
     return names
 
 
-def _places(env: Mapping[str, Any], outer: Mapping[str, str]) -> Places:
+def _places(env: Mapping[str, Any], outer: Mapping[str, str]) -> HostFolders:
     scratch = _text(env, "CM_CONTAINER_SCRATCH", "scratch") or outer.get("MLPERF_SCRATCH_PATH", "")
-    return Places(
+    return HostFolders(
         work=_folder(_text(env, "CM_CONTAINER_WORK", "work") or "auto", "work"),
         scratch=_folder(scratch, "scratch"),
         cache=_folder(_text(env, "CM_CONTAINER_CACHE", "cache_path") or "auto", "cache_path"),

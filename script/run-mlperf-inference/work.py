@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import passed_on_inputs
-from crowdperf.kit.path_redaction import HOME, RESULT, Places, honest
-from crowdperf.kit.privacy import Known, known_here, masked
+from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
+from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.terminal import coloured
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.rules.backends import BACKENDS
@@ -184,7 +184,7 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     environment = outcome.environment_record(runs, session.host_facts(env), remarks)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(basis.dependencies_of(call.app_meta, run.spec))
-    places = Places({RESULT: str(paths.folder), HOME: str(Path.home())})
+    places = KnownFolders({RESULT: str(paths.folder), HOME: str(Path.home())})
     results, environment = honest(results, places), honest(environment, places)
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)
@@ -206,4 +206,4 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
 
 def shareable(text: str) -> str:
     """A page without home folders (`~`) and access tokens: people send it to others."""
-    return masked(text, Known(homes=known_here().homes))
+    return masked(text, PrivateNames(homes=known_here().homes))

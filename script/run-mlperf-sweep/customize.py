@@ -17,7 +17,7 @@ from typing import Any
 
 from crowdperf.call import model_server
 from crowdperf.call.answers import failure
-from crowdperf.kit.privacy import Known, known_here, masked
+from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.sweeps import commands, sweep
 from crowdperf.sweeps.collecting import Facts, summary_text, sweep_json
@@ -119,7 +119,7 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     for point in made.points:
         folder = call.folder.point(point.id)
         sweep.write_point(folder, program.point_file(point, folder))
-    shown = masked(made.command, Known(homes=known_here().homes))
+    shown = masked(made.command, PrivateNames(homes=known_here().homes))
     facts = Facts(name=made.name, digest=made.digest, made_utc="", command=shown, recipe=made.recipe)
     report = Report(call.folder, facts, points, call.settings)
     work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say, collecting_job(call))

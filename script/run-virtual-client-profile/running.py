@@ -18,7 +18,7 @@ from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.fronts.metrics import gpuload, metricfiles
-from crowdperf.fronts.metrics.discovery import Found, find
+from crowdperf.fronts.metrics.discovery import MetadataFile, find
 from crowdperf.fronts.metrics.metadata import MetadataError
 from crowdperf.fronts.metrics.metrics import HIGHER, LOWER, Metric
 from crowdperf.fronts.metrics.telemetry import Session, Source
@@ -238,7 +238,7 @@ class Runner:
         for path in find(self.folder / run_id):
             identity = f"{run_id}/{path.parent.relative_to(self.folder / run_id).as_posix()}"
             try:
-                found = Found.read(path, scenario=step.parameters["Model"].lower(), identity=identity)
+                found = MetadataFile.read(path, scenario=step.parameters["Model"].lower(), identity=identity)
             except (MetadataError, OSError) as error:
                 print(f"! {printable(str(error))}", file=sys.stderr)
                 continue

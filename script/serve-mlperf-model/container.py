@@ -29,7 +29,7 @@ class PlanError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ContainerRequest:
     """What is to be served: the folder with the repository, an image, ports of this machine, size of /dev/shm."""
 
     repository: str
@@ -55,7 +55,7 @@ def default_image(usual: str, cuda_version: str) -> str:
     return GPU_IMAGE if major.isdigit() and int(major) >= GPU_IMAGE_CUDA_MAJOR else usual
 
 
-def check(asked: Asked) -> None:
+def check(asked: ContainerRequest) -> None:
     """Raises PlanError for a value that docker would take for something else."""
     for name, value, pattern, allowed in (
         ("repository", asked.repository, r"/[^:,\n]*", "a full path without ':' and ','"),
@@ -65,7 +65,7 @@ def check(asked: Asked) -> None:
             raise PlanError(f"--{name}={value!r}; allowed: {allowed}")
 
 
-def run_words(asked: Asked, found: Accelerators) -> tuple[str, ...]:
+def run_words(asked: ContainerRequest, found: Accelerators) -> tuple[str, ...]:
     """The words of `docker run`. The ports are those of 127.0.0.1: the server asks nobody who he is."""
     devices = [f"--device=/dev/{name}" for name in found.neuron]
     if found.neuron:
@@ -81,7 +81,7 @@ def run_words(asked: Asked, found: Accelerators) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def notes(asked: Asked, found: Accelerators) -> tuple[str, ...]:
+def notes(asked: ContainerRequest, found: Accelerators) -> tuple[str, ...]:
     """What a reader must know beside the command."""
     lines = []
     if not images.is_pinned(asked.image):
@@ -105,7 +105,7 @@ def notes(asked: Asked, found: Accelerators) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def plan(asked: Asked, found: Accelerators) -> dict[str, object]:
+def plan(asked: ContainerRequest, found: Accelerators) -> dict[str, object]:
     """The plan as data; raises PlanError."""
     check(asked)
     words: Sequence[str] = run_words(asked, found)

@@ -42,7 +42,7 @@ def container_plan(values: Mapping[str, Any], folder: Path) -> tuple[str, dict[s
     machine, usual = chosen.machine, BACKENDS["triton"].image
     driver = nvidia.look(machine)
     image = values["image"] or container.default_image(usual, driver.cuda_version)
-    asked = container.Asked(
+    asked = container.ContainerRequest(
         repository=values["repository"] or SAMPLE_REPOSITORY,
         image=images.pinned(image, values["image_digest"] or ""),
         http_port=values["http_port"] or container.HTTP_PORT,

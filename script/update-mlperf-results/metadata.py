@@ -22,7 +22,7 @@ from typing import Any
 
 from crowdperf.kit.text_documents import given_text, part
 
-from .selection import Choice, Place
+from .selection import Choice, Configuration
 
 Digests = Mapping[str, str]
 """SHA-256 by name of file."""
@@ -68,11 +68,11 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _part(content: Mapping[str, Any], place: Place, *names: str) -> Any:
+def _part(content: Mapping[str, Any], place: Configuration, *names: str) -> Any:
     return part(content, place.system, place.benchmark, place.scenario, *names)
 
 
-def digests_of(content: Mapping[str, Any], place: Place, slot: int) -> Digests | None:
+def digests_of(content: Mapping[str, Any], place: Configuration, slot: int) -> Digests | None:
     """What an earlier update wrote into a slot; None where it wrote nothing."""
     found = _part(content, place, *(("performance", "files", f"run_{slot}") if slot else ("accuracy", "files")))
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
@@ -80,7 +80,7 @@ def digests_of(content: Mapping[str, Any], place: Place, slot: int) -> Digests |
     return found or None
 
 
-def last_slot(content: Mapping[str, Any], place: Place) -> int:
+def last_slot(content: Mapping[str, Any], place: Configuration) -> int:
     """The slot that was written last, 0 where none was."""
     found = _part(content, place, "performance", "last_updated")
     return found if isinstance(found, int) and found >= 0 else 0

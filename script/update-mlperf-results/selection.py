@@ -19,7 +19,7 @@ from . import rules
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Configuration:
     """One model on one system in one scenario."""
 
     system: str
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRun:
     """One run of the new results: `slot` is run_1's 1, 0 for the accuracy run; `is_new` means it is copied there."""
 
     facts: RunFacts
@@ -43,10 +43,10 @@ class Choice:
     dropped: slots whose run is to go, each replaced by a new one. last_slot: the slot that was written last.
     """
 
-    place: Place
+    place: Configuration
     round_name: str
-    performance: tuple[Kept, ...]
-    accuracy: Kept | None
+    performance: tuple[KeptRun, ...]
+    accuracy: KeptRun | None
     wanted_count: int
     last_slot: int
     notes: tuple[str, ...] = field(default=())
@@ -92,12 +92,12 @@ def refusal(facts: RunFacts, round_name: str) -> str:
     return duration_shortage(facts, round_name) or rules.query_shortage(facts, round_name)
 
 
-def place_of(facts: RunFacts, system: str) -> Place:
+def place_of(facts: RunFacts, system: str) -> Configuration:
     """The place of a run on a system of this name."""
-    return Place(system, facts.run.model, facts.run.scenario.value)
+    return Configuration(system, facts.run.model, facts.run.scenario.value)
 
 
-def with_high_accuracy(pools: Mapping[Place, Sequence[RunFacts]]) -> dict[Place, list[RunFacts]]:
+def with_high_accuracy(pools: Mapping[Configuration, Sequence[RunFacts]]) -> dict[Configuration, list[RunFacts]]:
     """The runs of each place; those of the level 99.9 where the level 99 may use them and they exist."""
     found = {}
     for place, runs in pools.items():
@@ -118,22 +118,22 @@ def _order(facts: RunFacts) -> tuple[str, str, str]:
 
 def _slots(
     best: Sequence[RunFacts], old: Mapping[int, RunFacts], wanted_count: int, last_slot: int
-) -> tuple[tuple[Kept, ...], int]:
+) -> tuple[tuple[KeptRun, ...], int]:
     """The slot of each of the best runs, and the slot written last: new ones go on behind it, in a circle."""
     digests = {facts.detail_sha256 for facts in best}
     kept = {slot: facts for slot, facts in old.items() if facts.detail_sha256 in digests and slot <= wanted_count}
     have = {facts.detail_sha256 for facts in kept.values()}
     circle = [(last_slot + step) % wanted_count + 1 for step in range(wanted_count)]
     free = [slot for slot in circle if slot not in kept]
-    placed = [Kept(facts, slot, False) for slot, facts in kept.items()]
+    placed = [KeptRun(facts, slot, False) for slot, facts in kept.items()]
     for facts in sorted((facts for facts in best if facts.detail_sha256 not in have), key=_order):
         last_slot = free.pop(0)
-        placed.append(Kept(facts, last_slot, True))
+        placed.append(KeptRun(facts, last_slot, True))
     return tuple(sorted(placed, key=lambda found: found.slot)), last_slot
 
 
 def choose(
-    place: Place, found: Sequence[RunFacts], old: Mapping[int, RunFacts], last_slot: int, request: Request
+    place: Configuration, found: Sequence[RunFacts], old: Mapping[int, RunFacts], last_slot: int, request: Request
 ) -> Choice:
     """What ``place`` shall hold. old: the runs that an earlier update put there, by slot, 0 the accuracy run."""
     rounds = [facts.round_name for facts in (*found, *old.values()) if facts.run.mode is Mode.PERFORMANCE]
@@ -159,7 +159,7 @@ def choose(
     accuracy = None
     if accuracy_runs:
         last = accuracy_runs[-1]
-        accuracy = Kept(last, 0, 0 not in old or old[0].detail_sha256 != last.detail_sha256)
+        accuracy = KeptRun(last, 0, 0 not in old or old[0].detail_sha256 != last.detail_sha256)
     return Choice(
         place=place,
         round_name=round_name,

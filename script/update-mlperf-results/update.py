@@ -43,7 +43,7 @@ class Update:
     lines: tuple[str, ...]
     moves: tuple[placement.Move, ...]
     content: Mapping[str, Any]
-    missing: tuple[tuple[selection.Place, str], ...]
+    missing: tuple[tuple[selection.Configuration, str], ...]
 
 
 def _copied(facts: RunFacts) -> tuple[Path, ...]:
@@ -71,11 +71,13 @@ def _read(runs: Sequence[FoundRun], lines: list[str]) -> list[RunFacts]:
     return found
 
 
-def _old_runs(folders: placement.Folders, content: Mapping[str, Any]) -> dict[selection.Place, dict[int, RunFacts]]:
+def _old_runs(
+    folders: placement.Folders, content: Mapping[str, Any]
+) -> dict[selection.Configuration, dict[int, RunFacts]]:
     """The runs in the output that an earlier update wrote, and that are as it wrote them."""
     if not folders.output.is_dir():
         return {}
-    found: dict[selection.Place, dict[int, RunFacts]] = {}
+    found: dict[selection.Configuration, dict[int, RunFacts]] = {}
     for facts in _read(find_runs(folders.output)[0], []):
         place = selection.place_of(facts, facts.run.system)
         slot = facts.run.number or 0
@@ -85,7 +87,7 @@ def _old_runs(folders: placement.Folders, content: Mapping[str, Any]) -> dict[se
     return found
 
 
-def _describe(kept: selection.Kept) -> str:
+def _describe(kept: selection.KeptRun) -> str:
     facts = kept.facts
     if facts.run.mode is Mode.ACCURACY:
         return facts.scores[0].line
@@ -102,7 +104,7 @@ class _Planner:
         self.lines: list[str] = []
         self.moves: list[placement.Move] = []
         self.problems: list[str] = []
-        self.missing: list[tuple[selection.Place, str]] = []
+        self.missing: list[tuple[selection.Configuration, str]] = []
 
     def add(self, choice: selection.Choice) -> None:
         place, output = choice.place, self._job.folders.output
@@ -145,7 +147,7 @@ def prepare(job: Job) -> Update:
     runs, misplaced = find_runs(job.source)
     runs = tuple(run for run in runs if not {output, work} & set(run.paths.folder.resolve().parents))
     planner.lines += [f"left out {found.relative.as_posix()}: {found.reason}" for found in misplaced]
-    pools: dict[selection.Place, list[RunFacts]] = {}
+    pools: dict[selection.Configuration, list[RunFacts]] = {}
     for facts in _read(runs, planner.lines):
         place = selection.place_of(facts, system_name(facts.run, read_object(facts.run.paths.metadata_json)))
         round_name = job.request.round_name or facts.round_name

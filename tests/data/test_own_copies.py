@@ -165,7 +165,7 @@ def test_an_unchanged_copy_comes_before_a_changed_one_and_a_changed_one_before_n
 def test_copies_of_another_size_are_named_but_not_taken(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a", encoding="utf-8")
     found = own_copies.choose("x 50", [copy(tmp_path, "a"), copy(tmp_path, "a", "y 50")])
-    assert found == own_copies.Found(None, f"no own copy of x 50 is registered, but {tmp_path / 'a'} (as x 10)")
+    assert found == own_copies.CopyChoice(None, f"no own copy of x 50 is registered, but {tmp_path / 'a'} (as x 10)")
 
 
 @pytest.mark.parametrize("values", [("", None), ("relative",), ("<<<UNKNOWN>>>",)])

@@ -25,12 +25,12 @@ from tree_builder import LOG_ROUND, MEASUREMENTS, SYSTEM, build, copy_of
 from crowdperf.gate import report
 from crowdperf.gate.gate import check
 from crowdperf.gate.views import Options
-from crowdperf.kit.privacy import Known
+from crowdperf.kit.privacy import PrivateNames
 
 MEGABYTE = 1024 * 1024
 ALLOWED_S, ALLOWED_MB = 60, 500
 LARGEST = 49
-KNOWN = Known(users=("annab",), hosts=("box.example.org",), homes=("/home/annab",), emails=("anna@example.org",))
+KNOWN = PrivateNames(users=("annab",), hosts=("box.example.org",), homes=("/home/annab",), emails=("anna@example.org",))
 SEARCHED = (
     b"/home/", b"/home/x ", b" /Users/", b"token=", b"token= ", b'token="', b"password: x1 ", b"api_key=",
     b"-----BEGIN RSA PRIVATE KEY-----\n", b"-----BEGIN A A ", b"eyJ", b"eyJaaaaaaaaaaaa.", b"authorization:",

@@ -20,14 +20,14 @@ from typing import Any
 
 from crowdperf.gate import gate
 from crowdperf.gate.evidence import PUBLISHED
-from crowdperf.gate.rulebook import RULES, Check, Found, Severity
+from crowdperf.gate.rulebook import RULES, Check, Severity, Violation
 from crowdperf.gate.views import Options
 
 
 def counting(identity: str, check: Check, asked: Counter[str]) -> Check:
     """Return a rule's function that notes each time it is asked."""
 
-    def counted(view: Any) -> Iterator[Found]:
+    def counted(view: Any) -> Iterator[Violation]:
         asked[identity] += 1
         return check(view)
 

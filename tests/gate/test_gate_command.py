@@ -20,7 +20,7 @@ from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
 from crowdperf.gate import command, official, report
 from crowdperf.gate.__main__ import main
 from crowdperf.gate.rulebook import Severity
-from crowdperf.kit.privacy import Known
+from crowdperf.kit.privacy import PrivateNames
 from crowdperf.rules.names import REHEARSAL_LABEL
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -162,7 +162,7 @@ def test_the_hash_is_compared_with_the_whole_log_where_there_is_a_backup(trees, 
 
 
 def test_what_is_private_on_this_machine_is_found_in_files_and_names(trees):  # noqa: F811
-    known = Known(users=("jane",), hosts=("janes-laptop",))
+    known = PrivateNames(users=("jane",), hosts=("janes-laptop",))
     with trees.changed("open") as root:
         assert verdict(root, known=known).is_accepted
         (root / f"open/{SUBMITTER}/src/by-jane.txt").write_text("made on janes-laptop\n")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.rulebook import Found, Severity
+from crowdperf.gate.rulebook import Severity, Violation
 from crowdperf.gate.rules_testscores import entropies_follow_from_logs
 from crowdperf.gate.views import Options
 
@@ -43,7 +43,7 @@ def verdict(**counts: int) -> str:
     return "".join(f"{name} = {count}\n" for name, count in names.items()) + "tolerance = 0.10%\n\nTEST PASS\n"
 
 
-def found(tested: TextFile, whole: TextFile, said: str = verdict(), backup: Path | None = None) -> list[Found]:
+def found(tested: TextFile, whole: TextFile, said: str = verdict(), backup: Path | None = None) -> list[Violation]:
     """What the rule finds in a test's folder."""
     score = TextFile(path="accuracy.txt", text=f"hash={hashlib.sha256(log(False).encode()).hexdigest()}\n")
     scenario = SimpleNamespace(

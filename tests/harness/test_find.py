@@ -20,7 +20,7 @@ from crowdperf.harness.find.plans import BOUNDS, MAX_RUNS, TOLERANCE, Overrides,
 from crowdperf.harness.find.probe_run import Verdict  # noqa: E402
 from crowdperf.harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
 from crowdperf.harness.find.search import (  # fmt: skip  # noqa: E402
-    Found,
+    HighestRate,
     Kind,
     Length,
     NotFound,
@@ -92,7 +92,7 @@ def test_the_next_rate_follows_from_the_verdicts_so_far(runs: list, rate: float,
 def test_a_confirmed_rate_with_a_near_failed_one_ends_the_search() -> None:
     runs = tried((100, True), (102, False), (102, False), (100, True, "c"))
     found = next_step(plan(), runs, 10.0)
-    assert found == Found(100, True, pytest.approx(0.02), "the next rate that failed is at most 2% higher")
+    assert found == HighestRate(100, True, pytest.approx(0.02), "the next rate that failed is at most 2% higher")
 
 
 def test_a_confirmation_counts_more_than_the_probes_above_it() -> None:
@@ -124,7 +124,7 @@ def test_nothing_above_what_memory_allows_is_tried() -> None:
     runs = tried((100, True), (110, True))
     assert next_step(limited, runs, 0.0) == Try(110, CONFIRMATION, "a longer run at the highest rate that held")
     end = next_step(limited, [*runs, *tried((110, True, "c"))], 0.0)
-    assert end == Found(110, True, None, "it is the highest rate that there is memory for")
+    assert end == HighestRate(110, True, None, "it is the highest rate that there is memory for")
 
 
 # --- the budget ---
@@ -135,10 +135,10 @@ def test_nothing_above_what_memory_allows_is_tried() -> None:
     [
         ([], 998.0, NotFound),
         ([(100, True)], 987.0, Try),  # time for a confirmation only
-        ([(100, True)], 995.0, Found),  # not even for that
+        ([(100, True)], 995.0, HighestRate),  # not even for that
         ([(100, False)], 999.0, NotFound),
         ([(100, True), (102, False), (102, False), (100, False, "c")], 999.0, NotFound),
-        ([(90, True), (100, True), (102, False), (102, False), (100, False, "c")], 999.0, Found),
+        ([(90, True), (100, True), (102, False), (102, False), (100, False, "c")], 999.0, HighestRate),
     ],
 )
 def test_the_budget_ends_a_search_with_what_is_known(runs: list, spent_s: float, end: type) -> None:
@@ -148,7 +148,7 @@ def test_the_budget_ends_a_search_with_what_is_known(runs: list, spent_s: float,
         assert step.kind is CONFIRMATION
     else:
         assert "budget of 1000 s" in step.why
-    if isinstance(step, Found):
+    if isinstance(step, HighestRate):
         assert not step.is_confirmed
 
 
@@ -158,7 +158,7 @@ def test_the_number_of_runs_is_limited_too_and_one_is_kept_for_the_confirmation(
         100, CONFIRMATION, "a longer run at the highest rate that held"
     )
     end = next_step(plan(most_runs=3), [*runs, *tried((100, True, "c"))], 0.0)
-    assert isinstance(end, Found)
+    assert isinstance(end, HighestRate)
     assert end.is_confirmed
     assert end.gap == pytest.approx(1.0)
 
@@ -186,7 +186,7 @@ def test_a_search_finds_the_rate_of_a_noisy_machine_within_its_budget(
     ends = [searched(3000.0, made, chance, scatter, bad_luck) for _ in range(40)]
     assert max(count for _, count, _ in ends) <= MAX_RUNS
     assert max(spent_s for _, _, spent_s in ends) <= made.budget_s
-    good = sum(isinstance(end, Found) and abs(end.rate / 3000.0 - 1) <= near for end, _, _ in ends)
+    good = sum(isinstance(end, HighestRate) and abs(end.rate / 3000.0 - 1) <= near for end, _, _ in ends)
     assert good >= (26 if bad_luck else 34 if scatter else 40)
 
 
@@ -196,7 +196,7 @@ def test_a_search_that_was_cut_off_goes_on_where_it_stood() -> None:
         again = next_step(made, list(runs), 0.0)
         assert again == step
         runs.append(Tried(step.rate, step.kind, step.rate <= 77.0))
-    assert isinstance(step, Found)
+    assert isinstance(step, HighestRate)
     assert 77.0 / 1.02 <= step.rate <= 77.0
 
 

@@ -22,7 +22,7 @@ from crowdperf.harness.base.tensors import TensorSpec  # noqa: E402
 from crowdperf.harness.runner import shape_search  # noqa: E402
 from crowdperf.harness.runner.components import search_of  # noqa: E402
 from crowdperf.harness.runner.qsl import DenseLibrary  # noqa: E402
-from crowdperf.harness.runner.shape_search import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
+from crowdperf.harness.runner.shape_search import BestShape, Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from crowdperf.harness.runner.sut import Work  # noqa: E402
 from crowdperf.harness.runner.warmup import Latency  # noqa: E402
 from crowdperf.harness.watch.progress import Counts  # noqa: E402
@@ -180,7 +180,7 @@ def test_a_server_batch_takes_no_more_than_a_quarter_of_the_limit() -> None:
     assert found.warm_up.query_latency_ms == pytest.approx(10.0, rel=0.5)
 
 
-def sizes_tried(found: Found) -> list[tuple[int, int]]:
+def sizes_tried(found: BestShape) -> list[tuple[int, int]]:
     return [(one.instances, one.batch_size) for one in found.candidates]
 
 

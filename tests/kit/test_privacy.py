@@ -13,8 +13,8 @@ from crowdperf.kit import privacy, secret_shapes
 from crowdperf.kit.privacy import (
     Budget,
     Kind,
-    Known,
     Person,
+    PrivateNames,
     find_leaks,
     find_leaks_in_file,
     find_leaks_in_folder,
@@ -23,7 +23,7 @@ from crowdperf.kit.privacy import (
 from crowdperf.kit.secret_shapes import is_secret_name
 
 ROOT = Path(__file__).resolve().parents[2]
-ANNA = Known(
+ANNA = PrivateNames(
     users=("annab",), hosts=("annas-box",), homes=("/srv/people/annab",), emails=("anna@x.org",), secrets=("hunter2-x",)
 )
 
@@ -276,7 +276,7 @@ def test_a_budget_is_for_all_the_texts_that_are_searched_with_it() -> None:
 
 
 def test_names_that_are_no_utf_8_are_looked_for_and_looked_at() -> None:
-    known = Known(users=("anna\udcff",), public=("org\udce9",), secrets=("pass\udc80word",))
+    known = PrivateNames(users=("anna\udcff",), public=("org\udce9",), secrets=("pass\udc80word",))
     assert [leak.kind for leak in find_leaks("by anna\udcff", known)] == [Kind.USER_NAME]
     assert [leak.kind for leak in find_leaks(b"is pass\x80word", known)] == [Kind.OWN_SECRET]
     assert find_leaks("org\udce9 of half a \ud800", known) == ()
@@ -291,7 +291,7 @@ def test_general_short_and_public_names_are_not_looked_for() -> None:
     anna = Person(
         user="annab", host="annas-box.lan", home="/home/annab/", emails=("a@b.org", "", "a@b.org"), public=("AnnaB",)
     )
-    assert known_of(anna, {"HF_TOKEN": "q9w8e7", "HF_HOME": "abcdefgh", "X_TOKEN": "1"}) == Known(
+    assert known_of(anna, {"HF_TOKEN": "q9w8e7", "HF_HOME": "abcdefgh", "X_TOKEN": "1"}) == PrivateNames(
         users=(),
         hosts=("annas-box.lan", "annas-box"),
         homes=("/home/annab",),
@@ -300,13 +300,13 @@ def test_general_short_and_public_names_are_not_looked_for() -> None:
         public=("AnnaB",),
     )
     root = known_of(Person(user="root", host="vm", home="/root"), {})
-    assert root == Known(homes=("/root",))
+    assert root == PrivateNames(homes=("/root",))
     assert [leak.kind for leak in find_leaks("cd /root", root)] == [Kind.HOME_PATH]
     assert find_leaks("as root in a/root and b", root) == ()
 
 
 def test_names_and_folders_can_be_public_and_secrets_cannot() -> None:
-    known = Known(users=("annab",), homes=("/root",), secrets=("hunter2",), public=("/root", "ANNAB", "hunter2"))
+    known = PrivateNames(users=("annab",), homes=("/root",), secrets=("hunter2",), public=("/root", "ANNAB", "hunter2"))
     assert find_leaks("annab in /root/.cache and /root", known) == ()
     assert [leak.kind for leak in find_leaks("/home/annab/x hunter2", known)] == [Kind.HOME_PATH, Kind.OWN_SECRET]
 
@@ -349,7 +349,7 @@ def test_names_are_words_in_the_program_but_tokens_and_homes_are_leaks_there_too
     program = tmp_path / "open" / "ACME" / "src" / "resnet50" / "box" / "script" / "run"
     program.mkdir(parents=True)
     (program / "a.py").write_text("limit = max(1, 2)\n")
-    known = Known(users=("max",), homes=("/home/max",))
+    known = PrivateNames(users=("max",), homes=("/home/max",))
     assert find_leaks_in_folder(tmp_path, known) == ()
     (program / "b.py").write_text("FOLDER = '/home/max/runs'\n")
     (tmp_path / "open" / "ACME" / "notes.txt").write_text("made by max\n")

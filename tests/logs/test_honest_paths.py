@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.kit.path_redaction import Places, absolute_paths, honest, honest_text
+from crowdperf.kit.path_redaction import KnownFolders, absolute_paths, honest, honest_text
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_requests import portable_request, read_request, usable_request
 
-PLACES = Places({"<result>": "/data/results/call", "<home>": "/home/anna", "<root>": "/"})
+PLACES = KnownFolders({"<result>": "/data/results/call", "<home>": "/home/anna", "<root>": "/"})
 
 
 @pytest.mark.parametrize(

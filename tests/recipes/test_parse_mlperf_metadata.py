@@ -307,12 +307,12 @@ def test_a_bad_file_is_named_and_nothing_is_left(inside, call, damage):
 def test_times_are_those_of_each_run(inside):
     path = made.write(inside / "a", made.performance())
     (inside / "a/result.json").write_text('{"started_utc": "2026-11-23T01:02:03+00:00", "took_s": 61.5}')
-    source = discovery.Found.read(path).source
+    source = discovery.MetadataFile.read(path).source
     assert telemetry.utc_text(source.started) == "2026-11-23T01:02:03.000Z"
     assert telemetry.utc_text(source.ended) == "2026-11-23T01:03:04.500Z"
     (inside / "a/result.json").write_text("[]")
     os.utime(path, (0, 1_000_000_000))
-    assert telemetry.utc_text(discovery.Found.read(path).source.started) == "2001-09-09T01:46:40.000Z"
+    assert telemetry.utc_text(discovery.MetadataFile.read(path).source.started) == "2001-09-09T01:46:40.000Z"
 
 
 def test_links_that_lead_in_circles_end_and_a_first_attempt_does_not_count(inside):

@@ -406,7 +406,7 @@ def test_where_weights_came_from_fits_the_label(said: dict[str, object], label: 
 def test_no_own_model_stands_under_the_benchmarks_name(
     said: dict[str, object] | None, benchmark: str, labels: set[str]
 ) -> None:
-    place = facts.Place(benchmark="digits", scenario="Offline", run_class="valid")
+    place = facts.RunPlace(benchmark="digits", scenario="Offline", run_class="valid")
     result = {"versions": {}} if said is None else {"provenance": {**PUBLISHED, **said}}
     documents = facts.Documents(result=result)
     configuration = facts.configuration_of(place, documents)

@@ -18,7 +18,7 @@ from crowdperf.endpoints.events import read_samples
 from crowdperf.endpoints.pointfiles import Offline
 from crowdperf.endpoints.samples import SAMPLES, csv_of
 from crowdperf.endpoints.tree import write_tree
-from crowdperf.kit.path_redaction import Places
+from crowdperf.kit.path_redaction import KnownFolders
 from crowdperf.store import bundle as bundle_module
 from crowdperf.store import share
 from crowdperf.store.archive import packed
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(folder: Path, *, with_events: bool) -> Bundle:
-    return make_curve_bundle(folder, key(), "swift otter", Sender(Places({}), ANNA), with_events=with_events)
+    return make_curve_bundle(folder, key(), "swift otter", Sender(KnownFolders({}), ANNA), with_events=with_events)
 
 
 def received(bundle: Bundle) -> NewResult:

@@ -15,7 +15,7 @@ from shared_results import OFFLINE, SERVER, bundle_of, change_json, result_folde
 
 from crowdperf.store import facts
 from crowdperf.store.exports import write_export
-from crowdperf.store.facts import Documents, Place
+from crowdperf.store.facts import Documents, RunPlace
 from crowdperf.store.imports import import_loaded, load
 from crowdperf.store.keys import configuration_key
 from crowdperf.store.model import NewResult
@@ -260,7 +260,7 @@ def test_documents_of_any_shape_make_a_configuration(odd: object) -> None:
     names = ("run", "machine", "model_sha256", "versions", "is_synthetic", "user_conf_lines", "started_utc")
     result = dict.fromkeys(names, odd)
     documents = Documents(result=result, host={"CM_HOST_CPU_SOCKETS": odd}, results={"source": odd}, system=result)
-    place = Place(benchmark="bert-99", scenario="Offline", run_class="fast")
+    place = RunPlace(benchmark="bert-99", scenario="Offline", run_class="fast")
     found = facts.configuration_of(place, documents)
     assert (found.benchmark, found.tier) == ("bert", "99")
     assert configuration_key(dataclasses.replace(found, tier="")) != configuration_key(found)
@@ -275,7 +275,7 @@ def test_memory_is_read_in_any_unit(text: str, expected: int) -> None:
 
 
 def test_labels_are_short_words_and_the_rest_is_a_note() -> None:
-    configuration = facts.configuration_of(Place(benchmark="x", scenario="Offline", run_class="valid"), Documents())
+    configuration = facts.configuration_of(RunPlace(benchmark="x", scenario="Offline", run_class="valid"), Documents())
     label = "synthetic input, not an MLPerf result; stand-in for a backend, not an MLPerf result; anything else"
     found, rest = facts.labels_of(label, configuration, Documents(result={"disturbances": ["other programs"]}))
     assert found == ("unofficial", "synthetic", "stand-in", "origin not recorded", "not exclusive")
@@ -291,7 +291,7 @@ def endpoint_result(url: str = "http://127.0.0.1:8000/v1", **changes: object) ->
 
 
 def test_the_machine_of_a_client_is_never_the_system_of_the_server_that_it_asked() -> None:
-    place = Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    place = RunPlace(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
     host = {"CM_HOST_CPU_MODEL_NAME": "Client CPU", "CM_HOST_CPU_SOCKETS": "2", "CM_HOST_OS_FLAVOR": "debian"}
     documents = Documents(result=endpoint_result(), host=host)
     found = facts.configuration_of(place, documents)
@@ -309,7 +309,7 @@ def test_the_machine_of_a_client_is_never_the_system_of_the_server_that_it_asked
 
 
 def test_no_host_of_a_server_is_kept_and_other_models_are_other_configurations() -> None:
-    place = Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    place = RunPlace(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
     far = facts.configuration_of(place, Documents(result=endpoint_result("https://gpu7.example.org/v1")))
     assert far.settings["endpoint"] == "https"
     assert "gpu7" not in json.dumps([dict(far.settings), dict(far.system.facts)])

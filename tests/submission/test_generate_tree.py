@@ -382,7 +382,7 @@ def test_clean_starts_from_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 
 def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> None:
-    place = placement.Place(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
+    place = placement.OutputFolder(folder=tmp_path / "tree", facts_folder=tmp_path / "tree_facts")
     with placement.locked(place), pytest.raises(placement.PlacingError, match="another call works"):
         generate(real_runs, tmp_path / "tree")
 

@@ -13,16 +13,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.path_redaction import Places
-from crowdperf.kit.privacy import Known
+from crowdperf.kit.path_redaction import KnownFolders
+from crowdperf.kit.privacy import PrivateNames
 from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, make_bundle
 from crowdperf.store.redaction import Sender, as_file
 from crowdperf.store.signatures import SigningKey, canonical, new_key
 
 RECORDED = Path(__file__).resolve().parents[1] / "store" / "data" / "digits.tar.xz"
 HOME = "/home/annamaria"
-ANNA = Known(users=("annamaria",), hosts=("anna-laptop",), homes=(HOME,), emails=("anna@example.org",))
-SENDER = Sender(Places({"<result>": f"{HOME}/results/call", "<cache>": f"{HOME}/CM/cache", "<home>": HOME}), ANNA)
+ANNA = PrivateNames(users=("annamaria",), hosts=("anna-laptop",), homes=(HOME,), emails=("anna@example.org",))
+SENDER = Sender(KnownFolders({"<result>": f"{HOME}/results/call", "<cache>": f"{HOME}/CM/cache", "<home>": HOME}), ANNA)
 OFFLINE = "digits/Offline/performance/run_1"
 SERVER = "digits/Server/performance/run_1"
 SINGLE_STREAM = "digits/SingleStream/performance/run_1"

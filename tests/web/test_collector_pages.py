@@ -190,7 +190,7 @@ def test_a_server_behind_an_endpoint_is_not_shown_as_the_machine_of_its_client(t
             "machine": {"processor": "Client CPU", "usable_core_count": 2},
         }
     )  # fmt: skip
-    place = facts.Place(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
+    place = facts.RunPlace(benchmark="llama3.1-8b", scenario="Offline", run_class="fast")
     configuration = facts.configuration_of(place, documents)
     labels, _ = facts.labels_of("", configuration, documents)
     with collector(tmp_path) as client:

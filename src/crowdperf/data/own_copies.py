@@ -42,7 +42,7 @@ class OwnCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CopyChoice:
     """The copy to use, None when there is none, and what to say about the choice."""
 
     path: Path | None
@@ -100,7 +100,7 @@ def in_scratch_space(scratch: Path, places: str, copy_of: str) -> Path | None:
     return None
 
 
-def choose(copy_of: str, copies: Sequence[OwnCopy]) -> Found:
+def choose(copy_of: str, copies: Sequence[OwnCopy]) -> CopyChoice:
     """Return the registered copy to use: the newest that is unchanged, else the newest that is there.
 
     Raises DataError when copies were registered and all of them are gone.
@@ -115,13 +115,13 @@ def choose(copy_of: str, copies: Sequence[OwnCopy]) -> Found:
             f"--path=FOLDER names where it is now; cm rm cache {gone.entry} forgets it",
         )
     if not there:
-        return Found(None, _others_text(copy_of, others))
+        return CopyChoice(None, _others_text(copy_of, others))
     unchanged = [copy for copy in there if _is_unchanged(copy)]
     chosen = (unchanged or there)[0]
     state = "" if unchanged else "; it was changed since, so it is checked again"
     rest = [f"{copy.path} ({copy.day})" for copy in there if copy != chosen]
     more = f"; also registered: {', '.join(rest)}; --path=FOLDER chooses another" if rest else ""
-    return Found(chosen.path, f"{copy_of}: your own copy {chosen.path}, registered on {chosen.day}{state}{more}")
+    return CopyChoice(chosen.path, f"{copy_of}: your own copy {chosen.path}, registered on {chosen.day}{state}{more}")
 
 
 def _others_text(copy_of: str, others: Iterable[OwnCopy]) -> str:

@@ -11,7 +11,7 @@ from crowdperf.endpoints.clientfiles import CONFIG, SCORES, SUMMARY, ClientConfi
 from crowdperf.endpoints.findings import TITLES, Finding, Says
 from crowdperf.endpoints.pointfiles import POINT, SYSTEM
 from crowdperf.endpoints.tree import MASKED_HOST
-from crowdperf.kit.privacy import Known, find_leaks_in_file
+from crowdperf.kit.privacy import PrivateNames, find_leaks_in_file
 
 TITLES["E15"] = "No home folder, token, or name of a machine is in any file."
 TITLES["E16"] = "Every file is one that the layout knows, and text."
@@ -44,7 +44,7 @@ def _is_large_binary(path: Path) -> bool:
         return b"\0" in stream.read(_SNIFF_BYTES)
 
 
-def file_findings(root: Path, submission: Path, known: Known) -> Iterator[Finding]:
+def file_findings(root: Path, submission: Path, known: PrivateNames) -> Iterator[Finding]:
     """Yield what is wrong with the files below a submission's folder; links are not followed. Raises OSError."""
     for path in sorted(submission.rglob("*")):
         shown, below = path.relative_to(root).as_posix(), path.relative_to(submission)

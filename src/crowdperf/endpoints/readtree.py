@@ -29,7 +29,7 @@ from crowdperf.endpoints.pointfiles import (
 )
 from crowdperf.endpoints.regions import RegionError, Regions, regions_of
 from crowdperf.endpoints.samples import SAMPLES, Derived, EventsError, derived_of, samples_of
-from crowdperf.kit.privacy import NOTHING_KNOWN, Known
+from crowdperf.kit.privacy import NOTHING_KNOWN, PrivateNames
 from crowdperf.kit.whole_file import read_object
 
 TITLES["E0"] = "The files of a point can be read."
@@ -53,7 +53,7 @@ class Beside:
     known: names of the person and the machine, of which no file may hold one (crowdperf.kit.privacy.known_here).
     """
 
-    known: Known = NOTHING_KNOWN
+    known: PrivateNames = NOTHING_KNOWN
     events: Mapping[str, Path] | None = None
     count_tokens: CountTokens | None = None
 

@@ -33,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GateOptions:
     """A call. round_name: the round; official: a checkout of mlcommons/inference, None without."""
 
     root: Path
@@ -72,12 +72,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse(words: list[str]) -> Asked:
+def parse(words: list[str]) -> GateOptions:
     """Return what the words of a call mean. Raises CallError."""
     return asked_for(vars(make_parser().parse_args(words)))
 
 
-def asked_for(given: Mapping[str, Any]) -> Asked:
+def asked_for(given: Mapping[str, Any]) -> GateOptions:
     """Return what a call means by its inputs, each of its type. Looks at the machine for what is private on it.
 
     Raises CallError for a round that there is not.
@@ -98,7 +98,9 @@ def asked_for(given: Mapping[str, Any]) -> Asked:
         known=known_here(public=public_names(root)),
         made_files=read_manifest(beside.with_name(beside.name + _FACTS) / _MANIFEST),
     )
-    return Asked(root=root, round_name=version, format=given["format"], official=given["official"], options=options)
+    return GateOptions(
+        root=root, round_name=version, format=given["format"], official=given["official"], options=options
+    )
 
 
 def public_names(root: Path) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def read_manifest(path: Path) -> Mapping[str, tuple[str, ...]]:
         return {}
 
 
-def run(asked: Asked) -> Answer:
+def run(asked: GateOptions) -> Answer:
     """Do the call. Raises CallError, also for a tree that is no folder."""
     try:
         verdict = gate.check(asked.root, asked.round_name, asked.options)
@@ -131,7 +133,7 @@ def run(asked: Asked) -> Answer:
     return Answer(verdict=verdict, official=verdicts)
 
 
-def as_json(asked: Asked, answer: Answer) -> dict[str, Json]:
+def as_json(asked: GateOptions, answer: Answer) -> dict[str, Json]:
     """Return the answer as JSON values."""
     content = report.as_json(answer.verdict, str(asked.root))
     if answer.official is not None:
@@ -139,7 +141,7 @@ def as_json(asked: Asked, answer: Answer) -> dict[str, Json]:
     return content
 
 
-def as_text(asked: Asked, answer: Answer) -> str:
+def as_text(asked: GateOptions, answer: Answer) -> str:
     """Return the answer for people."""
     text = report.as_text(answer.verdict, str(asked.root))
     if answer.official is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crowdperf.gate.log_view import LogView, Message
-from crowdperf.gate.rulebook import Check, Found, log_rule, shown
+from crowdperf.gate.rulebook import Check, Violation, log_rule, shown
 from crowdperf.gate.views import RunView
 from crowdperf.logs.round_tables import RoundTable
 
@@ -48,20 +48,20 @@ def given(log: LogView, *keys: str) -> str:
     return ", ".join(f"{key} = {str(log.values.get(key))[:60]}" for key in keys)
 
 
-def contradiction(log: LogView, key: str, found: str, allowed: str) -> Found:
+def contradiction(log: LogView, key: str, found: str, allowed: str) -> Violation:
     """Return a finding at the line of a key."""
-    return Found(path=log.path, found=found, allowed=allowed, line=log.lines.get(key))
+    return Violation(path=log.path, found=found, allowed=allowed, line=log.lines.get(key))
 
 
-def at_key(log: LogView, key: str, allowed: str) -> Found:
+def at_key(log: LogView, key: str, allowed: str) -> Violation:
     """Return a finding about the value of one key."""
     return contradiction(log, key, f"{key} = {shown(log.values.get(key))}", allowed)
 
 
-def messages(log: LogView, found: Sequence[Message], allowed: str) -> Iterator[Found]:
+def messages(log: LogView, found: Sequence[Message], allowed: str) -> Iterator[Violation]:
     """Yield a finding for each of the first messages of a kind."""
     for message in found[:_SHOWN]:
-        yield Found(path=log.path, found=message.text, allowed=allowed, line=message.line)
+        yield Violation(path=log.path, found=message.text, allowed=allowed, line=message.line)
 
 
 SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
@@ -69,7 +69,7 @@ SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", 
 """Keys of the seeds in effect, with the seed's name in a round's table."""
 
 
-def other_seeds(log: LogView, table: RoundTable, more: str = "") -> Iterator[Found]:
+def other_seeds(log: LogView, table: RoundTable, more: str = "") -> Iterator[Violation]:
     """Yield the seeds of a log that are not those of the round."""
     for key, name in SEEDS:
         wanted, value = getattr(table.seeds, name), log.values.get(key)
@@ -77,7 +77,7 @@ def other_seeds(log: LogView, table: RoundTable, more: str = "") -> Iterator[Fou
             yield at_key(log, key, f"{wanted} (the seeds of {table.name}{more})")
 
 
-def unreadable(log: LogView) -> Iterator[Found]:
+def unreadable(log: LogView) -> Iterator[Violation]:
     """Yield why a log cannot be read to its end."""
     if log.problem is not None:
         yield from messages(log, [log.problem], ":::MLLOG {JSON} lines")
@@ -288,10 +288,10 @@ def usable(run: RunView) -> Iterator[LogView]:
     yield from (log for log in readable(run) if log.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"))
 
 
-def performance_rule(identity: str, text: str) -> Callable[[Callable[[LogView], Iterator[Found]]], Check]:
+def performance_rule(identity: str, text: str) -> Callable[[Callable[[LogView], Iterator[Violation]]], Check]:
     """Register a rule on the log of every performance run; its function takes the log, read to its end."""
 
-    def register(check: Callable[[LogView], Iterator[Found]]) -> Check:
+    def register(check: Callable[[LogView], Iterator[Violation]]) -> Check:
         return log_rule(identity, text)(lambda run: (found for log in usable(run) for found in check(log)))
 
     return register

@@ -40,7 +40,7 @@ from crowdperf.gate import (  # noqa: F401 - the rules register themselves
 )
 from crowdperf.gate.endpoints import endpoints_of
 from crowdperf.gate.listing import read_listing
-from crowdperf.gate.rulebook import RULES, Found, Rule, Scope, Severity
+from crowdperf.gate.rulebook import RULES, Rule, Scope, Severity, Violation
 from crowdperf.gate.rules_compliance import WITH_RUN
 from crowdperf.gate.rules_endpoints import OF_ANY_LAYOUT
 from crowdperf.gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
@@ -143,7 +143,7 @@ class _Collector:
         self.refused: set[tuple[str, ...]] = set()
         self.results: list[ResultView] = []
 
-    def add(self, rule: Rule, found: Found, subject: Subject) -> None:
+    def add(self, rule: Rule, found: Violation, subject: Subject) -> None:
         """Take in what a rule found."""
         subject = _owner(found.path, self.tree) if rule.scope is Scope.TREE and found.path else subject
         step = found.step or rule.step
@@ -192,7 +192,7 @@ class _Collector:
             step=step,
             check=lambda _: iter(()),
         )
-        self.add(rule, Found(path="", found=found, allowed=allowed), subject)
+        self.add(rule, Violation(path="", found=found, allowed=allowed), subject)
 
 
 _OWN_RULES = {
@@ -210,7 +210,7 @@ def _shown(text: str) -> str:
 _OF_MANY_FILES = (Scope.TREE, Scope.SUBMITTER)
 
 
-def _first(found: Iterator[Found]) -> Iterator[Found]:
+def _first(found: Iterator[Violation]) -> Iterator[Violation]:
     """Yield the findings of a rule that are listed; the last one says where there are more."""
     for number, one in enumerate(found, start=1):
         if number == _MAX_OF_RULE:
@@ -219,7 +219,7 @@ def _first(found: Iterator[Found]) -> Iterator[Found]:
         yield one
 
 
-def _of_step(found: Found, view: Any) -> Found:
+def _of_step(found: Violation, view: Any) -> Violation:
     """Name the step that made a run, where the rule is of runs of several steps."""
     if not isinstance(view, views.RunView) or found.step is not None:
         return found

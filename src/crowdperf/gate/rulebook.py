@@ -54,7 +54,7 @@ class Scope(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Violation:
     """What a rule objects to. step, source, severity: where they are not those of the rule: which step makes the file,
     whose figure it is, whether it refuses."""
 
@@ -67,7 +67,7 @@ class Found:
     severity: Severity | None = None
 
 
-Check = Callable[[Any], Iterator[Found]]
+Check = Callable[[Any], Iterator[Violation]]
 """Takes the view of the rule's scope. (The one `Any` here: a register of functions of nine types.)"""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from crowdperf.gate.derivation import at_key, messages, unreadable
 from crowdperf.gate.documents import TextFile, digest_of_file
 from crowdperf.gate.listing import join
-from crowdperf.gate.rulebook import BOTH, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import BOTH, NEWER, OLDER, OURS, Scope, Severity, Violation, rule, shown
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ACCURACY, DETAIL, SUMMARY, Options, ScenarioView
 from crowdperf.kit.text_documents import parse_json
@@ -74,32 +74,32 @@ def repeated_number(text: str) -> str | None:
 
 
 @rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH)
-def has_files(scenario: ScenarioView) -> Iterator[Found]:
+def has_files(scenario: ScenarioView) -> Iterator[Violation]:
     for name in NEEDED:
         if join(scenario.accuracy_folder, name) not in scenario.tree.listing.sizes:
-            yield Found(path=join(scenario.accuracy_folder, name), found="missing", allowed=", ".join(NEEDED))
+            yield Violation(path=join(scenario.accuracy_folder, name), found="missing", allowed=", ".join(NEEDED))
 
 
 @rule("ACC-002", Scope.SCENARIO, "Nothing else lies beside them.", source=OLDER, step=Step.TREE)
-def has_only_files(scenario: ScenarioView) -> Iterator[Found]:
+def has_only_files(scenario: ScenarioView) -> Iterator[Violation]:
     for name in scenario.tree.listing.files_in(scenario.accuracy_folder):
         if name not in (*NEEDED, *TOLERATED):
             path = join(scenario.accuracy_folder, name)
-            yield Found(path=path, found="a stray file", allowed=", ".join((*NEEDED, *TOLERATED)))
+            yield Violation(path=path, found="a stray file", allowed=", ".join((*NEEDED, *TOLERATED)))
 
 
 @rule("ACC-003", Scope.SCENARIO, "The detail log can be read to its end.", source=BOTH)
-def log_is_readable(scenario: ScenarioView) -> Iterator[Found]:
+def log_is_readable(scenario: ScenarioView) -> Iterator[Violation]:
     yield from unreadable(scenario.accuracy_detail)
 
 
 @rule("ACC-004", Scope.SCENARIO, "LoadGen logged no error.", source=BOTH)
-def has_no_errors(scenario: ScenarioView) -> Iterator[Found]:
+def has_no_errors(scenario: ScenarioView) -> Iterator[Violation]:
     yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.errors, "no message with is_error")
 
 
 @rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH)
-def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
+def covers_data_set(scenario: ScenarioView) -> Iterator[Violation]:
     wanted, log = samples_of(scenario), scenario.accuracy_detail
     if wanted is None or not log.is_usable:
         return
@@ -111,7 +111,7 @@ def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-009", Scope.SCENARIO, "accuracy.txt has the hash of the whole log.", source=BOTH, step=Step.TREE)
-def has_hash(scenario: ScenarioView) -> Iterator[Found]:
+def has_hash(scenario: ScenarioView) -> Iterator[Violation]:
     source = scenario.accuracy_text
     hashes = parse_hashes(source.text)
     if not source.is_usable:
@@ -120,18 +120,18 @@ def has_hash(scenario: ScenarioView) -> Iterator[Found]:
         found = "no hash line" if not hashes else f"{len(hashes)} different hashes"
         severity = Severity.WARNING if hashes else None  # the checkers take one of them
         allowed = "one line: hash=SHA256 OF THE WHOLE LOG"
-        yield Found(path=source.path, found=found, allowed=allowed, severity=severity)
+        yield Violation(path=source.path, found=found, allowed=allowed, severity=severity)
     elif not _SHA256.fullmatch(hashes[0].value):
         allowed = "64 hexadecimal digits in lower case"
-        yield Found(path=source.path, found=shown(hashes[0].value), allowed=allowed, line=hashes[0].line)
+        yield Violation(path=source.path, found=shown(hashes[0].value), allowed=allowed, line=hashes[0].line)
 
 
 @rule("ACC-010", Scope.SCENARIO, "The hash is that of the whole log.", source=OURS, step=Step.TREE)
-def hash_belongs(scenario: ScenarioView) -> Iterator[Found]:
+def hash_belongs(scenario: ScenarioView) -> Iterator[Violation]:
     yield from hash_problems(scenario.accuracy_text, scenario.accuracy_log, scenario.tree.options)
 
 
-def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[Found]:
+def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[Violation]:
     """Yield where the hash in an accuracy.txt is not that of the log beside it, before that was cut."""
     hashes = parse_hashes(score.text)
     if not hashes or not log.is_usable:
@@ -140,10 +140,10 @@ def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[
     own = hashlib.sha256(log.text.encode()).hexdigest()
     if is_cut and hashes[0].value == own:
         allowed = "the hash of the log before it was cut"
-        yield Found(path=score.path, found="the hash of the cut log", allowed=allowed, line=hashes[0].line)
+        yield Violation(path=score.path, found="the hash of the cut log", allowed=allowed, line=hashes[0].line)
     elif not is_cut and hashes[0].value != own:
         found = f"{hashes[0].value[:12]}..., the whole log has {own[:12]}..."
-        yield Found(path=score.path, found=found, allowed="the hash of the log", line=hashes[0].line)
+        yield Violation(path=score.path, found=found, allowed="the hash of the log", line=hashes[0].line)
     elif is_cut and options.backup_folder is not None:
         yield from _against_backup(score, log, hashes[0], options)
 
@@ -155,16 +155,16 @@ def _backups(log: TextFile, digest: str, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / path.parent / name for name in names)
 
 
-def _against_backup(score: TextFile, log: TextFile, wanted: HashLine, options: Options) -> Iterator[Found]:
+def _against_backup(score: TextFile, log: TextFile, wanted: HashLine, options: Options) -> Iterator[Violation]:
     if options.backup_folder is None:
         return
     digests = [digest for digest in map(digest_of_file, _backups(log, wanted.value, options.backup_folder)) if digest]
     if not digests and options.is_backup_complete:
         allowed = f"the whole log at this path below {options.backup_folder.name}"
-        yield Found(path=log.path, found="no backup that can be read", allowed=allowed)
+        yield Violation(path=log.path, found="no backup that can be read", allowed=allowed)
     elif digests and wanted.value not in digests:
         found = f"{wanted.value[:12]}..., the backup has {digests[-1][:12]}..."
-        yield Found(path=score.path, found=found, allowed="the backup's hash", line=wanted.line)
+        yield Violation(path=score.path, found=found, allowed="the backup's hash", line=wanted.line)
 
 
 def whole_lines(score: TextFile, log: TextFile, options: Options) -> Iterator[str] | None:
@@ -187,72 +187,72 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 @rule("ACC-011", Scope.SCENARIO, "The accuracy log is cut to at most 10,240 bytes.", source=BOTH, step=Step.TREE)
-def is_truncated(scenario: ScenarioView) -> Iterator[Found]:
+def is_truncated(scenario: ScenarioView) -> Iterator[Violation]:
     path = join(scenario.accuracy_folder, ACCURACY)
     size = scenario.tree.listing.sizes.get(path, 0)
     if size > MAX_LOG_BYTES:
-        yield Found(path=path, found=f"{size} bytes", allowed=f"at most {MAX_LOG_BYTES} bytes")
+        yield Violation(path=path, found=f"{size} bytes", allowed=f"at most {MAX_LOG_BYTES} bytes")
 
 
 @rule("ACC-029", Scope.SCENARIO, "A log that was cut is its first and last 4,096 bytes.", source=BOTH, step=Step.TREE)
-def is_cut_as_by_tool(scenario: ScenarioView) -> Iterator[Found]:
+def is_cut_as_by_tool(scenario: ScenarioView) -> Iterator[Violation]:
     yield from cut_problems(scenario.accuracy_log)
 
 
-def cut_problems(log: TextFile) -> Iterator[Found]:
+def cut_problems(log: TextFile) -> Iterator[Violation]:
     """Yield where the parts of a cut log are not those that the official tool leaves. (Each of the 1,696 cut logs of
     round v5.1 has them.)"""
     sizes = [len(part.encode()) for part in log.text.split(CUT)]
     if len(sizes) > 1 and sizes != [PART_BYTES, PART_BYTES]:
         found = f"parts of {', '.join(f'{size:,}' for size in sizes[:3])} bytes"
-        yield Found(path=log.path, found=found, allowed=f"two of {PART_BYTES:,}")
+        yield Violation(path=log.path, found=found, allowed=f"two of {PART_BYTES:,}")
 
 
 @rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS)
-def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Found]:
+def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Violation]:
     log, wanted = scenario.accuracy_log, samples_of(scenario)
     if log.is_missing or wanted is None:
         return
     if log.problem:
-        yield Found(path=log.path, found=log.problem, allowed="LoadGen's JSON")
+        yield Violation(path=log.path, found=log.problem, allowed="LoadGen's JSON")
         return
     indexes = [int(text[:20]) for text in INDEX.findall(log.text)]
     if not indexes:
-        yield Found(path=log.path, found="no response", allowed=f"the responses of {wanted} samples")
+        yield Violation(path=log.path, found="no response", allowed=f"the responses of {wanted} samples")
     elif max(indexes) >= _known_samples(scenario):
         allowed = f"samples 0 to {_known_samples(scenario) - 1}"
-        yield Found(path=log.path, found=f"sample {max(indexes)}", allowed=allowed)
+        yield Violation(path=log.path, found=f"sample {max(indexes)}", allowed=allowed)
     elif CUT not in log.text:
         is_rehearsal = scenario.tree.options.is_rehearsal  # which may be of a few made samples
         yield from _whole_log(log.path, log.text, 1 if is_rehearsal else wanted)
 
 
-def _whole_log(path: str, text: str, wanted: int) -> Iterator[Found]:
+def _whole_log(path: str, text: str, wanted: int) -> Iterator[Violation]:
     try:
         entries = parse_json(text)
     except ValueError as error:
-        yield Found(path=path, found=f"no JSON ({error})", allowed="a whole log, or one cut by the tree's step")
+        yield Violation(path=path, found=f"no JSON ({error})", allowed="a whole log, or one cut by the tree's step")
         return
     rows = entries if isinstance(entries, list) else []
     count = len({row["qsl_idx"] for row in rows if isinstance(row, dict) and isinstance(row.get("qsl_idx"), int)})
     if count < wanted:
-        yield Found(path=path, found=f"responses of {count} samples", allowed=f"those of {wanted} samples")
+        yield Violation(path=path, found=f"responses of {count} samples", allowed=f"those of {wanted} samples")
 
 
 @rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS)
-def counts_agree(scenario: ScenarioView) -> Iterator[Found]:
+def counts_agree(scenario: ScenarioView) -> Iterator[Violation]:
     wanted, source = samples_of(scenario), scenario.accuracy_text
     for counts in parse_counts(source.text):
         if counts.total != wanted:
             found = f"total={counts.total}"
-            yield Found(path=source.path, found=found, allowed=f"total={wanted}", line=counts.line)
+            yield Violation(path=source.path, found=found, allowed=f"total={wanted}", line=counts.line)
         elif not abs(100.0 * counts.good / counts.total - counts.percent) < 0.01:
             found = f"accuracy={counts.percent:g}%, good={counts.good}, total={counts.total}"
-            yield Found(path=source.path, found=found, allowed="a score that is good/total", line=counts.line)
+            yield Violation(path=source.path, found=found, allowed="a score that is good/total", line=counts.line)
 
 
 @rule("ACC-014", Scope.SCENARIO, "The log is of an accuracy run in the scenario of its folder.", source=OURS)
-def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
+def is_accuracy_run(scenario: ScenarioView) -> Iterator[Violation]:
     log = scenario.accuracy_detail
     if not log.is_usable:
         return
@@ -266,22 +266,22 @@ def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-015", Scope.SCENARIO, "The pictures or films that a model's rules name are there.", source=NEWER)
-def has_extra_files(scenario: ScenarioView) -> Iterator[Found]:
+def has_extra_files(scenario: ScenarioView) -> Iterator[Violation]:
     table = scenario.model.table
     yield from _without(scenario, table.extra_accuracy_files if table else {})
     for found in _without(scenario, table.expected_files if table else {}):
         yield dataclasses.replace(found, source=_SAMPLE_IDS, severity=Severity.WARNING)
 
 
-def _without(scenario: ScenarioView, wanted: Mapping[str, tuple[str, ...]]) -> Iterator[Found]:
+def _without(scenario: ScenarioView, wanted: Mapping[str, tuple[str, ...]]) -> Iterator[Violation]:
     for folder, names in wanted.items():
         path = join(scenario.accuracy_folder, folder)
         present = {name.split(".")[0] for name in scenario.tree.listing.files_in(path)}
         missing = sorted(set(names) - present)
         if missing:
-            yield Found(path=path, found=f"without {', '.join(missing)}", allowed=", ".join(names))
+            yield Violation(path=path, found=f"without {', '.join(missing)}", allowed=", ".join(names))
 
 
 @rule("ACC-016", Scope.SCENARIO, "No setting is logged twice with two values.", source=OURS)
-def has_no_conflicts(scenario: ScenarioView) -> Iterator[Found]:
+def has_no_conflicts(scenario: ScenarioView) -> Iterator[Violation]:
     yield from messages(scenario.accuracy_detail, scenario.accuracy_detail.conflicts, "one value")

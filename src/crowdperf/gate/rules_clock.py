@@ -22,7 +22,7 @@ from crowdperf.gate.derivation import (
     usable,
 )
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import OURS, Found, Severity, log_rule
+from crowdperf.gate.rulebook import OURS, Severity, Violation, log_rule
 from crowdperf.gate.views import RunView
 
 _QUARTER_S, _ZONES_S = 900, 14 * 3600 + 60
@@ -39,7 +39,7 @@ _FRACTION = re.compile(r"\.[0-9]{1,9}")
 
 
 @log_rule("TIME-001", "The log's clock never falls.")
-def clock_rises(run: RunView) -> Iterator[Found]:
+def clock_rises(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.falls, "the time of the message before, or later")
 
 
@@ -53,7 +53,7 @@ _BY_CLOCK = "from generated_query_count to power_end by the log's own clock"
 
 
 @performance_rule("TIME-002", "The run fits between generating its queries and its end by the log's clock.")
-def run_fits_clock(log: LogView) -> Iterator[Found]:
+def run_fits_clock(log: LogView) -> Iterator[Violation]:
     found = _seconds(log)
     if found is not None and found[0] > found[1] + STAMPS_S:
         text = f"{found[0]:.3f} s from power_begin to power_end"
@@ -61,7 +61,7 @@ def run_fits_clock(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-007", "The run takes the time between generating its queries and its end by the log's clock.")
-def run_fills_clock(log: LogView) -> Iterator[Found]:
+def run_fills_clock(log: LogView) -> Iterator[Violation]:
     """Else its latencies and stamps were made shorter."""
     found = _seconds(log)
     if found is not None and found[0] < found[1] * (1 - LINGERS) - LINGERS_S:
@@ -70,7 +70,7 @@ def run_fills_clock(log: LogView) -> Iterator[Found]:
 
 
 @log_rule("TIME-009", "The machine's clock was not set during the run.", severity=Severity.WARNING)
-def clock_was_not_set(run: RunView) -> Iterator[Found]:
+def clock_was_not_set(run: RunView) -> Iterator[Violation]:
     """A warning: no figure is taken from it. power_begin and power_end are times of day, in local time."""
     for log in usable(run):
         step_s = clock_step_s(log)
@@ -82,7 +82,7 @@ def clock_was_not_set(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-003", "The results were logged after the run.")
-def results_come_last(log: LogView) -> Iterator[Found]:
+def results_come_last(log: LogView) -> Iterator[Violation]:
     for key in ("result_validity", "early_stopping_met", "result_query_count", "result_max_latency_ns"):
         line, time_ms = log.lines.get(key), log.times_ms.get(key)
         end_ms, end_line = log.times_ms.get("power_end"), log.lines.get("power_end")
@@ -108,7 +108,7 @@ _DATES = {"test_datetime": _TEST_DATE, "power_begin": _POWER_DATE, "power_end": 
 
 
 @log_rule("TIME-006", "Dates are written as LoadGen writes them.")
-def dates_are_dates(run: RunView) -> Iterator[Found]:
+def dates_are_dates(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         for key, form in _DATES.items():
             if log.text(key) is not None and _moment(log.text(key), form) is None:
@@ -118,7 +118,7 @@ def dates_are_dates(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-004", "power_begin is the time of the test, in some time zone.")
-def date_is_that_of_run(log: LogView) -> Iterator[Found]:
+def date_is_that_of_run(log: LogView) -> Iterator[Violation]:
     start = _moment(log.text("test_datetime"), _TEST_DATE)
     begin = _moment(log.text("power_begin"), _POWER_DATE)
     generated_ms = log.times_ms.get("generated_query_count")
@@ -133,7 +133,7 @@ def date_is_that_of_run(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("TIME-005", "LoadGen was built before it ran.")
-def build_is_older(log: LogView) -> Iterator[Found]:
+def build_is_older(log: LogView) -> Iterator[Violation]:
     built = _built(log)
     start = _moment(log.text("test_datetime"), _TEST_DATE)
     if built is not None and start is not None and (built - start).total_seconds() > 86400:
@@ -145,7 +145,7 @@ _TOMORROW = timedelta(days=1)
 
 
 @log_rule("TIME-008", "A run is not dated in the future.", source=OURS)
-def date_is_past(run: RunView) -> Iterator[Found]:
+def date_is_past(run: RunView) -> Iterator[Violation]:
     """By more than a day, as a machine may be in any time zone."""
     for log in readable(run):
         start = _moment(log.text("test_datetime"), _TEST_DATE)

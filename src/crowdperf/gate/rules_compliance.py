@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from crowdperf.compliance.verdict_lines import PASS, missing_lines
 from crowdperf.gate.listing import join
-from crowdperf.gate.rulebook import BOTH, OLDER, OURS, Found, Scope, Severity, rule
+from crowdperf.gate.rulebook import BOTH, OLDER, OURS, Scope, Severity, Violation, rule
 from crowdperf.gate.rules_accuracy import TOLERATED
 from crowdperf.gate.rules_scores import LARGEST
 from crowdperf.gate.views import ACCURACY, DETAIL, SUMMARY, TestView
@@ -38,13 +38,13 @@ def passed(test: TestView) -> bool:
 
 
 @rule("TEST-001", Scope.TEST, "The compliance test was made.", source=BOTH)
-def has_folder(test: TestView) -> Iterator[Found]:
+def has_folder(test: TestView) -> Iterator[Violation]:
     if not _is_there(test):
-        yield Found(path=test.folder, found="missing", allowed=f"{test.test} of this model")
+        yield Violation(path=test.folder, found="missing", allowed=f"{test.test} of this model")
 
 
 @rule("TEST-002", Scope.TEST, "The compliance test was verified.", source=BOTH)
-def has_verification(test: TestView) -> Iterator[Found]:
+def has_verification(test: TestView) -> Iterator[Violation]:
     files = (
         (_NEEDS_ACCURACY, test.verify_accuracy),
         (_NEEDS_PERFORMANCE, test.verify_performance),
@@ -53,55 +53,55 @@ def has_verification(test: TestView) -> Iterator[Found]:
     for names, source in files:
         if test.test in names and not source.is_usable and _is_there(test):
             found = source.problem or "missing"
-            yield Found(path=source.path, found=found, allowed="what the verification wrote")
+            yield Violation(path=source.path, found=found, allowed="what the verification wrote")
 
 
 @rule("TEST-003", Scope.TEST, "The verification of the speed passed.", source=BOTH)
-def performance_passed(test: TestView) -> Iterator[Found]:
+def performance_passed(test: TestView) -> Iterator[Violation]:
     source = test.verify_performance
     if test.test in _NEEDS_PERFORMANCE and source.is_usable and PASS not in source.text:
-        yield Found(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
+        yield Violation(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
 
 
 @rule("TEST-004", Scope.TEST, "The verification of the responses passed.", source=BOTH)
-def responses_passed(test: TestView) -> Iterator[Found]:
+def responses_passed(test: TestView) -> Iterator[Violation]:
     source = test.verify_length if test.test in _NEEDS_LENGTH else test.verify_accuracy
     if not source.is_usable:
         return
     if test.test == "TEST06":
         for choices in missing_lines(test.test, source.text):
-            yield Found(path=source.path, found="not among the lines", allowed=choices)
+            yield Violation(path=source.path, found="not among the lines", allowed=choices)
     elif test.test in ("TEST07", "TEST08", "TEST09") and PASS not in source.text:
-        yield Found(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
+        yield Violation(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
     elif test.test == "TEST01" and not passed(test):
         yield from _scores_agree(test)
 
 
-def _scores_agree(test: TestView) -> Iterator[Found]:
+def _scores_agree(test: TestView) -> Iterator[Violation]:
     """Without equal bits, the scores of both runs on the same samples must be near each other."""
     table = test.scenario.model.table
     missing = [name for name in _SCORES if not test.scores[name].is_usable]
     if missing:
         allowed = f"{PASS}, or {' and '.join(_SCORES)} in {join(test.folder, 'accuracy')}"
-        yield Found(path=test.verify_accuracy.path, found=f"no {PASS}", allowed=allowed)
+        yield Violation(path=test.verify_accuracy.path, found=f"no {PASS}", allowed=allowed)
         return
     for limit in table.targets_in(test.scenario.scenario or "") if table else ():
         values = [parse_scores(limit.metric, test.scores[name].text) for name in _SCORES]
         if not all(values) or not all(one[-1].value for one in values):
             found = f"no score of {limit.metric} above 0"
-            yield Found(path=test.scores[_SCORES[0]].path, found=found, allowed="a score in both files")
+            yield Violation(path=test.scores[_SCORES[0]].path, found=found, allowed="a score in both files")
             continue
         baseline, compliance = (one[-1].value for one in values)
         percent = abs(1 - baseline / compliance) * 100
         allowed_percent = table.delta_of(limit.metric) if table else 0.0
         if not percent <= allowed_percent:
             found = f"{limit.metric} {baseline:g} and {compliance:g}: {percent:.2f} %"
-            yield Found(path=test.scores[_SCORES[1]].path, found=found, allowed=f"at most {allowed_percent:g} %")
+            yield Violation(path=test.scores[_SCORES[1]].path, found=found, allowed=f"at most {allowed_percent:g} %")
 
 
 @rule("TEST-025", Scope.TEST, "The scores that TEST01 compares are about that of the accuracy run.", source=OURS,
       since="v5.0")  # fmt: skip
-def scores_are_those_of_model(test: TestView) -> Iterator[Found]:
+def scores_are_those_of_model(test: TestView) -> Iterator[Violation]:
     """They are of some of its samples: 80 published ones differ by less than 2 %."""
     table, scenario = test.scenario.model.table, test.scenario.scenario or ""
     if test.test != "TEST01" or passed(test) or table is None:
@@ -113,25 +113,25 @@ def scores_are_those_of_model(test: TestView) -> Iterator[Found]:
             if whole and found and abs(found[-1].value - whole[-1].value) > _NEAR * whole[-1].value:
                 allowed = f"about {whole[-1].value:g}, as {test.scenario.accuracy_text.path} says"
                 text = f"{metric} {found[-1].value:g}"
-                yield Found(path=source.path, found=text, allowed=allowed, line=found[-1].line)
+                yield Violation(path=source.path, found=text, allowed=allowed, line=found[-1].line)
 
 
 @rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with what its verdict asks for and no more.",
       source=OLDER)  # fmt: skip
-def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
+def accuracy_folder_is_right(test: TestView) -> Iterator[Violation]:
     if test.test != "TEST01" or not _is_there(test):
         return
     folder = join(test.folder, "accuracy")
     needed = {ACCURACY, "accuracy.txt"} | (set() if passed(test) else set(_SCORES))
     present = set(test.scenario.tree.listing.files_in(folder)) - set(TOLERATED)
     for name in sorted(needed - present):
-        yield Found(path=join(folder, name), found="missing", allowed=", ".join(sorted(needed)))
+        yield Violation(path=join(folder, name), found="missing", allowed=", ".join(sorted(needed)))
     for name in sorted(present - needed):
-        yield Found(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
+        yield Violation(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
 
 
 @rule("TEST-021", Scope.TEST, "The logs of a test's run are there: its verdict follows from them.", source=SUBMIT)
-def has_logs_of_run(test: TestView) -> Iterator[Found]:
+def has_logs_of_run(test: TestView) -> Iterator[Violation]:
     """Refuses where the test's text says that they must be submitted, as of TEST07 and TEST09.
 
     TEST06's script copies the accuracy log alone, and TEST08's none: all 18 results with TEST06 in the sample of round
@@ -146,13 +146,13 @@ def has_logs_of_run(test: TestView) -> Iterator[Found]:
         if path not in test.scenario.tree.listing.sizes:
             found = "missing" if is_needed else f"missing: the verdict of {test.test} is believed"
             severity = None if is_needed else Severity.WARNING
-            yield Found(path=path, found=found, allowed="the log that LoadGen wrote in the test", severity=severity)
+            yield Violation(path=path, found=found, allowed="the log that LoadGen wrote in the test", severity=severity)
 
 
 @rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER)
-def test06_has_log(test: TestView) -> Iterator[Found]:
+def test06_has_log(test: TestView) -> Iterator[Violation]:
     """From v6.1 on the newer checker alone decides, which does not ask for them."""
     path = join(test.folder, f"accuracy/{ACCURACY}")
     if test.test == "TEST06" and _is_there(test) and path not in test.scenario.tree.listing.sizes:
         severity = Severity.WARNING if test.scenario.tree.round.since("v6.1") else None
-        yield Found(path=path, found="missing", allowed=ACCURACY, severity=severity)
+        yield Violation(path=path, found="missing", allowed=ACCURACY, severity=severity)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crowdperf.gate.derivation import at_key
-from crowdperf.gate.rulebook import MLPERF_CONF, Found, Scope, Severity, rule
+from crowdperf.gate.rulebook import MLPERF_CONF, Scope, Severity, Violation, rule
 from crowdperf.gate.views import RunView
 
 
 @rule("RUN-023", Scope.RUN, "The latency target is that of LoadGen's configuration where the checker's is looser.",
       source=MLPERF_CONF)  # fmt: skip
-def latency_target_is_that_of_conf(run: RunView) -> Iterator[Found]:
+def latency_target_is_that_of_conf(run: RunView) -> Iterator[Violation]:
     table, key = run.scenario.model.table, "effective_target_latency_ns"
     limit = None if table is None else table.conf.latency_ns.get(run.detail.text("effective_scenario") or "")
     value = run.detail.number(key)
@@ -25,7 +25,7 @@ def latency_target_is_that_of_conf(run: RunView) -> Iterator[Found]:
 
 @rule("RUN-024", Scope.RUN, "The run has the settings that LoadGen's configuration has for the model.",
       source=MLPERF_CONF, severity=Severity.WARNING)  # fmt: skip
-def has_settings_of_conf(run: RunView) -> Iterator[Found]:
+def has_settings_of_conf(run: RunView) -> Iterator[Violation]:
     table, log = run.scenario.model.table, run.detail
     if table is None or not log.is_usable:
         return

@@ -24,7 +24,7 @@ from crowdperf.gate.derivation import (
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.loadgen_random import MAX_DRAWS, arrival, log_value, logged_count
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import LOADGEN, SINCE, Found, Scope, rule
+from crowdperf.gate.rulebook import LOADGEN, SINCE, Scope, Violation, rule
 from crowdperf.gate.rules_testlogs import logged_responses, sampled_share
 from crowdperf.gate.views import ScenarioView, TestView
 from crowdperf.logs.accuracy_log import shown_responses
@@ -43,7 +43,7 @@ _MAX_COUNTED = 200_000
 
 
 @performance_rule("FIG-017", "Server queries were scheduled at the times that the seed draws.")
-def schedule_is_drawn(log: LogView) -> Iterator[Found]:
+def schedule_is_drawn(log: LogView) -> Iterator[Violation]:
     keys = ("generated_query_count", "generated_query_duration", "effective_target_qps", "result_query_count",
             "result_scheduled_samples_per_sec")  # fmt: skip
     found, seed = numbers(log, *keys), log.values.get("effective_schedule_rng_seed")
@@ -65,7 +65,7 @@ def schedule_is_drawn(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("SET-013", "The loaded samples are those that LoadGen chooses by chance, in random order.")
-def loaded_is_drawn(log: LogView) -> Iterator[Found]:
+def loaded_is_drawn(log: LogView) -> Iterator[Violation]:
     loaded, total = log.values.get("loaded_qsl_set"), log.number("qsl_reported_total_count")
     count, version = log.number("effective_performance_sample_count"), version_of(log)
     samples = {one for one in loaded if isinstance(one, int)} if isinstance(loaded, list) else set()
@@ -88,7 +88,7 @@ def loaded_is_drawn(log: LogView) -> Iterator[Found]:
 
 @rule("TEST-023", Scope.TEST, "The responses that a test logged are those that LoadGen chooses.", source=LOADGEN,
       since=SINCE)  # fmt: skip
-def responses_are_chosen(test: TestView) -> Iterator[Found]:
+def responses_are_chosen(test: TestView) -> Iterator[Violation]:
     log, share = test.run.detail, sampled_share(test.run.detail)
     seed = log.values.get("effective_accuracy_log_rng_seed")
     if share is None or not isinstance(seed, int) or share >= 1.0:
@@ -97,7 +97,7 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
                if number < MAX_DRAWS and log_value(number, seed) > share * (1 + CLOSE)]  # fmt: skip
     if foreign:
         allowed = f"one that accuracy_log_rng_seed chooses in {log.path}"
-        yield Found(path=test.responses.path, found=f"seq_id {foreign[0]}", allowed=allowed)
+        yield Violation(path=test.responses.path, found=f"seq_id {foreign[0]}", allowed=allowed)
     issued = numbers(log, "result_query_count", "generated_samples_per_query")
     logged, source = logged_responses(test)
     if logged is None or issued is None:
@@ -110,22 +110,22 @@ def responses_are_chosen(test: TestView) -> Iterator[Found]:
     most = logged_count(int(max(counts)), seed, share * (1 + CLOSE))
     if not least <= logged <= most:
         allowed = f"{least}, by {log.path}" if least == most else f"{least} to {most}, by {log.path}"
-        yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
+        yield Violation(path=source.path, found=f"{logged} responses", allowed=allowed)
 
 
 @rule("TEST-024", Scope.TEST, "Each response that a test logged is of the sample that was issued under its number.",
       source=LOADGEN, since=SINCE)  # fmt: skip
-def tested_samples_have_numbers(test: TestView) -> Iterator[Found]:
+def tested_samples_have_numbers(test: TestView) -> Iterator[Violation]:
     yield from _misplaced(test.responses, test.run.detail, is_accuracy=False)
 
 
 @rule("ACC-026", Scope.SCENARIO, "Each response of the accuracy log is of the sample that was issued under its number.",
       source=LOADGEN, since=SINCE)  # fmt: skip
-def samples_have_numbers(scenario: ScenarioView) -> Iterator[Found]:
+def samples_have_numbers(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _misplaced(scenario.accuracy_log, scenario.accuracy_detail, is_accuracy=True)
 
 
-def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator[Found]:
+def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator[Violation]:
     """An accuracy run issues the samples that it loaded once, part by part; the first part is looked at."""
     loaded = log.values.get("loaded_qsl_set")
     is_run = log.text("effective_test_mode") == ("AccuracyOnly" if is_accuracy else "PerformanceOnly")
@@ -142,7 +142,7 @@ def _misplaced(source: TextFile, log: LogView, *, is_accuracy: bool) -> Iterator
         if index != wanted if is_in_order else is_accuracy and index not in known:
             allowed = f"sample {wanted}" if is_in_order else f"one of the {len(known)} samples that were loaded first"
             found = f"seq_id {number} with sample {index}"
-            yield Found(path=source.path, found=found, allowed=f"{allowed}, by {log.path}")
+            yield Violation(path=source.path, found=found, allowed=f"{allowed}, by {log.path}")
             return
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from crowdperf.gate.documents import JsonFile
 from crowdperf.gate.endpoints import AUDITS, EndpointsView, numbers_in
 from crowdperf.gate.log_view import number_of
-from crowdperf.gate.rulebook import CLIENT, CLOSED, NEWER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import CLIENT, CLOSED, NEWER, OURS, RULES_TEXT, Scope, Severity, Violation, rule, shown
 from crowdperf.kit.text_documents import part
 from crowdperf.logs.round_tables import Limit
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS
@@ -43,40 +43,42 @@ _SCORED = {"qwen3-vl-235b-a22b"}
 """Models whose score the checker compares."""
 
 
-def _file(source: JsonFile, allowed: str) -> Iterator[Found]:
+def _file(source: JsonFile, allowed: str) -> Iterator[Violation]:
     if not source.is_usable:
-        yield Found(path=source.path, found=source.problem or "missing", allowed=allowed)
+        yield Violation(path=source.path, found=source.problem or "missing", allowed=allowed)
 
 
-def _of_config(view: EndpointsView, name: str, allowed: str, *keys: str) -> Found:
+def _of_config(view: EndpointsView, name: str, allowed: str, *keys: str) -> Violation:
     words = f"{'.'.join(keys)} = {shown(view.setting(*keys))}"
-    return Found(path=view.config.path, found=words, allowed=allowed, line=view.config.source.line_of(name))
+    return Violation(path=view.config.path, found=words, allowed=allowed, line=view.config.source.line_of(name))
 
 
-def _of_summary(view: EndpointsView, name: str, found: str, allowed: str) -> Found:
-    return Found(path=view.summary.path, found=found, allowed=allowed, line=view.summary.line_of(name.split(".")[0]))
+def _of_summary(view: EndpointsView, name: str, found: str, allowed: str) -> Violation:
+    return Violation(
+        path=view.summary.path, found=found, allowed=allowed, line=view.summary.line_of(name.split(".")[0])
+    )
 
 
 @rule("EP-001", Scope.ENDPOINTS, "The round takes this model from an endpoint.", source=NEWER)
-def model_is_allowed(view: EndpointsView) -> Iterator[Found]:
+def model_is_allowed(view: EndpointsView) -> Iterator[Violation]:
     table, models = view.table, view.scenario.tree.round.models.values()
     if table is not None and not table.may_be_endpoints:
         allowed = f"LoadGen's logs; from endpoints: {', '.join(one.name for one in models if one.may_be_endpoints)}"
-        yield Found(path=view.scenario.folder, found=f"{table.name} without LoadGen's logs", allowed=allowed)
+        yield Violation(path=view.scenario.folder, found=f"{table.name} without LoadGen's logs", allowed=allowed)
 
 
 @rule("EP-002", Scope.ENDPOINTS, "The client's three files can be read: the checker ends with an exception otherwise.",
       source=NEWER)  # fmt: skip
-def files_are_readable(view: EndpointsView) -> Iterator[Found]:
+def files_are_readable(view: EndpointsView) -> Iterator[Violation]:
     if view.config.source.is_missing or view.config.problem:
         found = view.config.problem or "missing"
-        yield Found(path=view.config.path, found=found, allowed="the configuration of the run, a YAML mapping")
+        yield Violation(path=view.config.path, found=found, allowed="the configuration of the run, a YAML mapping")
     yield from _file(view.summary, "the figures of the performance run, a JSON object")
     yield from _file(view.scores, "the scores of the accuracy run, a JSON object")
 
 
 @rule("EP-003", Scope.ENDPOINTS, "The run has the seeds of the round.", source=NEWER)
-def has_seeds(view: EndpointsView) -> Iterator[Found]:
+def has_seeds(view: EndpointsView) -> Iterator[Violation]:
     """The QSL's seed does not exist there. The client's examples have 42."""
     table = view.scenario.tree.round
     for name, seed in _SEEDS:
@@ -86,7 +88,7 @@ def has_seeds(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-004", Scope.ENDPOINTS, "The run was asked to last long enough.", source=NEWER)
-def asks_for_duration(view: EndpointsView) -> Iterator[Found]:
+def asks_for_duration(view: EndpointsView) -> Iterator[Violation]:
     value = number_of(view.setting(*_RUNTIME, "min_duration_ms"))
     if view.config.fields and not (value is not None and value >= FULL_RULES_MIN_DURATION_MS):
         allowed = f"at least {FULL_RULES_MIN_DURATION_MS}"
@@ -94,7 +96,7 @@ def asks_for_duration(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-005", Scope.ENDPOINTS, "The configuration is of the scenario of its folder.", source=NEWER)
-def type_is_that_of_folder(view: EndpointsView) -> Iterator[Found]:
+def type_is_that_of_folder(view: EndpointsView) -> Iterator[Violation]:
     """In a folder Interactive the checker does not look at it."""
     kind, types = view.setting("type"), _TYPES.get(view.scenario.scenario or "")
     if not view.config.fields:
@@ -106,7 +108,7 @@ def type_is_that_of_folder(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-006", Scope.ENDPOINTS, "Token latencies are in the bounds of the folder's scenario.", source=NEWER)
-def token_latencies(view: EndpointsView) -> Iterator[Found]:
+def token_latencies(view: EndpointsView) -> Iterator[Violation]:
     limits = view.table.token_latency_ns.get(view.scenario.scenario or "") if view.table else None
     for metric, limit in (limits or {}).items():
         value = view.percentile(metric, "99.0")
@@ -116,7 +118,7 @@ def token_latencies(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-007", Scope.ENDPOINTS, "Latencies are in the bounds of the folder's scenario.", source=NEWER)
-def latencies(view: EndpointsView) -> Iterator[Found]:
+def latencies(view: EndpointsView) -> Iterator[Violation]:
     table = view.table
     if table is None or table.needs_token_latencies:
         return
@@ -143,14 +145,14 @@ def published_figure(view: EndpointsView) -> tuple[str, float | None]:
 
 
 @rule("EP-008", Scope.ENDPOINTS, "The summary has the scenario's figure.", source=NEWER)
-def has_figure(view: EndpointsView) -> Iterator[Found]:
+def has_figure(view: EndpointsView) -> Iterator[Violation]:
     name, value = published_figure(view)
     if view.summary.is_usable and not (value is not None and value > 0):
         yield _of_summary(view, name, f"{name} = {value}", "a number above 0")
 
 
 @rule("EP-009", Scope.ENDPOINTS, "The accuracy run covers the whole data set.", source=NEWER)
-def covers_data_set(view: EndpointsView) -> Iterator[Found]:
+def covers_data_set(view: EndpointsView) -> Iterator[Violation]:
     if view.table is None or not view.scores.is_usable:
         return
     counted = [one for one in view.entries if one.get("dataset_type") in (None, "accuracy")]
@@ -158,7 +160,7 @@ def covers_data_set(view: EndpointsView) -> Iterator[Found]:
     if count != wanted:
         found = f"total_samples = {count:g} in {len(counted)} data sets of the type accuracy"
         line = view.scores.line_of("total_samples")
-        yield Found(path=view.scores.path, found=found, allowed=f"exactly {wanted}", line=line)
+        yield Violation(path=view.scores.path, found=found, allowed=f"exactly {wanted}", line=line)
 
 
 def _samples(entry: object) -> float:
@@ -170,13 +172,13 @@ def _samples(entry: object) -> float:
 
 
 @rule("EP-010", Scope.ENDPOINTS, "There is a score.", source=NEWER)
-def has_score(view: EndpointsView) -> Iterator[Found]:
+def has_score(view: EndpointsView) -> Iterator[Violation]:
     if view.scores.is_usable and not any(one.get("score") is not None for one in view.entries):
-        yield Found(path=view.scores.path, found="no score in accuracy_scores", allowed="a score of each data set")
+        yield Violation(path=view.scores.path, found="no score in accuracy_scores", allowed="a score of each data set")
 
 
 @rule("EP-011", Scope.ENDPOINTS, "The score reaches its target.", source=RULES_TEXT, divisions=CLOSED)
-def score_reaches_target(view: EndpointsView) -> Iterator[Found]:
+def score_reaches_target(view: EndpointsView) -> Iterator[Violation]:
     """The checker compares the score of qwen3-vl only."""
     table = view.table
     limits = table.targets_in(view.scenario.scenario or "") if table is not None else ()
@@ -188,7 +190,7 @@ def score_reaches_target(view: EndpointsView) -> Iterator[Found]:
             if _is_of(name, limit.metric, len(limits)) and not value >= limit.value:
                 words = f"score{f'.{name}' if name else ''} = {value:g}"
                 allowed = f"at least {limit.value:g} ({limit.metric})"
-                yield Found(path=view.scores.path, found=words, allowed=allowed, line=line, source=source)
+                yield Violation(path=view.scores.path, found=words, allowed=allowed, line=line, source=source)
 
 
 def _scores(view: EndpointsView) -> Mapping[str, float]:
@@ -218,20 +220,20 @@ def _like(value: float, limit: float) -> float:
 
 
 @rule("EP-012", Scope.ENDPOINTS, "The compliance tests that the client can make passed.", source=NEWER)
-def audits_passed(view: EndpointsView) -> Iterator[Found]:
+def audits_passed(view: EndpointsView) -> Iterator[Violation]:
     for test, audit in view.audits.items():
         if audit.is_missing and test != "TEST04":
             continue  # asked of no model there
         allowed = f'{{"test": "{AUDITS[test]}", "passed": true}}'
         if not audit.is_usable:
-            yield Found(path=audit.path, found=audit.problem or "missing", allowed=allowed)
+            yield Violation(path=audit.path, found=audit.problem or "missing", allowed=allowed)
         elif audit.fields.get("test") != AUDITS[test] or audit.fields.get("passed") is not True:
             found = f"test = {shown(audit.fields.get('test'))}, passed = {shown(audit.fields.get('passed'))}"
-            yield Found(path=audit.path, found=found, allowed=allowed, line=audit.line_of("passed"))
+            yield Violation(path=audit.path, found=found, allowed=allowed, line=audit.line_of("passed"))
 
 
 @rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER)
-def answers_are_as_long(view: EndpointsView) -> Iterator[Found]:
+def answers_are_as_long(view: EndpointsView) -> Iterator[Violation]:
     limits = view.table.test_limits.get("TEST09") if view.table else None
     value = view.figure("output_sequence_lengths", "avg")
     if not limits or not view.summary.is_usable:
@@ -242,7 +244,7 @@ def answers_are_as_long(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-014", Scope.ENDPOINTS, "The run did last long enough.", source=RULES_TEXT)
-def lasted(view: EndpointsView) -> Iterator[Found]:
+def lasted(view: EndpointsView) -> Iterator[Violation]:
     duration, needed_s = view.figure("duration_ns"), FULL_RULES_MIN_DURATION_MS / 1000
     if view.summary.is_usable and not (duration is not None and duration >= needed_s * _SECOND_NS):
         found = "no duration_ns" if duration is None else f"duration_ns = {duration:.0f}: {duration / _SECOND_NS:.3f} s"
@@ -250,7 +252,7 @@ def lasted(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-015", Scope.ENDPOINTS, "The run came to its end.", source=CLIENT)
-def came_to_end(view: EndpointsView) -> Iterator[Found]:
+def came_to_end(view: EndpointsView) -> Iterator[Violation]:
     state = view.summary.fields.get("state")
     if view.summary.is_usable and state != "complete":
         yield _of_summary(view, "state", f"state = {shown(state)}", '"complete"')
@@ -259,7 +261,7 @@ def came_to_end(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-016", Scope.ENDPOINTS, "No sample failed, and each was answered.", source=CLIENT)
-def nothing_failed(view: EndpointsView) -> Iterator[Found]:
+def nothing_failed(view: EndpointsView) -> Iterator[Violation]:
     keys = ("n_samples_issued", "n_samples_completed", "n_samples_failed")
     issued, completed, failed = (view.figure(key) for key in keys)
     if view.summary.is_usable and (issued != completed or failed != 0):
@@ -268,14 +270,14 @@ def nothing_failed(view: EndpointsView) -> Iterator[Found]:
 
 
 @rule("EP-017", Scope.ENDPOINTS, "The run used every sample of the performance set.", source=RULES_TEXT)
-def issued_enough(view: EndpointsView) -> Iterator[Found]:
+def issued_enough(view: EndpointsView) -> Iterator[Violation]:
     issued, wanted = view.figure("n_samples_issued"), view.table.performance_samples if view.table else 0
     if view.summary.is_usable and issued is not None and issued < wanted:
         yield _of_summary(view, "n_samples_issued", f"n_samples_issued = {issued:g}", f"at least {wanted}")
 
 
 @rule("EP-018", Scope.ENDPOINTS, "The rates follow from the samples and the duration.", source=CLIENT)
-def rates_follow(view: EndpointsView) -> Iterator[Found]:
+def rates_follow(view: EndpointsView) -> Iterator[Violation]:
     completed, qps = view.figure("n_samples_completed"), view.figure("qps")
     window = view.figure("legacy_loadgen_window_duration_ns")
     duration = window or view.figure("duration_ns")
@@ -292,7 +294,7 @@ def rates_follow(view: EndpointsView) -> Iterator[Found]:
 
 @rule("EP-019", Scope.ENDPOINTS, "The result says which client made it, and when.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
-def has_provenance(view: EndpointsView) -> Iterator[Found]:
+def has_provenance(view: EndpointsView) -> Iterator[Violation]:
     """A warning: the client of ea332753 writes 0 for the time, and null for the commit of an installed package."""
     if not view.summary.is_usable:
         return
@@ -306,7 +308,7 @@ def has_provenance(view: EndpointsView) -> Iterator[Found]:
 
 @rule("EP-020", Scope.ENDPOINTS, "Percentiles are there in both forms, and the estimates are not better.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
-def percentiles_are_both_there(view: EndpointsView) -> Iterator[Found]:
+def percentiles_are_both_there(view: EndpointsView) -> Iterator[Violation]:
     """An early-stopping estimate of p99 is the latency of a later query than p99 itself: far below, it is another's."""
     for metric in ("latency", "ttft", "tpot"):
         estimate = view.percentile(metric, "99.0")
@@ -319,7 +321,7 @@ def percentiles_are_both_there(view: EndpointsView) -> Iterator[Found]:
 
 @rule("EP-021", Scope.ENDPOINTS, "Percentiles rise from the least to the greatest value, the mean between these.",
       source=CLIENT)  # fmt: skip
-def percentiles_rise(view: EndpointsView) -> Iterator[Found]:
+def percentiles_rise(view: EndpointsView) -> Iterator[Violation]:
     for metric in ("latency", "ttft", "tpot"):
         least, mean, greatest = (view.figure(metric, name) for name in ("min", "avg", "max"))
         for kind in ("percentiles", "early_stopping_percentiles"):
@@ -342,7 +344,7 @@ def _percentiles(view: EndpointsView, metric: str, kind: str) -> list[tuple[str,
 
 
 @rule("EP-022", Scope.ENDPOINTS, "Latencies fit into the run, in SingleStream one after the other.", source=CLIENT)
-def latencies_fit_run(view: EndpointsView) -> Iterator[Found]:
+def latencies_fit_run(view: EndpointsView) -> Iterator[Violation]:
     duration, greatest = view.figure("duration_ns"), view.figure("latency", "max")
     first, mean = view.figure("ttft", "avg"), view.figure("latency", "avg")
     if duration and greatest is not None and greatest > duration * (1 + _CLOSE):

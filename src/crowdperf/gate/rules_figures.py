@@ -29,7 +29,7 @@ from crowdperf.gate.derivation import (
     ranked,
 )
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import Found
+from crowdperf.gate.rulebook import Violation
 
 _SUM_OVERFLOWS = 2.0**63
 """LoadGen adds latencies in 64 bits: beyond it the mean is of what was left (28 published Offline logs of v5.1, with
@@ -37,7 +37,7 @@ _SUM_OVERFLOWS = 2.0**63
 
 
 @performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
-def offline_rate_follows(log: LogView) -> Iterator[Found]:
+def offline_rate_follows(log: LogView) -> Iterator[Violation]:
     keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
     found = numbers(log, *keys)
     if log.scenario != "Offline" or found is None:
@@ -52,7 +52,7 @@ def offline_rate_follows(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-002", "The rate without LoadGen's overhead is one query in each mean latency.")
-def stream_rate_follows(log: LogView) -> Iterator[Found]:
+def stream_rate_follows(log: LogView) -> Iterator[Violation]:
     keys = ("result_qps_without_loadgen_overhead", "result_mean_latency_ns")
     found = numbers(log, *keys)
     if log.scenario == "SingleStream" and found is not None and found[1] > 0:
@@ -62,7 +62,7 @@ def stream_rate_follows(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-003", "The queries of a stream follow each other and fill the run.")
-def stream_fills_run(log: LogView) -> Iterator[Found]:
+def stream_fills_run(log: LogView) -> Iterator[Violation]:
     scenario, elapsed_s = log.scenario, lasted_s(log)
     mean = STREAM_MEANS.get(scenario or "")
     if mean is None or elapsed_s is None:
@@ -75,7 +75,7 @@ def stream_fills_run(log: LogView) -> Iterator[Found]:
         yield from _last_query_ends_run(log, elapsed_s)
 
 
-def _last_query_ends_run(log: LogView, elapsed_s: float) -> Iterator[Found]:
+def _last_query_ends_run(log: LogView, elapsed_s: float) -> Iterator[Violation]:
     keys = ("result_qps_with_loadgen_overhead", "result_query_count", "result_max_latency_ns")
     found = numbers(log, *keys)
     if found is None or not found[0] > 0:
@@ -89,7 +89,7 @@ def _last_query_ends_run(log: LogView, elapsed_s: float) -> Iterator[Found]:
 
 
 @performance_rule("FIG-004", "A Server run ends when the queries that it completed are done.")
-def server_rates_follow(log: LogView) -> Iterator[Found]:
+def server_rates_follow(log: LogView) -> Iterator[Violation]:
     keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
             "result_min_latency_ns", "result_max_latency_ns")  # fmt: skip
     found, elapsed_s = numbers(log, *keys), lasted_s(log)
@@ -107,7 +107,7 @@ def server_rates_follow(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-005", "Server queries were scheduled as they were generated, at about the target rate.")
-def server_schedule_follows(log: LogView) -> Iterator[Found]:
+def server_schedule_follows(log: LogView) -> Iterator[Violation]:
     keys = ("result_scheduled_samples_per_sec", "effective_target_qps", "result_query_count", "generated_query_count",
             "generated_query_duration")  # fmt: skip
     found = numbers(log, *keys)
@@ -126,7 +126,7 @@ def server_schedule_follows(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-006", "Latencies rise from the least over the percentiles to the greatest.")
-def percentiles_rise(log: LogView) -> Iterator[Found]:
+def percentiles_rise(log: LogView) -> Iterator[Violation]:
     for family in FAMILIES:
         known = ranked(log, family)
         for before, after in pairwise(known):
@@ -138,7 +138,7 @@ def percentiles_rise(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-007", "A mean is one that latencies with these percentiles can have.")
-def mean_is_possible(log: LogView) -> Iterator[Found]:
+def mean_is_possible(log: LogView) -> Iterator[Violation]:
     for family in FAMILIES:
         known, mean = ranked(log, family), log.number(family.mean)
         if not known or mean is None or any(a.value > b.value for a, b in pairwise(known)):
@@ -152,7 +152,7 @@ def mean_is_possible(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-009", "No more queries were issued than generated, in Server and Offline all.")
-def counts_follow(log: LogView) -> Iterator[Found]:
+def counts_follow(log: LogView) -> Iterator[Violation]:
     keys = ("result_query_count", "generated_query_count")
     found = numbers(log, *keys)
     if found is None:
@@ -165,7 +165,7 @@ def counts_follow(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-010", "An Offline run ends with its last sample.")
-def offline_fills_run(log: LogView) -> Iterator[Found]:
+def offline_fills_run(log: LogView) -> Iterator[Violation]:
     longest_ns, elapsed_s = log.number("result_max_latency_ns"), lasted_s(log)
     if log.scenario != "Offline" or longest_ns is None or elapsed_s is None:
         return
@@ -175,7 +175,7 @@ def offline_fills_run(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-011", "A stream spends its run on queries: the next one follows when one is answered.")
-def stream_is_busy(log: LogView) -> Iterator[Found]:
+def stream_is_busy(log: LogView) -> Iterator[Violation]:
     """Else its latencies were made smaller. The time between two queries is LoadGen's own."""
     mean = STREAM_MEANS.get(log.scenario or "")
     found = numbers(log, "result_query_count", mean) if mean else None
@@ -189,7 +189,7 @@ def stream_is_busy(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-013", "A MultiStream query lasts as long as its slowest sample, at each percentile at least so.")
-def query_ends_with_sample(log: LogView) -> Iterator[Found]:
+def query_ends_with_sample(log: LogView) -> Iterator[Violation]:
     keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",
             "result_mean_latency_ns")  # fmt: skip
     found = numbers(log, *keys)

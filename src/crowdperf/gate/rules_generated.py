@@ -19,7 +19,7 @@ from crowdperf.gate.derivation import (
     usable,
 )
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import Found, log_rule
+from crowdperf.gate.rulebook import Violation, log_rule
 from crowdperf.gate.views import RunView
 
 _SLACK, _LOST = 1.1, 1.0
@@ -27,7 +27,7 @@ _SLACK, _LOST = 1.1, 1.0
 
 
 @log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
-def generated_follows(run: RunView) -> Iterator[Found]:
+def generated_follows(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         yield from _least_samples(log)
         if log.scenario == "Offline":
@@ -38,7 +38,7 @@ def generated_follows(run: RunView) -> Iterator[Found]:
         yield from _queries(log)
 
 
-def _queries(log: LogView) -> Iterator[Found]:
+def _queries(log: LogView) -> Iterator[Violation]:
     """Of a performance run; an accuracy run has each sample once, whatever was asked for."""
     scenario = log.scenario
     yield from _samples_of_query(log)
@@ -56,14 +56,14 @@ def _queries(log: LogView) -> Iterator[Found]:
             yield contradiction(log, keys[2], given(log, keys[2]), f"a multiple of the {_padding(log)} samples")
 
 
-def _least_samples(log: LogView) -> Iterator[Found]:
+def _least_samples(log: LogView) -> Iterator[Violation]:
     keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
     found = numbers(log, *keys)
     if found is not None and found[0] != found[1] * found[2]:
         yield contradiction(log, keys[0], given(log, *keys), "the product of the other two")
 
 
-def _samples_of_query(log: LogView) -> Iterator[Found]:
+def _samples_of_query(log: LogView) -> Iterator[Violation]:
     pair = ("generated_samples_per_query", "effective_samples_per_query")
     found = numbers(log, *pair)
     if found is None:
@@ -74,7 +74,7 @@ def _samples_of_query(log: LogView) -> Iterator[Found]:
         yield contradiction(log, pair[0], given(log, *pair), f"{wanted:g}")
 
 
-def _offline_samples(log: LogView) -> Iterator[Found]:
+def _offline_samples(log: LogView) -> Iterator[Violation]:
     keys = ("effective_samples_per_query", "effective_min_duration_ms", "effective_target_qps",
             "requested_min_query_count")  # fmt: skip
     found = numbers(log, *keys)
@@ -92,7 +92,7 @@ def _padding(log: LogView) -> int:
     return len(loaded) if is_equal and isinstance(loaded, list) and loaded else 1
 
 
-def _offline_interval(log: LogView) -> Iterator[Found]:
+def _offline_interval(log: LogView) -> Iterator[Violation]:
     """What LoadGen generates its one query for is the interval of the target rate."""
     keys = ("generated_query_duration", "effective_target_qps")
     found = numbers(log, *keys)
@@ -103,7 +103,7 @@ def _offline_interval(log: LogView) -> Iterator[Found]:
             yield contradiction(log, keys[0], given(log, *keys), f"{wanted_ns:.0f}: one query at the target rate")
 
 
-def _stream_interval(log: LogView) -> Iterator[Found]:
+def _stream_interval(log: LogView) -> Iterator[Violation]:
     """Queries are generated at fixed intervals."""
     keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
     found = numbers(log, *keys)
@@ -113,7 +113,7 @@ def _stream_interval(log: LogView) -> Iterator[Found]:
             yield contradiction(log, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
 
 
-def _stream_queries(log: LogView) -> Iterator[Found]:
+def _stream_queries(log: LogView) -> Iterator[Violation]:
     """For twice the duration asked for, and no more of them."""
     keys = ("generated_query_duration", "generated_query_count", "effective_min_duration_ms")
     found = numbers(log, *keys)

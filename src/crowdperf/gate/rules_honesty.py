@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from crowdperf.gate.documents import TextFile, read_bytes
-from crowdperf.gate.rulebook import CLOSED, OURS, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import CLOSED, OURS, Scope, Severity, Violation, rule, shown
 from crowdperf.gate.rules_system import OWN_KEY
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ScenarioView, SubmitterView, SystemView
@@ -17,8 +17,8 @@ from crowdperf.kit.privacy import (
     FOLDER_PLACES,
     NOBODYS_HOMES,
     Budget,
-    Known,
     Leak,
+    PrivateNames,
     find_leaks,
     known_in,
     masked,
@@ -72,71 +72,71 @@ def _parts(flags: Mapping[str, object]) -> list[object]:
 
 
 @rule("SYN-001", Scope.SCENARIO, "The result is of real weights and real data.", source=OURS)
-def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
+def is_not_synthetic(scenario: ScenarioView) -> Iterator[Violation]:
     own = scenario.measurements.fields.get(OWN_KEY)
     flags = own.get("is_synthetic") if isinstance(own, dict) else own
     parts = _parts(flags) if isinstance(flags, dict) else [flags]
     if OWN_KEY in scenario.measurements.fields and any(part is not False for part in parts):
         line = scenario.measurements.line_of("is_synthetic")
         found = f"{OWN_KEY}.is_synthetic = {shown(flags)}"
-        yield Found(path=scenario.measurements.path, found=found, allowed=_REAL, line=line)
+        yield Violation(path=scenario.measurements.path, found=found, allowed=_REAL, line=line)
     for source in _texts(scenario):
         is_new = source is not scenario.measurements.source or OWN_KEY not in scenario.measurements.fields
         for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
             if is_new and _has_label(source, label):
-                yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
+                yield Violation(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
 @rule("SYN-002", Scope.SYSTEM, "The system is not described as one with synthetic results.", source=OURS)
-def system_is_not_synthetic(system: SystemView) -> Iterator[Found]:
+def system_is_not_synthetic(system: SystemView) -> Iterator[Violation]:
     source = system.description.source
     for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
         if _has_label(source, label):
-            yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
+            yield Violation(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
 @rule("SYN-003", Scope.SCENARIO, "The result is not of a test run.", source=OURS, step=Step.PERFORMANCE)
-def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
+def is_no_test_run(scenario: ScenarioView) -> Iterator[Violation]:
     return _labelled(scenario, TEST_RUN_LABEL, "a run of the full rules")
 
 
 @rule("SYN-005", Scope.SCENARIO, "The result is not of a rehearsal.", source=OURS, step=Step.TREE)
-def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Found]:
+def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Violation]:
     return _labelled(scenario, REHEARSAL_LABEL, "runs of the full rules")
 
 
 @rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights and the benchmark's data.", source=OURS,
       divisions=CLOSED)  # fmt: skip
-def is_of_published_weights(scenario: ScenarioView) -> Iterator[Found]:
+def is_of_published_weights(scenario: ScenarioView) -> Iterator[Violation]:
     allowed = "the published weights; a model of one's own belongs into the open division"
     own = scenario.measurements.fields.get(OWN_KEY)
     said = parse(own.get("provenance")) if isinstance(own, dict) else None
     if said is not None and said.model == OWN:
         found, line = f"{OWN_KEY}.provenance.model = {shown(said.model)}", scenario.measurements.line_of("provenance")
-        yield Found(path=scenario.measurements.path, found=found, allowed=allowed, line=line)
+        yield Violation(path=scenario.measurements.path, found=found, allowed=allowed, line=line)
     yield from _labelled(scenario, OWN_MODEL_LABEL, allowed)
     yield from _labelled(scenario, OWN_DATA_LABEL, "the benchmark's data; one's own belongs into the open division")
 
 
-def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Found]:
+def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Violation]:
     for source in _texts(scenario):
         if _has_label(source, label):
-            yield Found(path=source.path, found=label, allowed=allowed, line=source.line_of(label))
+            yield Violation(path=source.path, found=label, allowed=allowed, line=source.line_of(label))
 
 
 @rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS)
-def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
+def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Violation]:
     system = scenario.model.system.system
     for source in (scenario.readme, scenario.measurements.source):
         match = _TRACES.search(source.text)
         if match:
-            yield Found(path=source.path, found=shown(match[0]), allowed=_REAL, line=source.line_of(match[0]))
+            yield Violation(path=source.path, found=shown(match[0]), allowed=_REAL, line=source.line_of(match[0]))
     if _SYSTEM_TRACE.search(system):
-        yield Found(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
+        yield Violation(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
 
 
 @rule("PRIV-001", Scope.SUBMITTER, "No file holds a token or key, or names a person or a machine.", source=OURS)
-def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
+def holds_nothing_private(owner: SubmitterView) -> Iterator[Violation]:
     """What is certainly a secret refuses; the rest is a warning, as published trees are full of it."""
     listing, given, budget = owner.tree.listing, owner.tree.options.known, Budget(FOLDER_PLACES)
     all_known = dataclasses.replace(given, public=(*given.public, *NOBODYS_HOMES))
@@ -156,7 +156,7 @@ def _members(path: str, content: bytes | str) -> Iterator[tuple[str, bytes]]:
     return ((f"{path}/{name}", part) for name, part in members)
 
 
-def _private_in(path: str, leaks: Sequence[Leak], known: Known) -> Iterator[Found]:
+def _private_in(path: str, leaks: Sequence[Leak], known: PrivateNames) -> Iterator[Violation]:
     """Yield the first findings of a file: those that refuse, then the others."""
     for is_certain in (True, False):
         some = [leak for leak in leaks if (leak.kind in CERTAIN) is is_certain]
@@ -164,7 +164,7 @@ def _private_in(path: str, leaks: Sequence[Leak], known: Known) -> Iterator[Foun
             is_last = number == _SHOWN_LEAKS and len(some) > _SHOWN_LEAKS
             found = f"{leak.kind.value}: {leak.excerpt}{_more(len(some)) if is_last else ''}"
             severity = None if is_certain else Severity.WARNING
-            yield Found(
+            yield Violation(
                 path=masked(path, known), found=found, allowed="nothing private", line=leak.line, severity=severity
             )
 

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from crowdperf.gate.documents import read_json
 from crowdperf.gate.log_view import number_of
-from crowdperf.gate.rulebook import OURS, Found, Scope, Severity, rule, shown
-from crowdperf.gate.run_fingerprint import FIGURES, Place, ResponsesMark, RunMark, RunRegister, task_of
+from crowdperf.gate.rulebook import OURS, Scope, Severity, Violation, rule, shown
+from crowdperf.gate.run_fingerprint import FIGURES, LogLocation, ResponsesMark, RunMark, RunRegister, task_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ResultView
 from crowdperf.rules.compliance import ANSWER_TESTS
@@ -33,39 +33,39 @@ def _runs(result: ResultView) -> tuple[RunMark, ...]:
     return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
 
 
-def _step(place: Place) -> Step:
+def _step(place: LogLocation) -> Step:
     if place.test:
         return Step.COMPLIANCE
     return Step.ACCURACY if place.kind == "accuracy" else Step.PERFORMANCE
 
 
-def _at(mark: RunMark | ResponsesMark, found: str, allowed: str, severity: Severity | None = None) -> Found:
-    return Found(path=mark.path, found=found, allowed=allowed, step=_step(mark.place), severity=severity)
+def _at(mark: RunMark | ResponsesMark, found: str, allowed: str, severity: Severity | None = None) -> Violation:
+    return Violation(path=mark.path, found=found, allowed=allowed, step=_step(mark.place), severity=severity)
 
 
-def _task(result: ResultView, place: Place) -> str:
+def _task(result: ResultView, place: LogLocation) -> str:
     """The model by the name that the round's checker has for it, without its level of accuracy."""
     return task_of(result.tree.round.aliases.get(place.model, place.model))
 
 
-def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
+def _is_misplaced_in_a_test(own: LogLocation, other: LogLocation) -> bool:
     """Whether it is the test of a result that has a log too many: the test's own finding says so."""
     return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
 
 
-def _is_one_result(result: ResultView, one: Place, other: Place) -> bool:
+def _is_one_result(result: ResultView, one: LogLocation, other: LogLocation) -> bool:
     """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
     others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
     return one.system == other.system and _is_one_task(result, one, other)
 
 
-def _is_one_task(result: ResultView, one: Place, other: Place) -> bool:
+def _is_one_task(result: ResultView, one: LogLocation, other: LogLocation) -> bool:
     is_server_too = {one.scenario.lower(), other.scenario.lower()} == {"server", "interactive"}
     same = [(place.submitter, _task(result, place), place.kind) for place in (one, other)]
     return same[0] == same[1] and not is_server_too
 
 
-def _is_one_machine(result: ResultView, one: Place, other: Place) -> bool:
+def _is_one_machine(result: ResultView, one: LogLocation, other: LogLocation) -> bool:
     """Whether two systems of a submitter are described with the same words, apart from the category."""
     texts = [read_json(result.tree.listing, "/".join((*place.folder[:2], "systems", f"{place.system}.json")))
              for place in (one, other)]  # fmt: skip
@@ -74,7 +74,7 @@ def _is_one_machine(result: ResultView, one: Place, other: Place) -> bool:
 
 
 @rule("IDENT-001", Scope.RESULT, "A log is of one run, and one run is one result.", source=OURS)
-def log_is_of_one_result(result: ResultView) -> Iterator[Found]:
+def log_is_of_one_result(result: ResultView) -> Iterator[Violation]:
     """One result of one machine that is listed under two names is a warning: no figure is another machine's."""
     for mark in _runs(result):
         copies = [
@@ -95,7 +95,7 @@ def log_is_of_one_result(result: ResultView) -> Iterator[Found]:
 
 
 @rule("IDENT-002", Scope.RESULT, "No two different logs are of one process.", source=OURS)
-def process_made_one_log(result: ResultView) -> Iterator[Found]:
+def process_made_one_log(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         for other in result.tree.register.runs_with("start", mark.start):
             is_near = mark.place.folder[:3] == other.place.folder[:3]
@@ -106,7 +106,7 @@ def process_made_one_log(result: ResultView) -> Iterator[Found]:
                 break
 
 
-def _others(result: ResultView, keys: tuple[str, ...]) -> Iterator[Found]:
+def _others(result: ResultView, keys: tuple[str, ...]) -> Iterator[Violation]:
     """Yield what later runs of a result have other values of than the first."""
     runs = _runs(result)
     for key in keys:
@@ -117,7 +117,7 @@ def _others(result: ResultView, keys: tuple[str, ...]) -> Iterator[Found]:
 
 
 @rule("IDENT-003", Scope.RESULT, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS)
-def runs_are_of_one_sut(result: ResultView) -> Iterator[Found]:
+def runs_are_of_one_sut(result: ResultView) -> Iterator[Violation]:
     yield from _others(result, ("sut_name", "qsl_name"))
 
 
@@ -128,12 +128,12 @@ def runs_are_of_one_sut(result: ResultView) -> Iterator[Found]:
     source=OURS,
     severity=Severity.WARNING,
 )
-def runs_have_one_loadgen(result: ResultView) -> Iterator[Found]:
+def runs_have_one_loadgen(result: ResultView) -> Iterator[Violation]:
     yield from _others(result, ("loadgen_version", "loadgen_file_sha1"))
 
 
 @rule("IDENT-005", Scope.RESULT, "One build of LoadGen has one version and one set of sources.", source=OURS)
-def build_is_one(result: ResultView) -> Iterator[Found]:
+def build_is_one(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         others = result.tree.register.runs_with("build", mark.build)
         for key in ("loadgen_version", "loadgen_file_sha1"):
@@ -144,7 +144,7 @@ def build_is_one(result: ResultView) -> Iterator[Found]:
 
 
 @rule("IDENT-006", Scope.RESULT, "No run is older than the LoadGen that made it.", source=OURS)
-def run_is_newer_than_its_loadgen(result: ResultView) -> Iterator[Found]:
+def run_is_newer_than_its_loadgen(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         begin, build = _moment(mark.text("test_datetime")), _moment(mark.text("loadgen_build_date_utc"))
         if begin and build and begin < build - _LONGEST_OFFSET:
@@ -161,7 +161,7 @@ def _moment(text: str | None) -> datetime | None:
 
 @rule("IDENT-007", Scope.RESULT, "The logged responses are of this task, and of this run.", source=OURS,
       step=Step.ACCURACY)  # fmt: skip
-def responses_are_of_one_run(result: ResultView) -> Iterator[Found]:
+def responses_are_of_one_run(result: ResultView) -> Iterator[Violation]:
     register = result.tree.register
     for mark in register.responses_with("folder", result.folder):
         if mark.place.test and result.subject.division == "open":
@@ -202,7 +202,7 @@ def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
 
 
 @rule("IDENT-008", Scope.RESULT, "No two different logs have the same latencies, to the nanosecond.", source=OURS)
-def run_has_figures_of_its_own(result: ResultView) -> Iterator[Found]:
+def run_has_figures_of_its_own(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         for other in result.tree.register.runs_with("figures", mark.figures):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
@@ -213,7 +213,7 @@ def run_has_figures_of_its_own(result: ResultView) -> Iterator[Found]:
 
 @rule("IDENT-009", Scope.RESULT, "The runs of a result are of one data set, of which one build loads one choice.",
       source=OURS)  # fmt: skip
-def runs_are_of_one_data_set(result: ResultView) -> Iterator[Found]:
+def runs_are_of_one_data_set(result: ResultView) -> Iterator[Violation]:
     """TEST07 has samples of its own, and so have accuracy runs where there are fewer than a performance run loads."""
     total = "qsl_reported_total_count"
     runs = [mark for mark in _runs(result) if mark.place.test != "TEST07"]
@@ -229,7 +229,7 @@ def runs_are_of_one_data_set(result: ResultView) -> Iterator[Found]:
 
 
 @rule("IDENT-010", Scope.RESULT, "A hash is of one accuracy log.", source=OURS, step=Step.ACCURACY)
-def hash_is_of_one_log(result: ResultView) -> Iterator[Found]:
+def hash_is_of_one_log(result: ResultView) -> Iterator[Violation]:
     register = result.tree.register
     for mark in register.responses_with("folder", result.folder):
         for other in register.responses_with("hash", mark.hash):
@@ -241,7 +241,7 @@ def hash_is_of_one_log(result: ResultView) -> Iterator[Found]:
 
 @rule("IDENT-011", Scope.RESULT, "No two different logs have the same times by their clocks, to the nanosecond.",
       source=OURS)  # fmt: skip
-def run_has_times_of_its_own(result: ResultView) -> Iterator[Found]:
+def run_has_times_of_its_own(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         for other in result.tree.register.runs_with("clock", mark.clock):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
@@ -251,7 +251,7 @@ def run_has_times_of_its_own(result: ResultView) -> Iterator[Found]:
 
 
 @rule("IDENT-012", Scope.RESULT, "No run has the latencies of another one, shifted or scaled.", source=OURS)
-def run_is_no_copy(result: ResultView) -> Iterator[Found]:
+def run_is_no_copy(result: ResultView) -> Iterator[Violation]:
     for mark in _runs(result):
         for other in result.tree.register.copies_of(mark):
             if other.figures != mark.figures and not _is_misplaced_in_a_test(mark.place, other.place):
@@ -262,7 +262,7 @@ def run_is_no_copy(result: ResultView) -> Iterator[Found]:
 
 @rule("FIG-018", Scope.RESULT, "A model's answers are as long in all of its scenarios.", source=OURS,
       step=Step.PERFORMANCE)  # fmt: skip
-def answers_are_as_long_in_every_scenario(result: ResultView) -> Iterator[Found]:
+def answers_are_as_long_in_every_scenario(result: ResultView) -> Iterator[Violation]:
     """Where each run issued all samples equally often. At most 3.7 % apart in the 170 models of round v5.1 that have
     two scenarios."""
     *model, _ = result.folder
@@ -277,7 +277,7 @@ def answers_are_as_long_in_every_scenario(result: ResultView) -> Iterator[Found]
 
 @rule("IDENT-013", Scope.RESULT, "No two runs of a system were made at the same time.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
-def runs_follow_each_other(result: ResultView) -> Iterator[Found]:
+def runs_follow_each_other(result: ResultView) -> Iterator[Violation]:
     """A warning: a description may be of many equal systems. Each of the runs may have used a part of one machine."""
     for mark in _runs(result):
         other = result.tree.register.overlaps.get(mark.path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crowdperf.gate.derivation import contradiction, given, readable
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import OURS, Found, Severity, log_rule
+from crowdperf.gate.rulebook import OURS, Severity, Violation, log_rule
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
 
@@ -54,7 +54,7 @@ def _revision(log: LogView) -> str:
 
 
 @log_rule("LG-001", "The LoadGen is one of the round: at most one year older.", source=OURS)
-def version_is_of_round(run: RunView) -> Iterator[Found]:
+def version_is_of_round(run: RunView) -> Iterator[Violation]:
     least = int(run.scenario.tree.round.name[1:].partition(".")[0]) - 1  # LoadGen 4.1 was used in round v5.1
     for log in readable(run):
         found = _VERSION.fullmatch(log.text("loadgen_version") or "")
@@ -64,7 +64,7 @@ def version_is_of_round(run: RunView) -> Iterator[Found]:
 
 
 @log_rule("LG-002", "LoadGen was compiled from sources that mlcommons/inference had.", source=OURS)
-def sources_are_known(run: RunView) -> Iterator[Found]:
+def sources_are_known(run: RunView) -> Iterator[Violation]:
     """A revision that nobody knows (a fork's commit, or NA) is compared with every recorded commit of its version."""
     for log in readable(run):
         files = log.values.get("loadgen_file_sha1")
@@ -83,7 +83,7 @@ def sources_are_known(run: RunView) -> Iterator[Found]:
 
 @log_rule("LG-006", "The version of LoadGen is known, so that its sources can be compared.", source=OURS,
           severity=Severity.WARNING)  # fmt: skip
-def version_is_known(run: RunView) -> Iterator[Found]:
+def version_is_known(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         if not _candidates(log):
             found = f"{given(log, 'loadgen_version')}: revision unknown, sources not compared"
@@ -118,7 +118,7 @@ def _digest(files: Mapping[str, Json], names: Iterable[str]) -> str:
 
 
 @log_rule("LG-003", "LoadGen was compiled without changes of its own.")
-def has_no_local_changes(run: RunView) -> Iterator[Found]:
+def has_no_local_changes(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:
             yield contradiction(
@@ -127,7 +127,7 @@ def has_no_local_changes(run: RunView) -> Iterator[Found]:
 
 
 @log_rule("LG-004", "The revision of LoadGen is the newest in its git log, and has one version.")
-def revision_is_that_of_git_log(run: RunView) -> Iterator[Found]:
+def revision_is_that_of_git_log(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         version, commits = log.text("loadgen_version") or "", log.text("loadgen_git_log_message") or ""
         revision = _revision(log)
@@ -144,7 +144,7 @@ _LONGEST_ZONE, _QUARTER, _APART = timedelta(hours=14), timedelta(minutes=15), ti
 
 
 @log_rule("LG-005", "The build's two dates are of one moment, and its newest commit is older.")
-def dates_of_build_agree(run: RunView) -> Iterator[Found]:
+def dates_of_build_agree(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         local, built, committed = (
             _moment(log.text(f"loadgen_{name}")) for name in ("build_date_local", "build_date_utc", "git_commit_date")

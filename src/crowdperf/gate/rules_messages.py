@@ -22,7 +22,7 @@ from crowdperf.gate.derivation import (
     version_of,
 )
 from crowdperf.gate.log_view import LogView, number_of
-from crowdperf.gate.rulebook import OURS, Found, log_rule, shown
+from crowdperf.gate.rulebook import OURS, Violation, log_rule, shown
 from crowdperf.gate.views import RunView
 
 _SCENARIO_AND_MODE = ("scenario", "test_mode")
@@ -86,22 +86,22 @@ _LARGEST = 2.0**64
 
 
 @log_rule("LOG-001", "No message is hidden behind something else on its line.", source=OURS, since=None)
-def hides_no_line(run: RunView) -> Iterator[Found]:
+def hides_no_line(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.hidden, ":::MLLOG at the beginning of its line, as LoadGen writes it")
 
 
 @log_rule("LOG-002", "No message has a name twice.", source=OURS, since=None)
-def doubles_no_name(run: RunView) -> Iterator[Found]:
+def doubles_no_name(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.doubled, "each name once: parsers take the last, people the first")
 
 
 @log_rule("LOG-003", "Messages of errors and warnings are flagged as such.", since=None)
-def flags_errors(run: RunView) -> Iterator[Found]:
+def flags_errors(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.unflagged, "is_error or is_warning true, as LoadGen writes these keys")
 
 
 @log_rule("LOG-004", "The log counts its errors.")
-def counts_errors(run: RunView) -> Iterator[Found]:
+def counts_errors(run: RunView) -> Iterator[Violation]:
     """The count is the last message of a performance log, so one that was cut has none."""
     for log in readable(run):
         count = log.number("num_errors")
@@ -117,10 +117,10 @@ def counts_errors(run: RunView) -> Iterator[Found]:
 
 
 @log_rule("LOG-005", "One process wrote the log.")
-def is_of_one_process(run: RunView) -> Iterator[Found]:
+def is_of_one_process(run: RunView) -> Iterator[Violation]:
     if run.detail.is_usable and len(run.detail.processes) > 1:
         found = "pid " + ", ".join(map(str, run.detail.processes[:5]))
-        yield Found(path=run.detail.path, found=found, allowed="one pid")
+        yield Violation(path=run.detail.path, found=found, allowed="one pid")
 
 
 _Expected: TypeAlias = Iterator[tuple[str, type | tuple[type, ...], str]]
@@ -173,7 +173,7 @@ def _of_performance(log: LogView) -> _Expected:
 
 
 @log_rule("LOG-006", "The log has every message of its run, with a value of its type.")
-def is_whole(run: RunView) -> Iterator[Found]:
+def is_whole(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         for key, kind, name in (*_of_any(log), *(_of_performance(log) if any(usable(run)) else ())):
             value = log.values.get(key)
@@ -185,7 +185,7 @@ def is_whole(run: RunView) -> Iterator[Found]:
 
 
 @log_rule("LOG-007", "No number is larger than LoadGen counts, and no setting is negative.")
-def counts_in_64_bits(run: RunView) -> Iterator[Found]:
+def counts_in_64_bits(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         for key, value in log.values.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -197,7 +197,7 @@ def counts_in_64_bits(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("LOG-008", "A run without an error ended naturally, as LoadGen says of every scenario but Server.")
-def ended_naturally(log: LogView) -> Iterator[Found]:
+def ended_naturally(log: LogView) -> Iterator[Violation]:
     """Else the error was taken out of the log with which LoadGen ended the run."""
     if log.scenario in ("SingleStream", "MultiStream", "Offline") and not (log.error_count or log.ends_naturally):
         allowed = "the message 'Ending naturally: ...', or the error that ended the run"

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 
 from crowdperf.gate.derivation import at_key, contradiction, given, lasted_s, messages, other_seeds, unreadable
 from crowdperf.gate.listing import join
-from crowdperf.gate.rulebook import BOTH, LOADGEN, NEWER, OLDER, OURS, RULES_TEXT, SINCE, Found, Scope, Severity, rule
+from crowdperf.gate.rulebook import (
+    BOTH,
+    LOADGEN,
+    NEWER,
+    OLDER,
+    OURS,
+    RULES_TEXT,
+    SINCE,
+    Scope,
+    Severity,
+    Violation,
+    rule,
+)
 from crowdperf.gate.rules_accuracy import TOLERATED
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ACCURACY, DETAIL, SUMMARY, RunView
@@ -32,52 +44,52 @@ _INFERRED = (("SingleStream", "MultiStream"), ("MultiStream", "Offline"), ("Sing
 _OTHER_SEEDS = ("TEST05",)
 
 
-def _asks(run: RunView, key: str, minimum: float) -> Iterator[Found]:
+def _asks(run: RunView, key: str, minimum: float) -> Iterator[Violation]:
     value = run.detail.number(key)
     if run.detail.is_usable and not (value is not None and value >= minimum):
         yield at_key(run.detail, key, f"at least {minimum:g}")
 
 
 @rule("RUN-001", Scope.RUN, "A performance run has its two logs.", source=BOTH)
-def has_logs(run: RunView) -> Iterator[Found]:
+def has_logs(run: RunView) -> Iterator[Violation]:
     for name in NEEDED:
         if join(run.folder, name) not in run.scenario.tree.listing.sizes:
-            yield Found(path=join(run.folder, name), found="missing", allowed=", ".join(NEEDED))
+            yield Violation(path=join(run.folder, name), found="missing", allowed=", ".join(NEEDED))
 
 
 @rule("RUN-002", Scope.RUN, "Nothing else lies beside the logs.", source=OLDER, step=Step.TREE)
-def has_only_logs(run: RunView) -> Iterator[Found]:
+def has_only_logs(run: RunView) -> Iterator[Violation]:
     has_power = join(run.scenario.folder, "performance/power") in run.scenario.tree.listing.folders
     known = {*NEEDED, ACCURACY, *TOLERATED, *(POWER if has_power else ())}
     for name in run.scenario.tree.listing.files_in(run.folder):
         if name not in known:
-            yield Found(path=join(run.folder, name), found="a stray file", allowed=", ".join(sorted(known)))
+            yield Violation(path=join(run.folder, name), found="a stray file", allowed=", ".join(sorted(known)))
 
 
 @rule("RUN-003", Scope.RUN, "The detail log can be read to its end.", source=BOTH)
-def log_is_readable(run: RunView) -> Iterator[Found]:
+def log_is_readable(run: RunView) -> Iterator[Violation]:
     yield from unreadable(run.detail)
 
 
 @rule("RUN-004", Scope.RUN, "LoadGen calls the run VALID.", source=OLDER)
-def is_valid(run: RunView) -> Iterator[Found]:
+def is_valid(run: RunView) -> Iterator[Violation]:
     if run.detail.is_usable and run.detail.values.get("result_validity") != "VALID":
         yield at_key(run.detail, "result_validity", "VALID")
 
 
 @rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS)
-def summary_agrees(run: RunView) -> Iterator[Found]:
+def summary_agrees(run: RunView) -> Iterator[Violation]:
     if run.summary.is_missing:
         return
     verdict = parse_summary_verdict(run.summary.text)
     if run.summary.problem or verdict is not True:
         found = run.summary.problem or {None: "no line 'Result is'", False: "Result is : INVALID"}[verdict]
         line = run.summary.line_of("Result is")
-        yield Found(path=run.summary.path, found=found, allowed="Result is : VALID", line=line)
+        yield Violation(path=run.summary.path, found=found, allowed="Result is : VALID", line=line)
 
 
 @rule("RUN-006", Scope.RUN, "LoadGen logged no error.", source=OLDER)
-def has_no_errors(run: RunView) -> Iterator[Found]:
+def has_no_errors(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.errors, "no message with is_error")
     count = run.detail.number("num_errors")
     if run.detail.is_usable and not run.detail.errors and count:
@@ -85,28 +97,28 @@ def has_no_errors(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-007", Scope.RUN, "The run has the seeds of the round.", source=BOTH)
-def has_seeds(run: RunView) -> Iterator[Found]:
+def has_seeds(run: RunView) -> Iterator[Violation]:
     if not run.detail.is_usable or run.test in _OTHER_SEEDS:
         return
     yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has LoadGen builds of its own")
 
 
 @rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH)
-def has_samples_in_memory(run: RunView) -> Iterator[Found]:
+def has_samples_in_memory(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is not None:
         yield from _asks(run, "effective_performance_sample_count", table.performance_samples)
 
 
 @rule("RUN-009", Scope.RUN, "The run was asked to last long enough.", source=BOTH)
-def asks_for_duration(run: RunView) -> Iterator[Found]:
+def asks_for_duration(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is not None and table.min_duration_ms:
         yield from _asks(run, "effective_min_duration_ms", table.min_duration_ms)
 
 
 @rule("RUN-010", Scope.RUN, "The run did last long enough, from power_begin to power_end.", source=OURS)
-def lasted(run: RunView) -> Iterator[Found]:
+def lasted(run: RunView) -> Iterator[Violation]:
     table, elapsed = run.scenario.model.table, lasted_s(run.detail)
     if table is None or not table.min_duration_ms or not run.detail.is_usable:
         return
@@ -122,13 +134,13 @@ def lasted(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-011", Scope.RUN, "Early stopping was satisfied.", source=NEWER)
-def early_stopping_was_met(run: RunView) -> Iterator[Found]:
+def early_stopping_was_met(run: RunView) -> Iterator[Violation]:
     if run.detail.scenario in _EARLY_STOPPING and run.detail.values.get("early_stopping_met") is not True:
         yield at_key(run.detail, "early_stopping_met", "true")
 
 
 @rule("RUN-012", Scope.RUN, "The latency target is not looser than the benchmark's.", source=BOTH)
-def latency_target_is_kept(run: RunView) -> Iterator[Found]:
+def latency_target_is_kept(run: RunView) -> Iterator[Violation]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     limit = None if table is None or scenario is None else table.latency_ns.get(scenario)
     if limit is None or not run.detail.is_usable:
@@ -144,14 +156,14 @@ def latency_target_is_kept(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH)
-def offline_has_samples(run: RunView) -> Iterator[Found]:
+def offline_has_samples(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is not None and run.detail.scenario == "Offline" and table.offline_min_samples:
         yield from _asks(run, "effective_samples_per_query", table.offline_min_samples)
 
 
 @rule("RUN-014", Scope.RUN, "An Offline run has enough queries.", source=BOTH)
-def has_queries(run: RunView) -> Iterator[Found]:
+def has_queries(run: RunView) -> Iterator[Violation]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     if table is not None and scenario is not None and table.min_queries.get(scenario):
         yield from _asks(run, "effective_min_query_count", table.min_queries[scenario])
@@ -159,7 +171,7 @@ def has_queries(run: RunView) -> Iterator[Found]:
 
 @rule("RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is asked for and legal.",
       source=RULES_TEXT)  # fmt: skip
-def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
+def scenario_is_that_of_folder(run: RunView) -> Iterator[Violation]:
     folder, logged = run.scenario.scenario, run.detail.scenario
     if not run.detail.is_usable or folder is None or logged == folder:
         return
@@ -178,14 +190,14 @@ def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-016", Scope.RUN, "The log is of a performance run.", source=OURS)
-def mode_is_performance(run: RunView) -> Iterator[Found]:
+def mode_is_performance(run: RunView) -> Iterator[Violation]:
     mode = run.detail.values.get("effective_test_mode")
     if run.detail.is_usable and mode not in ("PerformanceOnly", "SubmissionRun"):
         yield at_key(run.detail, "effective_test_mode", "PerformanceOnly")
 
 
 @rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH)
-def has_figure(run: RunView) -> Iterator[Found]:
+def has_figure(run: RunView) -> Iterator[Violation]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     if table is None or not run.detail.is_usable:
         return
@@ -199,7 +211,7 @@ def has_figure(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER)
-def issues_equally(run: RunView) -> Iterator[Found]:
+def issues_equally(run: RunView) -> Iterator[Violation]:
     table, key = run.scenario.model.table, "effective_sample_concatenate_permutation"
     is_needed = table is not None and table.needs_equal_issue and run.detail.is_usable
     if is_needed and run.detail.values.get(key) is not True:
@@ -207,7 +219,7 @@ def issues_equally(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH)
-def token_latencies(run: RunView) -> Iterator[Found]:
+def token_latencies(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is None or not table.needs_token_latencies or not run.detail.is_usable:
         return
@@ -230,7 +242,7 @@ def token_latencies(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH)
-def network_sut_is_named(run: RunView) -> Iterator[Found]:
+def network_sut_is_named(run: RunView) -> Iterator[Violation]:
     value = run.scenario.model.system.description.fields.get("is_network")
     is_networked = isinstance(value, str) and value.lower() == "true" and run.detail.is_usable
     if is_networked and "Network SUT" not in (run.detail.text("sut_name") or ""):
@@ -238,13 +250,13 @@ def network_sut_is_named(run: RunView) -> Iterator[Found]:
 
 
 @rule("RUN-021", Scope.RUN, "No setting or result is logged twice with two values.", source=OURS)
-def has_no_conflicts(run: RunView) -> Iterator[Found]:
+def has_no_conflicts(run: RunView) -> Iterator[Violation]:
     yield from messages(run.detail, run.detail.conflicts, "one value")
 
 
 @rule("RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK,
       severity=Severity.WARNING)  # fmt: skip
-def power_is_not_checked(run: RunView) -> Iterator[Found]:
+def power_is_not_checked(run: RunView) -> Iterator[Violation]:
     """Their files must be there (REQUIRED_POWER_FILES of both checkers); what they say is not judged."""
     folder = join(run.scenario.folder, "performance/power")
     if not run.test and folder in run.scenario.tree.listing.folders:
@@ -252,18 +264,18 @@ def power_is_not_checked(run: RunView) -> Iterator[Found]:
         if missing:
             allowed = ", ".join(_POWER_FILES)
             found = f"without {', '.join(sorted(missing))}"
-            yield Found(path=folder, found=found, allowed=allowed, severity=Severity.ERROR)
+            yield Violation(path=folder, found=found, allowed=allowed, severity=Severity.ERROR)
         allowed = "what both official checkers accept: this gate does not judge power"
-        yield Found(path=folder, found="power logs, which are not judged here", allowed=allowed)
+        yield Violation(path=folder, found="power logs, which are not judged here", allowed=allowed)
 
 
 @rule("RUN-025", Scope.RUN, "A run that was to log no responses logged none.", source=LOADGEN,
       since=SINCE)  # fmt: skip
-def logged_no_responses(run: RunView) -> Iterator[Found]:
+def logged_no_responses(run: RunView) -> Iterator[Violation]:
     """Else it was made as a compliance test, whose settings were taken out of the log."""
     path, log = join(run.folder, ACCURACY), run.detail
     is_silent = not any(log.values.get(f"effective_accuracy_log_{name}") for name in ("sampling_target", "probability"))
     size = run.scenario.tree.listing.sizes.get(path, 0)
     if is_silent and log.text("effective_test_mode") == "PerformanceOnly" and size > _EMPTY_LOG_BYTES:
         found = f"{size} bytes, though {given(log, 'effective_accuracy_log_sampling_target')}"
-        yield Found(path=path, found=found, allowed="[ and ]: an empty list")
+        yield Violation(path=path, found=found, allowed="[ and ]: an empty list")

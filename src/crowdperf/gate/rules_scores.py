@@ -10,7 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import (
+    BOTH,
+    CLOSED,
+    NEWER,
+    OLDER,
+    OURS,
+    RULES_TEXT,
+    Scope,
+    Severity,
+    Violation,
+    rule,
+    shown,
+)
 from crowdperf.gate.views import ScenarioView
 from crowdperf.logs.score_lines import EXAMPLES, parse_bounds, parse_scores, unplain_scores
 
@@ -18,37 +30,37 @@ _NUMPY = "the number alone, as print(float(score)) writes it"
 
 
 @rule("ACC-006", Scope.SCENARIO, "accuracy.txt has a line for every metric.", source=OLDER)
-def has_scores(scenario: ScenarioView) -> Iterator[Found]:
+def has_scores(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text
     if source.problem:
-        yield Found(path=source.path, found=source.problem, allowed="UTF-8 text")
+        yield Violation(path=source.path, found=source.problem, allowed="UTF-8 text")
     if table is None or not source.is_usable:
         return
     for limit in table.targets_in(scenario.scenario or ""):
         is_unread = not parse_scores(limit.metric, source.text)
         if is_unread and not unplain_scores(limit.metric, source.text):
             allowed = EXAMPLES.get(limit.metric, f"a line with {limit.metric}")
-            yield Found(path=source.path, found=f"no line for {limit.metric}", allowed=f"for example: {allowed}")
+            yield Violation(path=source.path, found=f"no line for {limit.metric}", allowed=f"for example: {allowed}")
 
 
 @rule("ACC-007", Scope.SCENARIO, "Every score reaches its target.", source=BOTH, divisions=CLOSED)
-def reaches_targets(scenario: ScenarioView) -> Iterator[Found]:
+def reaches_targets(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text
     for limit in table.targets_in(scenario.scenario or "") if table else ():
         for score in parse_scores(limit.metric, source.text):
             if not score.value >= limit.value:
                 found = f"{limit.metric} {score.value:g}"
-                yield Found(path=source.path, found=found, allowed=f"at least {limit.value:g}", line=score.line)
+                yield Violation(path=source.path, found=found, allowed=f"at least {limit.value:g}", line=score.line)
 
 
 @rule("ACC-008", Scope.SCENARIO, "No score is above its upper limit.", source=BOTH, divisions=CLOSED)
-def keeps_upper_limits(scenario: ScenarioView) -> Iterator[Found]:
+def keeps_upper_limits(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text
     for limit in table.upper_limits if table else ():
         for score in parse_scores(limit.metric, source.text):
             if not score.value <= limit.value:
                 found = f"{limit.metric} {score.value:g}"
-                yield Found(path=source.path, found=found, allowed=f"at most {limit.value:g}", line=score.line)
+                yield Violation(path=source.path, found=found, allowed=f"at most {limit.value:g}", line=score.line)
 
 
 def _metrics(scenario: ScenarioView) -> tuple[str, ...]:
@@ -62,12 +74,12 @@ def _metrics(scenario: ScenarioView) -> tuple[str, ...]:
 
 @rule("ACC-022", Scope.SCENARIO, "Each score is a plain number: the checker reads others in part, or not at all.",
       source=NEWER)  # fmt: skip
-def scores_are_plain(scenario: ScenarioView) -> Iterator[Found]:
+def scores_are_plain(scenario: ScenarioView) -> Iterator[Violation]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):
         for text, line in unplain_scores(metric, source.text):
             allowed = f"{_NUMPY}, for example: {EXAMPLES.get(metric, metric)}"
-            yield Found(path=source.path, found=f"{metric} {shown(text)}", allowed=allowed, line=line)
+            yield Violation(path=source.path, found=f"{metric} {shown(text)}", allowed=allowed, line=line)
 
 
 LARGEST = {"DICE": 1.0, "F1_HIERARCHICAL": 1.0, **dict.fromkeys(
@@ -77,35 +89,37 @@ LARGEST = {"DICE": 1.0, "F1_HIERARCHICAL": 1.0, **dict.fromkeys(
 
 
 @rule("ACC-027", Scope.SCENARIO, "Every score is one that there can be.", source=OURS)
-def scores_are_possible(scenario: ScenarioView) -> Iterator[Found]:
+def scores_are_possible(scenario: ScenarioView) -> Iterator[Violation]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):
         largest = LARGEST.get(metric, math.inf)
         for score in parse_scores(metric, source.text):
             if score.value > largest:
                 found = f"{metric} {score.value:g}"
-                yield Found(path=source.path, found=found, allowed=f"at most {largest:g}", line=score.line)
+                yield Violation(path=source.path, found=found, allowed=f"at most {largest:g}", line=score.line)
     for one in parse_bounds(source.text):
         if not one.is_kept:
             found, allowed = f"{one.name} {one.written:g}", f"at most the {one.other} of {one.most:g}"
-            yield Found(path=source.path, found=found, allowed=allowed, line=one.line)
+            yield Violation(path=source.path, found=found, allowed=allowed, line=one.line)
 
 
 @rule("ACC-023", Scope.SCENARIO, "accuracy.txt has one score of each metric: which of two counts is luck.",
       source=NEWER, since="v6.1", divisions=CLOSED)  # fmt: skip
-def has_one_score(scenario: ScenarioView) -> Iterator[Found]:
+def has_one_score(scenario: ScenarioView) -> Iterator[Violation]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):
         scores = parse_scores(metric, source.text)
         other = next((one for one in scores if one.value != scores[0].value), None)
         if other is not None:
             found = f"{metric} {scores[0].value:g} in line {scores[0].line}, then {other.value:g}"
-            yield Found(path=source.path, found=found, allowed="one line with the whole run's score", line=other.line)
+            yield Violation(
+                path=source.path, found=found, allowed="one line with the whole run's score", line=other.line
+            )
 
 
 @rule("ACC-024", Scope.SCENARIO, "Every score reaches what the rules ask where the checker asks another thing.",
       source=RULES_TEXT, divisions=CLOSED)  # fmt: skip
-def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Found]:
+def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text
     asked = {limit.metric for limit in table.targets_in(scenario.scenario or "")} if table else set()
     for target in table.rules_targets if table and source.is_usable else ():
@@ -114,7 +128,9 @@ def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Found]:
         for score in scores:
             if not target.allows(score.value):
                 found = f"{target.metric} {score.value:g}"
-                yield Found(path=source.path, found=found, allowed=allowed, line=score.line, source=target.source)
+                yield Violation(path=source.path, found=found, allowed=allowed, line=score.line, source=target.source)
         if not scores and target.metric not in asked:
             found, hint = f"no line for {target.metric}", f"{allowed}, for example: {EXAMPLES[target.metric]}"
-            yield Found(path=source.path, found=found, allowed=hint, source=target.source, severity=Severity.WARNING)
+            yield Violation(
+                path=source.path, found=found, allowed=hint, source=target.source, severity=Severity.WARNING
+            )

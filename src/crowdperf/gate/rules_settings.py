@@ -26,14 +26,14 @@ from crowdperf.gate.rulebook import (
     MLPERF_CONF,
     OURS,
     SINCE,
-    Found,
     Scope,
     Severity,
+    Violation,
     log_rule,
     rule,
     shown,
 )
-from crowdperf.gate.user_conf import Asked, asked_for
+from crowdperf.gate.user_conf import ConfSetting, asked_for
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
 
@@ -60,7 +60,7 @@ _OF_STREAM = {
 }
 
 
-def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Found]:
+def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Violation]:
     """Yield where two keys both have values, but different ones."""
     for key, other in pairs.items():
         one, two = log.values.get(key), log.values.get(other)
@@ -69,7 +69,7 @@ def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Found]:
 
 
 @log_rule("SET-001", "LoadGen worked with the settings that were asked for.")
-def effective_is_requested(run: RunView) -> Iterator[Found]:
+def effective_is_requested(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         yield from _same(log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
         scenario = log.scenario or ""
@@ -79,7 +79,7 @@ def effective_is_requested(run: RunView) -> Iterator[Found]:
         yield from _fixed(log, scenario)
 
 
-def _fixed(log: LogView, scenario: str) -> Iterator[Found]:
+def _fixed(log: LogView, scenario: str) -> Iterator[Violation]:
     """What LoadGen sets itself in a scenario."""
     wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
     if scenario == "Offline":
@@ -95,7 +95,7 @@ def _fixed(log: LogView, scenario: str) -> Iterator[Found]:
 
 
 @log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
-def target_rate_follows(run: RunView) -> Iterator[Found]:
+def target_rate_follows(run: RunView) -> Iterator[Violation]:
     asked = {"Offline": "requested_offline_expected_qps",
              "SingleStream": "requested_single_stream_expected_latency_ns",
              "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
@@ -110,7 +110,7 @@ def target_rate_follows(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
-def limits_were_kept(log: LogView) -> Iterator[Found]:
+def limits_were_kept(log: LogView) -> Iterator[Violation]:
     """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
 
     That query has all samples, and min_duration was no reason to stop: `max_duration` cannot have ended such a run, so
@@ -130,7 +130,7 @@ def limits_were_kept(log: LogView) -> Iterator[Found]:
         yield contradiction(log, "effective_max_query_count", text, "0, or more queries than the run had")
 
 
-def _issued_too_late(log: LogView) -> Iterator[Found]:
+def _issued_too_late(log: LogView) -> Iterator[Violation]:
     """LoadGen ends a run with an error at the first query that it issues after max_duration.
 
     A stream may end naturally at that query, so its last but one counts: two latencies before the end of the run.
@@ -151,20 +151,20 @@ def _issued_too_late(log: LogView) -> Iterator[Found]:
 
 
 @rule("SET-005", Scope.RUN, "A submitted run is not a run of a compliance test.", source=MLPERF_CONF, since=SINCE)
-def has_no_test_settings(run: RunView) -> Iterator[Found]:
+def has_no_test_settings(run: RunView) -> Iterator[Violation]:
     yield from _off(run, ("performance_issue_same", "performance_issue_unique", "performance_issue_same_index"))
 
 
 @rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, since=SINCE,
       severity=Severity.WARNING)  # fmt: skip
-def logs_no_responses(run: RunView) -> Iterator[Found]:
+def logs_no_responses(run: RunView) -> Iterator[Violation]:
     """A warning, because it can only cost speed: LoadGen draws the samples to log from a seed of its own, takes each
     completion time before it copies a response, and issues the same queries at the same times. (SampleComplete in
     loadgen.cc, LoadGen 6.0.17. A log of TEST01 as the submitted one is what IDENT-008 refuses.)"""
     yield from _off(run, ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "accuracy_log_probability"))
 
 
-def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
+def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Violation]:
     """Settings that are false or 0 but in compliance runs."""
     for log in usable(run):
         for key in (f"effective_{name}" for name in names if not run.test):
@@ -174,7 +174,7 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
 
 @rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
       since="v5.0", divisions=CLOSED)  # fmt: skip
-def has_round_settings(run: RunView) -> Iterator[Found]:
+def has_round_settings(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     for log in usable(run):
         scenario = log.scenario or ""
@@ -191,7 +191,7 @@ def has_round_settings(run: RunView) -> Iterator[Found]:
 
 @rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH, since="v5.0",
       divisions=CLOSED)  # fmt: skip
-def token_targets_are_kept(run: RunView) -> Iterator[Found]:
+def token_targets_are_kept(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     limits = {} if table is None else table.token_latency_ns.get(run.scenario.scenario or "", {})
     for log in usable(run):
@@ -204,18 +204,18 @@ def token_targets_are_kept(run: RunView) -> Iterator[Found]:
 
 @rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
       since="v5.0")  # fmt: skip
-def user_conf_is_legal(run: RunView) -> Iterator[Found]:
+def user_conf_is_legal(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
         for one in _asked(run):
             wanted = log.number(one.key) if one.is_fixed and run.scenario.division in CLOSED else None
             if (one.is_forbidden and one.value) or (wanted is not None and not is_close(one.value, wanted)):
                 allowed = "no such line" if wanted is None else f"{given(log, one.key)}, as in the log"
-                yield Found(path=run.scenario.user_conf.path, found=one.text, allowed=allowed, line=one.line)
+                yield Violation(path=run.scenario.user_conf.path, found=one.text, allowed=allowed, line=one.line)
 
 
 @rule("SET-012", Scope.RUN, "The log was made with the settings of user.conf.", source=LOADGEN, since="v5.0",
       severity=Severity.WARNING)  # fmt: skip
-def user_conf_was_used(run: RunView) -> Iterator[Found]:
+def user_conf_was_used(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
         for one in _asked(run):
             if not one.is_drawn:
@@ -224,28 +224,28 @@ def user_conf_was_used(run: RunView) -> Iterator[Found]:
 
 @rule("SET-016", Scope.RUN, "The seeds of the log are those that user.conf asks for.",
       source=OURS, since="v5.0")  # fmt: skip
-def user_conf_has_seeds(run: RunView) -> Iterator[Found]:
+def user_conf_has_seeds(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
         for one in _asked(run):
             if one.is_drawn:
                 yield from _differs(run, log, one)
 
 
-def _differs(run: RunView, log: LogView, one: Asked) -> Iterator[Found]:
+def _differs(run: RunView, log: LogView, one: ConfSetting) -> Iterator[Violation]:
     value, relative = log.number(one.key), 0.0 if one.is_drawn else CLOSE
     if value is not None and not one.is_fixed and not is_close(value, one.value, relative):
         found = f"{one.text}, but the log has {given(log, one.key)}"
-        yield Found(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
+        yield Violation(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
 
 
-def _asked(run: RunView) -> Iterator[Asked]:
+def _asked(run: RunView) -> Iterator[ConfSetting]:
     """What user.conf asks of a submitted run; a compliance run has an audit.config as well."""
     if not run.test and run.scenario.user_conf.is_usable:
         yield from asked_for(run.scenario.user_conf.text, run.scenario.model, run.detail.scenario or "")
 
 
 @performance_rule("SET-010", "As many different samples were loaded as the setting says.")
-def loaded_follows(log: LogView) -> Iterator[Found]:
+def loaded_follows(log: LogView) -> Iterator[Violation]:
     found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
     loaded = log.values.get("loaded_qsl_set")
     if found is None or not isinstance(loaded, list):
@@ -260,7 +260,7 @@ def loaded_follows(log: LogView) -> Iterator[Found]:
 
 
 @log_rule("SET-014", "The numbers of samples in effect are those asked for, else those that the QSL reports.")
-def sample_counts_follow(run: RunView) -> Iterator[Found]:
+def sample_counts_follow(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         for kind, reported in (("performance", "performance"), ("accuracy", "total")):
             key, asked = f"effective_{kind}_sample_count", f"requested_{kind}_sample_count_override"
@@ -276,11 +276,13 @@ def sample_counts_follow(run: RunView) -> Iterator[Found]:
 
 @rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows what that asked for.", source=LOADGEN,
       since=SINCE)  # fmt: skip
-def has_settings_of_audit(run: RunView) -> Iterator[Found]:
+def has_settings_of_audit(run: RunView) -> Iterator[Violation]:
     """LoadGen warns where it finds one. Without any setting of a test in effect, these were taken out of the log."""
     names = ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "performance_issue_same",
              "performance_issue_unique", "performance_issue_same_index")  # fmt: skip
     for log in usable(run):
         if not run.test and log.audit_line is not None and not any(log.values.get(f"effective_{one}") for one in names):
             found = "an audit.config was found, but no setting of a test is in effect"
-            yield Found(path=log.path, found=found, allowed="no audit.config in a submitted run", line=log.audit_line)
+            yield Violation(
+                path=log.path, found=found, allowed="no audit.config in a submitted run", line=log.audit_line
+            )

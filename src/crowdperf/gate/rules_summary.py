@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from crowdperf.gate.derivation import PERCENTILES, SECOND_NS, has_token_latencies, readable, usable
 from crowdperf.gate.log_view import LogView, number_of
-from crowdperf.gate.rulebook import Found, log_rule
+from crowdperf.gate.rulebook import Violation, log_rule
 from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
 from crowdperf.logs.summary_log import summary_lines
@@ -106,7 +106,7 @@ def _agrees(written: str, value: Json) -> bool:
     return wanted is not None and abs(number - wanted) <= slack + _SIX_DIGITS * abs(wanted)
 
 
-def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) -> Iterator[Found]:
+def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) -> Iterator[Violation]:
     """Compare the lines of these names with the detail log's values of these keys, where it has them.
 
     is_whole: a summary without one of the lines is a finding, too.
@@ -119,9 +119,9 @@ def _compare(run: RunView, wanted: Mapping[str, str], *, is_whole: bool = True) 
         allowed = f"{key} = {str(value)[:60]} of the detail log"
         for written, number in lines.get(name, ()):
             if not _agrees(written, value):
-                yield Found(path=run.summary.path, found=f"{name} : {written[:60]}", allowed=allowed, line=number)
+                yield Violation(path=run.summary.path, found=f"{name} : {written[:60]}", allowed=allowed, line=number)
         if name not in lines and is_whole:
-            yield Found(path=run.summary.path, found=f"no line {name!r}", allowed=allowed)
+            yield Violation(path=run.summary.path, found=f"no line {name!r}", allowed=allowed)
 
 
 def _with_summary(run: RunView) -> Iterator[LogView]:
@@ -131,25 +131,25 @@ def _with_summary(run: RunView) -> Iterator[LogView]:
 
 
 @log_rule("SUM-001", "The summary is of the scenario, mode and SUT of the detail log.")
-def is_of_same_run(run: RunView) -> Iterator[Found]:
+def is_of_same_run(run: RunView) -> Iterator[Violation]:
     """The summary of an accuracy run has none of these lines; one that has them is of another run."""
     if run.test and run.detail.is_usable and not (run.summary.is_missing or run.summary.text.strip()):
         found = run.summary.problem or "an empty file"
-        yield Found(path=run.summary.path, found=found, allowed=f"the summary of the run in {run.detail.path}")
+        yield Violation(path=run.summary.path, found=found, allowed=f"the summary of the run in {run.detail.path}")
     names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
     for _ in readable(run) if run.is_accuracy else _with_summary(run):
         yield from _compare(run, names, is_whole=not run.is_accuracy)
 
 
 @log_rule("SUM-002", "The summary has the figures of the detail log.")
-def has_same_figures(run: RunView) -> Iterator[Found]:
+def has_same_figures(run: RunView) -> Iterator[Violation]:
     for log in _with_summary(run):
         yield from _compare(run, _figure_lines(log, _lines(run)))
         yield from _compare(run, _OF_LATER_LOADGENS, is_whole=False)
         yield from _tokens_without_overhead(run, log)
 
 
-def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Found]:
+def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Violation]:
     """The one figure that the two logs have in two units: the detail log gives tokens per nanosecond (results.cc)."""
     key = "result_token_throughput"
     rate = log.number(key)
@@ -158,7 +158,7 @@ def _tokens_without_overhead(run: RunView, log: LogView) -> Iterator[Found]:
     for written, number in _lines(run).get(_WITHOUT_OVERHEAD, [("no such line", 0)]):
         if not _agrees(written, rate * SECOND_NS):
             found, allowed = f"{_WITHOUT_OVERHEAD} : {written[:60]}", f"{rate * SECOND_NS:g}: {key} = {rate:g} per ns"
-            yield Found(path=run.summary.path, found=found, allowed=allowed, line=number or None)
+            yield Violation(path=run.summary.path, found=found, allowed=allowed, line=number or None)
 
 
 def _figure_lines(log: LogView, lines: Container[str]) -> dict[str, str]:
@@ -185,7 +185,7 @@ def _figure_lines(log: LogView, lines: Container[str]) -> dict[str, str]:
 
 
 @log_rule("SUM-003", "The summary has the verdict of the detail log and its reasons.")
-def has_same_verdict(run: RunView) -> Iterator[Found]:
+def has_same_verdict(run: RunView) -> Iterator[Violation]:
     for log in _with_summary(run):
         yield from _compare(run, {"Result is": "result_validity"})
         lines = _lines(run)
@@ -195,18 +195,18 @@ def has_same_verdict(run: RunView) -> Iterator[Found]:
             for written, number in lines.get(name, [] if wanted is None else [("no such line", 0)]):
                 if wanted is not None and written != wanted:
                     allowed = f"{wanted}: {key} = {value} in the detail log"
-                    yield Found(
+                    yield Violation(
                         path=run.summary.path, found=f"{name}: {written[:60]}", allowed=allowed, line=number or None
                     )
         text = "".join(run.summary.text.split())
         for key in _EARLY_STOPPING:
             wanted = log.text(key)
             if wanted and "".join(wanted.split()) not in text:
-                yield Found(path=run.summary.path, found=f"not {key} of the detail log", allowed=wanted.strip())
+                yield Violation(path=run.summary.path, found=f"not {key} of the detail log", allowed=wanted.strip())
 
 
 @log_rule("SUM-004", "The summary has the parameters and seeds of the detail log.")
-def has_same_parameters(run: RunView) -> Iterator[Found]:
+def has_same_parameters(run: RunView) -> Iterator[Violation]:
     for log in _with_summary(run):
         latency = {
             "ttft_latency (ns)": "requested_server_ttft_latency",
@@ -221,7 +221,7 @@ _COUNTED = re.compile(r"^(No|[0-9]+) (warning|error)s? encountered", re.IGNORECA
 
 
 @log_rule("SUM-005", "The summary counts the errors and warnings of the detail log.")
-def counts_same_messages(run: RunView) -> Iterator[Found]:
+def counts_same_messages(run: RunView) -> Iterator[Violation]:
     for log in readable(run) if run.is_accuracy and run.summary.is_usable else _with_summary(run):
         counts = {"warning": log.warning_count, "error": log.error_count}
         found = {kind.lower(): number for number, kind in _COUNTED.findall(run.summary.text)}
@@ -230,6 +230,6 @@ def counts_same_messages(run: RunView) -> Iterator[Found]:
             if written != (str(count) if count else "no"):
                 line = run.summary.line_of("encountered")
                 allowed = f"{count or 'no'}: the messages of the detail log"
-                yield Found(
+                yield Violation(
                     path=run.summary.path, found=f"{kind}s encountered: {written[:20]}", allowed=allowed, line=line
                 )

@@ -9,7 +9,19 @@ from collections.abc import Iterator, Mapping
 from crowdperf.gate.documents import JsonFile, read_text, read_yaml
 from crowdperf.gate.listing import as_text, join
 from crowdperf.gate.log_view import number_of
-from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import (
+    BOTH,
+    CLOSED,
+    NEWER,
+    OLDER,
+    OURS,
+    RULES_TEXT,
+    Scope,
+    Severity,
+    Violation,
+    rule,
+    shown,
+)
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import ScenarioView, SubmitterView, SystemView
 from crowdperf.kit.text_documents import Json
@@ -81,22 +93,22 @@ def _lower(value: Json) -> str | None:
     return value.lower() if isinstance(value, str) else None
 
 
-def _at(document: JsonFile, field: str, allowed: str) -> Found:
-    return Found(
+def _at(document: JsonFile, field: str, allowed: str) -> Violation:
+    return Violation(
         path=document.path, found=shown(document.fields.get(field)), allowed=allowed, line=document.line_of(field)
     )
 
 
 @rule("SYS-001", Scope.SYSTEM, "Each system with results is described.", source=BOTH)
-def is_described(system: SystemView) -> Iterator[Found]:
+def is_described(system: SystemView) -> Iterator[Violation]:
     if system.description.is_missing:
-        yield Found(path=system.description.path, found="missing", allowed="a description of the system")
+        yield Violation(path=system.description.path, found="missing", allowed="a description of the system")
 
 
 @rule("SYS-002", Scope.SYSTEM, "The description is a JSON object.", source=BOTH)
-def is_json(system: SystemView) -> Iterator[Found]:
+def is_json(system: SystemView) -> Iterator[Violation]:
     if system.description.problem:
-        yield Found(path=system.description.path, found=system.description.problem, allowed="a JSON object")
+        yield Violation(path=system.description.path, found=system.description.problem, allowed="a JSON object")
 
 
 def _required(system: SystemView) -> tuple[str, ...]:
@@ -105,15 +117,15 @@ def _required(system: SystemView) -> tuple[str, ...]:
 
 
 @rule("SYS-003", Scope.SYSTEM, "The description has every field.", source=BOTH)
-def has_fields(system: SystemView) -> Iterator[Found]:
+def has_fields(system: SystemView) -> Iterator[Violation]:
     document = system.description
     for field in _required(system) if document.is_usable else ():
         if field not in document.fields:
-            yield Found(path=document.path, found=f"no field {field}", allowed="all fields, some may be empty")
+            yield Violation(path=document.path, found=f"no field {field}", allowed="all fields, some may be empty")
 
 
 @rule("SYS-004", Scope.SYSTEM, "The fields that matter say something.", source=BOTH)
-def fields_say_something(system: SystemView) -> Iterator[Found]:
+def fields_say_something(system: SystemView) -> Iterator[Violation]:
     for field in MEANINGFUL:
         value = system.description.fields.get(field, "-")
         if not value or (isinstance(value, str) and not plain_text(value)):
@@ -123,33 +135,33 @@ def fields_say_something(system: SystemView) -> Iterator[Found]:
 
 
 @rule("SYS-005", Scope.SYSTEM, "The status is one of three.", source=BOTH)
-def status_is_known(system: SystemView) -> Iterator[Found]:
+def status_is_known(system: SystemView) -> Iterator[Violation]:
     if system.description.is_usable and _lower(system.description.fields.get("status")) not in STATUS:
         yield _at(system.description, "status", ", ".join(STATUS))
 
 
 @rule("SYS-006", Scope.SYSTEM, "The category is one of the known ones.", source=BOTH)
-def category_is_known(system: SystemView) -> Iterator[Found]:
+def category_is_known(system: SystemView) -> Iterator[Violation]:
     if system.description.is_usable and system.description.fields.get("system_type") not in CATEGORIES:
         yield _at(system.description, "system_type", " | ".join(CATEGORIES))
 
 
 @rule("SYS-007", Scope.SYSTEM, "The description names the submitter of its folder.", source=BOTH)
-def submitter_agrees(system: SystemView) -> Iterator[Found]:
+def submitter_agrees(system: SystemView) -> Iterator[Violation]:
     document, owner = system.description, system.owner.submitter
     if document.is_usable and _lower(document.fields.get("submitter")) != owner.lower():
         yield _at(document, "submitter", owner)
 
 
 @rule("SYS-008", Scope.SYSTEM, "The description names the division of its folder.", source=BOTH)
-def division_agrees(system: SystemView) -> Iterator[Found]:
+def division_agrees(system: SystemView) -> Iterator[Violation]:
     document, division = system.description, system.owner.division
     if document.is_usable and document.fields.get("division") != division:
         yield _at(document, "division", division)
 
 
 @rule("SYS-009", Scope.SYSTEM, "is_network is a text that fits the division.", source=BOTH)
-def network_agrees(system: SystemView) -> Iterator[Found]:
+def network_agrees(system: SystemView) -> Iterator[Violation]:
     document, division = system.description, system.owner.division
     value = document.fields.get("is_network")
     if not document.is_usable:
@@ -163,7 +175,7 @@ def network_agrees(system: SystemView) -> Iterator[Found]:
 
 
 @rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER, since="v5.0")
-def counts_are_numbers(system: SystemView) -> Iterator[Found]:
+def counts_are_numbers(system: SystemView) -> Iterator[Violation]:
     for field in _COUNTS:
         value = system.description.fields.get(field)
         is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -175,7 +187,7 @@ _NO_ACCELERATOR = ("", "none", "n/a", "na", "-", "no", "0", "null")
 
 
 @rule("SYS-014", Scope.SYSTEM, "There is a node, and as many accelerators as have a name.", source=OURS)
-def counts_can_be(system: SystemView) -> Iterator[Found]:
+def counts_can_be(system: SystemView) -> Iterator[Violation]:
     fields = system.description.fields
     nodes, accelerators = _count(fields.get("number_of_nodes")), _count(fields.get("accelerators_per_node"))
     if nodes is not None and nodes < 1:
@@ -200,7 +212,7 @@ _COUNTED = re.compile(r"(?<![0-9A-Za-z.-])([0-9]{1,5})x(?![0-9])|(?<=[A-Za-z])x 
 
 @rule("SYS-015", Scope.SYSTEM, "The system's name and counts are of one machine.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
-def counts_agree_with_name(system: SystemView) -> Iterator[Found]:
+def counts_agree_with_name(system: SystemView) -> Iterator[Violation]:
     """A warning: round v5.1 has a CPU's built-in GPU without a count, and names that say 2x8x for 16 accelerators."""
     fields = system.description.fields
     name, accelerator = fields.get("system_name"), fields.get("accelerator_model_name")
@@ -211,7 +223,7 @@ def counts_agree_with_name(system: SystemView) -> Iterator[Found]:
     if nodes and per_node and counts and nodes * per_node not in counts:
         found = f"{shown(name)}: {nodes} nodes with {per_node} accelerators each"
         allowed = f"a name and counts of as many accelerators: {nodes * per_node}, or another number of nodes"
-        yield Found(path=system.description.path, found=found, allowed=allowed,
+        yield Violation(path=system.description.path, found=found, allowed=allowed,
                     line=system.description.line_of("number_of_nodes"))  # fmt: skip
     is_readable = isinstance(name, str) and all(_is_plain_letter(letter) for letter in name)
     if isinstance(name, str) and not is_readable:
@@ -225,7 +237,7 @@ def _is_plain_letter(letter: str) -> bool:
 
 
 @rule("SYS-011", Scope.SYSTEM, "Names and notes are texts.", source=OLDER)
-def texts_are_texts(system: SystemView) -> Iterator[Found]:
+def texts_are_texts(system: SystemView) -> Iterator[Violation]:
     fields = system.description.fields
     for field in (*_TEXTS, *_NOTES):
         if field in fields and not isinstance(fields[field], str) and (fields[field] or field in _NOTES):
@@ -233,15 +245,15 @@ def texts_are_texts(system: SystemView) -> Iterator[Found]:
 
 
 @rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER, since="v5.1")
-def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
+def descriptions_have_results(owner: SubmitterView) -> Iterator[Violation]:
     folder = as_text(owner.paths.systems_folder)
     for name in owner.tree.listing.files_in(folder):
         if name.endswith(".json") and name.replace(".json", "") not in owner.systems:
-            yield Found(path=join(folder, name), found="no results of this system", allowed="a folder in results/")
+            yield Violation(path=join(folder, name), found="no results of this system", allowed="a folder in results/")
 
 
 @rule("SYS-013", Scope.SYSTEM, "The capacity of the power supplies is a number of watts.", source=NEWER, since="v6.1")
-def power_capacity_is_number(system: SystemView) -> Iterator[Found]:
+def power_capacity_is_number(system: SystemView) -> Iterator[Violation]:
     """Optional: system_power_capacity, or SYSTEM_power.yaml, on which the checker stumbles where it is no YAML."""
     value = system.description.fields.get("system_power_capacity")
     if value is not None and not ((number_of(value) or 0) > 0):
@@ -250,7 +262,7 @@ def power_capacity_is_number(system: SystemView) -> Iterator[Found]:
     supplies = read_yaml(system.owner.tree.listing, join(folder, f"{system.system}_power.yaml"))
     if supplies.problem or (supplies.fields and not power_watts(dict(supplies.fields)) > 0):
         allowed = "parts with PSUs (each with PowerCapacityWatts) and Min PSUs Needed"
-        yield Found(path=supplies.path, found=supplies.problem or "0 W in all", allowed=allowed)
+        yield Violation(path=supplies.path, found=supplies.problem or "0 W in all", allowed=allowed)
 
 
 def power_watts(node: Json) -> float:
@@ -268,19 +280,19 @@ def power_watts(node: Json) -> float:
 
 
 @rule("MEAS-001", Scope.SCENARIO, "Each result says what was measured.", source=BOTH, step=Step.TREE)
-def has_measurements(scenario: ScenarioView) -> Iterator[Found]:
+def has_measurements(scenario: ScenarioView) -> Iterator[Violation]:
     if scenario.measurements.is_missing:
-        yield Found(path=scenario.measurements.path, found="missing", allowed="a JSON object with five fields")
+        yield Violation(path=scenario.measurements.path, found="missing", allowed="a JSON object with five fields")
 
 
 @rule("MEAS-002", Scope.SCENARIO, "The measurements are a JSON object.", source=BOTH, step=Step.TREE)
-def measurements_are_json(scenario: ScenarioView) -> Iterator[Found]:
+def measurements_are_json(scenario: ScenarioView) -> Iterator[Violation]:
     if scenario.measurements.problem:
-        yield Found(path=scenario.measurements.path, found=scenario.measurements.problem, allowed="a JSON object")
+        yield Violation(path=scenario.measurements.path, found=scenario.measurements.problem, allowed="a JSON object")
 
 
 @rule("MEAS-003", Scope.SCENARIO, "The measurements have their fields, none empty.", source=BOTH, step=Step.TREE)
-def measurements_say_something(scenario: ScenarioView) -> Iterator[Found]:
+def measurements_say_something(scenario: ScenarioView) -> Iterator[Violation]:
     document = scenario.measurements
     for field in MEASUREMENT_FIELDS if document.is_usable else ():
         if not document.fields.get(field):
@@ -288,25 +300,25 @@ def measurements_say_something(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("MEAS-004", Scope.SCENARIO, "LoadGen's settings lie beside the result.", source=BOTH, step=Step.TREE)
-def has_user_conf(scenario: ScenarioView) -> Iterator[Found]:
+def has_user_conf(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _not_empty(scenario, "user.conf")
 
 
 @rule("MEAS-005", Scope.SCENARIO, "A README says how to get the result again.", source=BOTH, step=Step.TREE)
-def has_readme(scenario: ScenarioView) -> Iterator[Found]:
+def has_readme(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _not_empty(scenario, "README.md")
 
 
 @rule("MEAS-006", Scope.SCENARIO, "LoadGen's own settings lie beside the result.",
       source="tools/submission/submission_checker.py of mlcommons/inference, tag v4.0", step=Step.TREE,
       until="v4.0")  # fmt: skip
-def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
+def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _not_empty(scenario, "mlperf.conf")
 
 
 @rule("MEAS-007", Scope.SCENARIO, "Weights are not retrained in the closed division.", source=RULES_TEXT,
       step=Step.TREE, divisions=CLOSED)  # fmt: skip
-def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
+def is_not_retrained(scenario: ScenarioView) -> Iterator[Violation]:
     value = scenario.measurements.fields.get("retraining")
     text = plain_text(value) if isinstance(value, str) else ""
     if text and (not _NO.match(text) or _YES.search(text) or says_changed(text)):
@@ -315,7 +327,7 @@ def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("MEAS-010", Scope.SCENARIO, "Closed weights are the reference's: not pruned, distilled or trained further.",
       source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
-def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
+def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Violation]:
     for name in ("weight_data_types", "weight_transformations"):
         value = scenario.measurements.fields.get(name)
         if isinstance(value, str) and says_changed(value):
@@ -324,7 +336,7 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("MEAS-008", Scope.SCENARIO, "Where weights are quantised, the submitter says with which calibration.",
       source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
-def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
+def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Violation]:
     """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made.
 
     Submitters of round v4.1 (198fc467) have texts of each model below calibration/ as well.
@@ -338,12 +350,12 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
     texts = [read_text(owner.tree.listing, path) for path in (*places, *_texts_of_model(scenario))]
     if not any(one.text.strip() or one.problem for one in texts):
         allowed = f"how the weights were calibrated, because they are {shown(quantised)}"
-        yield Found(path=places[0], found="no text", allowed=allowed)
+        yield Violation(path=places[0], found="no text", allowed=allowed)
     for one in texts:
         denied = _NONE_QUANTISED.search(one.text)
         if denied:
             found, allowed = shown(denied[0]), f"how, as measurements.json says {shown(quantised)}"
-            yield Found(path=one.path, found=found, allowed=allowed, line=one.line_of(denied[0]))
+            yield Violation(path=one.path, found=found, allowed=allowed, line=one.line_of(denied[0]))
     own = fields.get(OWN_KEY)
     if isinstance(own, dict):
         yield from _own_calibration(scenario, own, "\n".join(one.text for one in texts))
@@ -379,24 +391,24 @@ def _is_wide(text: str) -> bool:
 
 @rule("MEAS-012", Scope.SCENARIO, "The measurements say each thing once.", source=OURS, step=Step.TREE,
       severity=Severity.WARNING)  # fmt: skip
-def measurements_are_unique(scenario: ScenarioView) -> Iterator[Found]:
+def measurements_are_unique(scenario: ScenarioView) -> Iterator[Violation]:
     """A warning: eight results of round v5.1 have `weight_transformations` twice."""
     yield from _doubled(scenario.measurements)
 
 
 @rule("SYS-016", Scope.SYSTEM, "The description says each thing once.", source=OURS)
-def description_is_unique(system: SystemView) -> Iterator[Found]:
+def description_is_unique(system: SystemView) -> Iterator[Violation]:
     yield from _doubled(system.description)
 
 
-def _doubled(document: JsonFile) -> Iterator[Found]:
+def _doubled(document: JsonFile) -> Iterator[Violation]:
     if document.doubled:
         found = f"two values of {shown(document.doubled)}, of which readers take the first or the last"
-        yield Found(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
+        yield Violation(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
 
 
 @rule("MEAS-011", Scope.SCENARIO, "What was done with the weights is said in texts.", source=OURS, step=Step.TREE)
-def measurements_are_texts(scenario: ScenarioView) -> Iterator[Found]:
+def measurements_are_texts(scenario: ScenarioView) -> Iterator[Violation]:
     document = scenario.measurements
     for field in MEASUREMENT_FIELDS if document.is_usable else ():
         value = document.fields.get(field)
@@ -405,7 +417,7 @@ def measurements_are_texts(scenario: ScenarioView) -> Iterator[Found]:
             yield _at(document, field, f"{field}: a text (weight_data_types: also an object of texts)")
 
 
-def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str) -> Iterator[Found]:
+def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str) -> Iterator[Violation]:
     """Yield where a result of this project does not say which samples its weights were calibrated with."""
     made, flags = own.get("calibration"), own.get("is_synthetic")
     is_made_up = isinstance(flags, dict) and any(flag is True for flag in flags.values())
@@ -413,23 +425,23 @@ def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str)
     digest, path = record.get("sha256"), scenario.measurements.path
     if not isinstance(digest, str) or not (is_made_up or record.get("is_official") is True):
         allowed = "an official list of mlcommons/inference: quantise with the list of the data set"
-        yield Found(path=path, found=f"{OWN_KEY}.calibration = {shown(made)}", allowed=allowed)
+        yield Violation(path=path, found=f"{OWN_KEY}.calibration = {shown(made)}", allowed=allowed)
     elif digest not in text:
         allowed = f"the digest of the list, {digest}"
-        yield Found(path=path, found="calibration.md without this model's list", allowed=allowed)
+        yield Violation(path=path, found="calibration.md without this model's list", allowed=allowed)
 
 
 @rule("MEAS-009", Scope.SCENARIO, "A result that this project made has its record in the measurements.", source=OURS,
       step=Step.TREE)  # fmt: skip
-def has_own_record(scenario: ScenarioView) -> Iterator[Found]:
+def has_own_record(scenario: ScenarioView) -> Iterator[Violation]:
     words = next((words for words in OWN_WORDS if words in scenario.readme.text), None)
     if words and scenario.measurements.is_usable and not isinstance(scenario.measurements.fields.get(OWN_KEY), dict):
         found = f"no object {OWN_KEY}, though README.md says {shown(words)}"
-        yield Found(path=scenario.measurements.path, found=found, allowed="the record that the tree's step writes")
+        yield Violation(path=scenario.measurements.path, found=found, allowed="the record that the tree's step writes")
 
 
-def _not_empty(scenario: ScenarioView, name: str) -> Iterator[Found]:
+def _not_empty(scenario: ScenarioView, name: str) -> Iterator[Violation]:
     path = join(scenario.measurements_folder, name)
     size = scenario.tree.listing.sizes.get(path)
     if not size:
-        yield Found(path=path, found="missing" if size is None else "empty", allowed="a file that says something")
+        yield Violation(path=path, found="missing" if size is None else "empty", allowed="a file that says something")

@@ -17,7 +17,7 @@ from crowdperf.compliance.verification import RunScore, compare_scores, first_el
 from crowdperf.gate.derivation import SEEDS, at_key, numbers
 from crowdperf.gate.documents import TextFile
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Found, Scope, Severity, rule
+from crowdperf.gate.rulebook import BOTH, LOADGEN, OURS, SINCE, Scope, Severity, Violation, rule
 from crowdperf.gate.rules_accuracy import CUT, cut_problems, hash_problems, repeated_number, shown_samples, whole_lines
 from crowdperf.gate.rules_compliance import passed
 from crowdperf.gate.run_fingerprint import task_of
@@ -50,7 +50,7 @@ _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_d
 
 
 @rule("TEST-007", Scope.TEST, "The run of a compliance test was made with the settings of its test.", source=_AUDIT)
-def has_settings_of_test(test: TestView) -> Iterator[Found]:
+def has_settings_of_test(test: TestView) -> Iterator[Violation]:
     log = test.run.detail
     if not log.is_usable or test.test not in (*_COMPARED, "TEST06"):
         return
@@ -88,7 +88,7 @@ def _element(test: TestView) -> str:
     return (record.response_type if record else "") or "byte"
 
 
-def _has_second_seeds(test: TestView) -> Iterator[Found]:
+def _has_second_seeds(test: TestView) -> Iterator[Violation]:
     seeds = test.scenario.tree.round.seeds
     for key, name in SEEDS:
         if test.run.detail.values.get(key) in (None, 0, getattr(seeds, name)):
@@ -112,17 +112,17 @@ def _score_of(run: RunView) -> RunScore | None:
 
 
 @rule("TEST-008", Scope.TEST, "The test's run is as fast as its rules allow, by the logs of both runs.", source=BOTH)
-def speed_is_allowed(test: TestView) -> Iterator[Found]:
+def speed_is_allowed(test: TestView) -> Iterator[Violation]:
     scores = _score_of(test.submitted), _score_of(test.run)
     if test.test in _COMPARED and scores[0] and scores[1]:
         verdict = compare_scores(test.test, scores[0], scores[1])
         if not verdict.is_passed:
             allowed = f"what {test.test} allows beside {test.submitted.detail.path}"
-            yield Found(path=test.run.detail.path, found="; ".join(verdict.lines), allowed=allowed)
+            yield Violation(path=test.run.detail.path, found="; ".join(verdict.lines), allowed=allowed)
 
 
 @rule("TEST-009", Scope.TEST, "verify_performance.txt has the figures of the two logs.", source=OURS, since="v5.0")
-def figures_are_of_logs(test: TestView) -> Iterator[Found]:
+def figures_are_of_logs(test: TestView) -> Iterator[Violation]:
     """Figures of another run are a warning where the logs that are here pass, too: TEST-008 makes the verdict again."""
     source, scores = test.verify_performance, (_score_of(test.submitted), _score_of(test.run))
     if test.test not in _COMPARED or not source.is_usable or not (scores[0] and scores[1]):
@@ -132,26 +132,28 @@ def figures_are_of_logs(test: TestView) -> Iterator[Found]:
     for name, score in tested_scores(test.test, scores[0], scores[1]).items():
         one = printed.get(name)
         if one is None:
-            yield Found(path=source.path, found=f"no {name} score", allowed=f"{name} score = {score}, by the log")
+            yield Violation(path=source.path, found=f"no {name} score", allowed=f"{name} score = {score}, by the log")
         elif score is not None and not one.is_of(score):
             found, allowed = f"{name} score = {one.text}", f"{score}, by the log"
             line = source.line_of(one.text)
-            yield Found(path=source.path, found=found, allowed=allowed, line=line, severity=severity)
+            yield Violation(path=source.path, found=found, allowed=allowed, line=line, severity=severity)
 
 
 @rule("TEST-010", Scope.TEST, "The counts in verify_accuracy.txt give its verdict, and are those of the logs.",
       source=OURS)  # fmt: skip
-def counts_give_verdict(test: TestView) -> Iterator[Found]:
+def counts_give_verdict(test: TestView) -> Iterator[Violation]:
     source = test.verify_accuracy
     if test.test != "TEST01" or not source.is_usable:
         return
     counts = printed_counts(source.text)
     missing = [name for name in _NEEDED_COUNTS if name not in counts]
     if missing:
-        yield Found(path=source.path, found=f"no {missing[0]}", allowed="what the verification writes, with its counts")
+        yield Violation(
+            path=source.path, found=f"no {missing[0]}", allowed="what the verification writes, with its counts"
+        )
         return
     for found, allowed in _wrong_counts(test, counts):
-        yield Found(path=source.path, found=found, allowed=allowed)
+        yield Violation(path=source.path, found=found, allowed=allowed)
 
 
 def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -177,13 +179,13 @@ def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[s
 
 
 @rule("TEST-011", Scope.TEST, "A test that logs responses logged those of its run.", source=_AUDIT)
-def responses_are_of_run(test: TestView) -> Iterator[Found]:
+def responses_are_of_run(test: TestView) -> Iterator[Violation]:
     source, log = test.responses, test.run.detail
     if test.test not in _LOGS_RESPONSES or not source.is_usable:
         return
     found = shown_responses(source.text)
     if not found:
-        yield Found(path=source.path, found="no response", allowed="the responses that LoadGen logged in the test")
+        yield Violation(path=source.path, found="no response", allowed="the responses that LoadGen logged in the test")
         return
     loaded = log.values.get("loaded_qsl_set")
     if not log.is_usable or not isinstance(loaded, list):
@@ -191,21 +193,23 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
     known = {one for one in loaded if isinstance(one, int)}
     repeated = repeated_number(source.text)
     if repeated is not None:
-        yield Found(path=source.path, found=f"seq_id {repeated} twice", allowed="each response once")
+        yield Violation(path=source.path, found=f"seq_id {repeated} twice", allowed="each response once")
     foreign = [index for _, index in found if index not in known]
     if foreign:
         allowed = f"the {len(known)} samples that {log.path} loaded"
-        yield Found(path=source.path, found=f"sample {foreign[0]}", allowed=allowed)
+        yield Violation(path=source.path, found=f"sample {foreign[0]}", allowed=allowed)
     count = log.number("result_query_count") or log.number("generated_query_count") or 0
     issued = count * (log.number("generated_samples_per_query") or 1)
     last = max(number for number, _ in found)
     if issued and last >= issued:
-        yield Found(path=source.path, found=f"seq_id {last}", allowed=f"below {issued:g}, the samples of {log.path}")
+        yield Violation(
+            path=source.path, found=f"seq_id {last}", allowed=f"below {issued:g}, the samples of {log.path}"
+        )
 
 
 @rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target asks for.", source=LOADGEN,
       since=SINCE)  # fmt: skip
-def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
+def enough_responses_were_logged(test: TestView) -> Iterator[Violation]:
     """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
     logged, source = logged_responses(test)
     wanted = sampled_responses(test.run.detail)
@@ -214,7 +218,7 @@ def enough_responses_were_logged(test: TestView) -> Iterator[Found]:
     mean, least = wanted
     if logged < least:
         allowed = f"about {mean:.0f}, at least {least:.0f}, by {test.run.detail.path}"
-        yield Found(path=source.path, found=f"{logged} responses", allowed=allowed)
+        yield Violation(path=source.path, found=f"{logged} responses", allowed=allowed)
 
 
 def logged_responses(test: TestView) -> tuple[int | None, TextFile]:
@@ -255,7 +259,7 @@ def sampled_responses(log: LogView) -> tuple[float, float] | None:
 
 
 @rule("TEST-012", Scope.TEST, "What TEST01 logged is what the accuracy run answered.", source=BOTH)
-def responses_agree(test: TestView) -> Iterator[Found]:
+def responses_agree(test: TestView) -> Iterator[Violation]:
     reference, tested = test.scenario.accuracy_log, test.responses
     if test.test != "TEST01" or not passed(test) or not (reference.is_usable and tested.is_usable):
         return
@@ -267,34 +271,36 @@ def responses_agree(test: TestView) -> Iterator[Found]:
         return
     verdict = verify_responses(whole, sampled, _element(test))
     if not verdict.is_passed:
-        yield Found(path=tested.path, found="; ".join(verdict.lines), allowed="the responses of the accuracy run")
+        yield Violation(path=tested.path, found="; ".join(verdict.lines), allowed="the responses of the accuracy run")
 
 
-def _shown_responses_agree(test: TestView) -> Iterator[Found]:
+def _shown_responses_agree(test: TestView) -> Iterator[Violation]:
     """Compare the responses that both cut logs still have."""
     element = _element(test)
     answers = {index: data for _, index, data in ANSWERED.findall(test.scenario.accuracy_log.text)}
     for _, index, data in ANSWERED.findall(test.responses.text):
         if index in answers and first_element(answers[index], element) != first_element(data, element):
             found = f"sample {index}: {data[:40]}"
-            yield Found(path=test.responses.path, found=found, allowed=f"{answers[index][:40]}, as in the accuracy run")
+            yield Violation(
+                path=test.responses.path, found=found, allowed=f"{answers[index][:40]}, as in the accuracy run"
+            )
             return
 
 
 @rule("TEST-013", Scope.TEST, "TEST06's verdict follows from the answers that it logged.", source=BOTH)
-def answers_are_whole(test: TestView) -> Iterator[Found]:
+def answers_are_whole(test: TestView) -> Iterator[Violation]:
     source = test.responses
     if test.test != "TEST06" or not shown_responses(source.text):
         return
     if CUT in source.text:
-        yield Found(path=source.path, found="a log that was cut", allowed="the whole log: TEST06's is never cut")
+        yield Violation(path=source.path, found="a log that was cut", allowed="the whole log: TEST06's is never cut")
         return
     scenario = Scenario.OFFLINE if test.scenario.scenario == "Offline" else Scenario.SERVER
     record = _record(test)
     end_token = None if record is None else record.end_token
     verdict = verify_answers(source.text.split("\n"), scenario, end_token, _width(source.text))
     if not verdict.is_passed:
-        yield Found(path=source.path, found="; ".join(verdict.lines), allowed="answers as long as they say")
+        yield Violation(path=source.path, found="; ".join(verdict.lines), allowed="answers as long as they say")
 
 
 def _width(text: str) -> str:
@@ -305,19 +311,19 @@ def _width(text: str) -> str:
 
 
 @rule("TEST-014", Scope.TEST, "accuracy.txt has the hash of the whole log of a test.", source=OURS, step=Step.TREE)
-def hash_of_test_belongs(test: TestView) -> Iterator[Found]:
+def hash_of_test_belongs(test: TestView) -> Iterator[Violation]:
     score, log = test.responses_score, test.responses
     if test.test not in _CUT_BY_TOOL or not log.is_usable:
         return
     if score.is_usable:
         yield from hash_problems(score, log, test.scenario.tree.options)
     if CUT in log.text and not parse_hashes(score.text):
-        yield Found(
+        yield Violation(
             path=score.path, found=f"no hash beside {log.path}, which was cut", allowed="hash=SHA256 OF THE WHOLE LOG"
         )
 
 
 @rule("TEST-026", Scope.TEST, "A test's log that was cut is its first and last 4,096 bytes.", source=BOTH,
       step=Step.TREE)  # fmt: skip
-def is_cut_as_by_tool(test: TestView) -> Iterator[Found]:
+def is_cut_as_by_tool(test: TestView) -> Iterator[Violation]:
     yield from cut_problems(test.responses)

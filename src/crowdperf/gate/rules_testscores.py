@@ -19,7 +19,7 @@ from crowdperf.compliance.entropy_checks import verify_entropies
 from crowdperf.compliance.verdict_lines import PASS, printed_counts
 from crowdperf.gate.derivation import sample_count
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.rulebook import Found, Scope, Severity, rule
+from crowdperf.gate.rulebook import Scope, Severity, Violation, rule
 from crowdperf.gate.rules_accuracy import CUT, lines_of, whole_lines
 from crowdperf.gate.views import TestView
 from crowdperf.logs.accuracy_log import DamagedLog
@@ -52,20 +52,22 @@ def _limits(test: TestView, name: str) -> Mapping[str, float]:
     return table.test_limits.get(name, {}) if table is not None and test.test == name else {}
 
 
-def _missing(source: TextFile, printed: Mapping[str, float], names: tuple[str, ...]) -> Iterator[Found]:
+def _missing(source: TextFile, printed: Mapping[str, float], names: tuple[str, ...]) -> Iterator[Violation]:
     for name in names:
         if name not in printed:
-            yield Found(path=source.path, found=f"no line {name!r} with a number", allowed="what the script writes")
+            yield Violation(path=source.path, found=f"no line {name!r} with a number", allowed="what the script writes")
 
 
-def _bound(source: TextFile, name: str, value: float | None, least: float, most: float = math.inf) -> Iterator[Found]:
+def _bound(
+    source: TextFile, name: str, value: float | None, least: float, most: float = math.inf
+) -> Iterator[Violation]:
     if value is not None and not least <= value <= most:
         allowed = f"at least {least:g}" if most == math.inf else f"{least:g} to {most:g}"
-        yield Found(path=source.path, found=f"{name} {value:g}", allowed=allowed, line=source.line_of(name))
+        yield Violation(path=source.path, found=f"{name} {value:g}", allowed=allowed, line=source.line_of(name))
 
 
 @rule("TEST-015", Scope.TEST, "TEST07's verdict follows from its score, and the score from its script.", source=SCRIPTS)
-def score_in_performance_run_is_enough(test: TestView) -> Iterator[Found]:
+def score_in_performance_run_is_enough(test: TestView) -> Iterator[Violation]:
     limits, source = _limits(test, "TEST07"), test.verify_accuracy
     if not limits or not source.is_usable or PASS not in source.text:
         return
@@ -76,11 +78,11 @@ def score_in_performance_run_is_enough(test: TestView) -> Iterator[Found]:
     scored, score = _SCORE.search(source.text), printed.get("Accuracy score")
     if scored and score is not None and float(scored[1]) != score:
         found, line = f"Accuracy score: {score:g}", source.line_of("Accuracy score")
-        yield Found(path=source.path, found=found, allowed=f"{scored[1]}, by 'exact_match' above it", line=line)
+        yield Violation(path=source.path, found=found, allowed=f"{scored[1]}, by 'exact_match' above it", line=line)
 
 
 @rule("TEST-016", Scope.TEST, "TEST08's verdict follows from its counts and the tolerance of the test.", source=SCRIPTS)
-def entropies_agree(test: TestView) -> Iterator[Found]:
+def entropies_agree(test: TestView) -> Iterator[Violation]:
     limits, source = _limits(test, "TEST08"), test.verify_accuracy
     if not limits or not source.is_usable or PASS not in source.text:
         return
@@ -98,7 +100,7 @@ def entropies_agree(test: TestView) -> Iterator[Found]:
     yield from _bound(source, "num_acc_log_entries", counts.get("num_acc_log_entries"), wanted)
     if _MISMATCH.search(source.text):
         line = source.line_of("NE mismatch at")
-        yield Found(path=source.path, found="an NE mismatch", allowed="none in a test that passed", line=line)
+        yield Violation(path=source.path, found="an NE mismatch", allowed="none in a test that passed", line=line)
 
 
 def _tested_lines(test: TestView) -> Iterator[str] | None:
@@ -112,7 +114,7 @@ def _tested_lines(test: TestView) -> Iterator[str] | None:
 
 @rule("TEST-020", Scope.TEST, "TEST08's entropies, computed again from the logs, are those of the accuracy run.",
       source=SCRIPTS)  # fmt: skip
-def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
+def entropies_follow_from_logs(test: TestView) -> Iterator[Violation]:
     limits, source, scenario = _limits(test, "TEST08"), test.verify_accuracy, test.scenario
     log = scenario.accuracy_log
     if not limits or not source.is_usable or PASS not in source.text or not log.is_usable:
@@ -124,22 +126,22 @@ def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
             "the whole log at this path below --backup_dir",
         )
         found = "no complete log: TEST08's verdict is believed"
-        yield Found(path=path, found=found, allowed=allowed, severity=Severity.WARNING)
+        yield Violation(path=path, found=found, allowed=allowed, severity=Severity.WARNING)
         return
     verdict, line = verify_entropies(whole, tested, limits["tolerance"]), source.line_of(PASS)
     if not verdict.is_passed:
         said = "; ".join(line.strip() for line in verdict.lines if line)
-        yield Found(path=source.path, found=PASS, allowed=f"by the logs: {said}", line=line)
+        yield Violation(path=source.path, found=PASS, allowed=f"by the logs: {said}", line=line)
         return
     printed = printed_counts(source.text)
     for name, count in verdict.counts.items():
         if printed.get(name, count) != count:
             found, allowed = f"{name} = {printed[name]}", f"{name} = {count}, by the logs"
-            yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of(name))
+            yield Violation(path=source.path, found=found, allowed=allowed, line=source.line_of(name))
 
 
 @rule("TEST-017", Scope.TEST, "TEST09's verdict follows from the mean length of its answers.", source=SCRIPTS)
-def answers_are_as_long(test: TestView) -> Iterator[Found]:
+def answers_are_as_long(test: TestView) -> Iterator[Violation]:
     limits, source = _limits(test, "TEST09"), test.verify_length
     if not limits or not source.is_usable or PASS not in source.text:
         return
@@ -155,12 +157,14 @@ def answers_are_as_long(test: TestView) -> Iterator[Found]:
     mean, length = printed.get("Mean output tokens"), run.tokens_of_sample
     if mean and length and not 1 / _AS_LONG <= length / mean <= _AS_LONG:
         found, line = f"Mean output tokens: {mean:g}", source.line_of("Mean output tokens")
-        yield Found(path=source.path, found=found, allowed=f"about {length:.1f}, by the rates in {run.path}", line=line)
+        yield Violation(
+            path=source.path, found=found, allowed=f"about {length:.1f}, by the rates in {run.path}", line=line
+        )
 
 
 @rule("TEST-018", Scope.TEST, "The answers that TEST07 and TEST09 logged are as many, and as long, as they say.",
       source=SCRIPTS)  # fmt: skip
-def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
+def answers_are_those_of_log(test: TestView) -> Iterator[Violation]:
     limits, log = _limits(test, test.test), test.responses
     if "samples" not in limits or not log.is_usable:
         return
@@ -170,22 +174,22 @@ def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
     try:
         lengths, counts = answer_lengths(lines)
     except DamagedLog as error:
-        yield Found(path=log.path, found=f"a damaged log ({error})", allowed="the log that LoadGen wrote")
+        yield Violation(path=log.path, found=f"a damaged log ({error})", allowed="the log that LoadGen wrote")
         return
     if len(counts) < limits["samples"]:
         allowed = f"{limits['samples']:g}, all samples of the test"
-        yield Found(path=log.path, found=f"answers to {counted(len(counts), 'sample')}", allowed=allowed)
+        yield Violation(path=log.path, found=f"answers to {counted(len(counts), 'sample')}", allowed=allowed)
     mean = _printed(test.verify_length).get("Mean output tokens") if test.test == "TEST09" else None
     real = sum(lengths) / len(lengths) if lengths else 0.0
     if mean is not None and abs(mean - real) > _ROUNDING:
         source, found = test.verify_length, f"Mean output tokens: {mean:g}"
         allowed = f"{real:.2f}, by {log.path}{' before it was cut' if CUT in log.text else ''}"
-        yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of("Mean output tokens"))
+        yield Violation(path=source.path, found=found, allowed=allowed, line=source.line_of("Mean output tokens"))
 
 
 @rule("TEST-019", Scope.TEST, "The run of TEST07 and TEST09 issued every sample and logged every answer.",
       source=SCRIPTS)  # fmt: skip
-def run_has_settings_of_test(test: TestView) -> Iterator[Found]:
+def run_has_settings_of_test(test: TestView) -> Iterator[Violation]:
     limits, log = _limits(test, test.test), test.run.detail
     if "samples" not in limits or not log.is_usable:
         return
@@ -193,8 +197,8 @@ def run_has_settings_of_test(test: TestView) -> Iterator[Found]:
         value = log.number(key)
         if value is None or value < limits["samples"]:
             found, line = f"{key} = {log.values.get(key)}", log.lines.get(key)
-            yield Found(path=log.path, found=found, allowed=f"at least {limits['samples']:g}", line=line)
+            yield Violation(path=log.path, found=found, allowed=f"at least {limits['samples']:g}", line=line)
     key = "effective_performance_issue_unique"
     if limits.get("is_unique") and log.values.get(key) is not True:
         found, line = f"{key} = {log.values.get(key)}", log.lines.get(key)
-        yield Found(path=log.path, found=found, allowed="true: each sample once", line=line)
+        yield Violation(path=log.path, found=found, allowed="true: each sample once", line=line)

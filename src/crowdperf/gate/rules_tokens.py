@@ -25,7 +25,7 @@ from crowdperf.gate.derivation import (
     usable,
 )
 from crowdperf.gate.log_view import TOKEN_RATES, LogView
-from crowdperf.gate.rulebook import BOTH, CLOSED, OURS, SINCE, Found, Scope, rule
+from crowdperf.gate.rulebook import BOTH, CLOSED, OURS, SINCE, Scope, Violation, rule
 from crowdperf.gate.rules_accuracy import samples_of
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import RunView, ScenarioView, TestView
@@ -42,7 +42,7 @@ test counts may leave out a token of each. The mean over tokens differs from the
 
 
 @performance_rule("FIG-008", "All rates of tokens are of the same number of tokens.")
-def token_rates_follow(log: LogView) -> Iterator[Found]:
+def token_rates_follow(log: LogView) -> Iterator[Violation]:
     base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
     rates = TOKEN_RATES.get(log.scenario or "", ())
     keys = (*base, *rates)
@@ -56,7 +56,7 @@ def token_rates_follow(log: LogView) -> Iterator[Found]:
     yield from _other_token_rate(log, tokens)
 
 
-def _other_token_rate(log: LogView, tokens: float) -> Iterator[Found]:
+def _other_token_rate(log: LogView, tokens: float) -> Iterator[Violation]:
     """The rate whose time ends when the last query was issued, in a stream that ends when it was answered."""
     if log.scenario == "Server":
         keys = ("result_token_throughput_with_loadgen_overhead", "result_scheduled_samples_per_sec")
@@ -74,7 +74,7 @@ def _other_token_rate(log: LogView, tokens: float) -> Iterator[Found]:
 
 @rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, since="v5.0",
       divisions=CLOSED)  # fmt: skip
-def answers_have_length(run: RunView) -> Iterator[Found]:
+def answers_have_length(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     for log in usable(run):
         scenario = log.scenario or ""
@@ -85,7 +85,7 @@ def answers_have_length(run: RunView) -> Iterator[Found]:
 
 
 @performance_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
-def tokens_fill_latencies(log: LogView) -> Iterator[Found]:
+def tokens_fill_latencies(log: LogView) -> Iterator[Violation]:
     if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
         return
     for first, last in zip(ranked(log, FIRST_TOKENS), ranked(log, SAMPLES), strict=False):
@@ -96,7 +96,7 @@ def tokens_fill_latencies(log: LogView) -> Iterator[Found]:
     yield from _time_of_tokens(log)
 
 
-def _time_of_tokens(log: LogView) -> Iterator[Found]:
+def _time_of_tokens(log: LogView) -> Iterator[Violation]:
     """All answers together: what is left of the latencies behind the first tokens, for each of the other tokens."""
     means = (SAMPLES.mean, FIRST_TOKENS.mean, OUTPUT_TOKENS.mean)
     found, tokens = (
@@ -115,7 +115,7 @@ def _time_of_tokens(log: LogView) -> Iterator[Found]:
 
 
 @rule("FIG-015", Scope.RUN, "The answers are as long as those of the accuracy run.", source=OURS, since=SINCE)
-def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Found]:
+def answers_are_those_of_accuracy_run(run: RunView) -> Iterator[Violation]:
     """Where both runs take all samples of one data set."""
     table = run.scenario.model.table
     if table is None or samples_of(run.scenario) != table.performance_samples:
@@ -139,7 +139,7 @@ def _length_in_accuracy_run(scenario: ScenarioView) -> tuple[str, float] | None:
 
 @rule("FIG-016", Scope.TEST, "The answers of the run are as long as those of its tests.", source=OURS,
       step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
-def answers_are_those_of_test(test: TestView) -> Iterator[Found]:
+def answers_are_those_of_test(test: TestView) -> Iterator[Violation]:
     """All have samples of one data set. TEST01 is of models that answer alike: 37 published runs of it have the rates
     of the submitted ones to four digits. Where answers were counted, six deviations of their mean are allowed."""
     for log in usable(test.submitted):
@@ -169,6 +169,6 @@ def _lengths_of_test(test: TestView) -> Iterator[tuple[str, float, float]]:
         yield test.verify_length.path, float(found[1]), 0.0
 
 
-def _of_length(log: LogView, length: float, allowed: str) -> Found:
+def _of_length(log: LogView, length: float, allowed: str) -> Violation:
     rates = TOKEN_RATES[log.scenario or ""]
     return contradiction(log, rates[0], f"{given(log, *rates)}: {length:.1f} tokens a sample", allowed)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from crowdperf.gate.documents import READ_LIMIT_BYTES, sha256_of
 from crowdperf.gate.endpoints import endpoints_of
 from crowdperf.gate.listing import as_text, join
-from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
+from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Scope, Severity, Violation, rule, shown
 from crowdperf.gate.steps import Step
 from crowdperf.gate.views import (
     SCENARIO_NAMES,
@@ -50,85 +50,87 @@ def _all_names(tree: TreeView) -> Iterator[str]:
 
 
 @rule("TREE-003", Scope.TREE, "The root holds text for readers and divisions only.", source=OLDER)
-def files_in_root(tree: TreeView) -> Iterator[Found]:
+def files_in_root(tree: TreeView) -> Iterator[Violation]:
     for name in tree.listing.files_in(""):
         if not name.endswith(_ROOT_ENDINGS):
-            yield Found(path=name, found="a file in the root", allowed="*.md and *.pdf there")
+            yield Violation(path=name, found="a file in the root", allowed="*.md and *.pdf there")
 
 
 @rule("TREE-004", Scope.TREE, "The root holds the folders of divisions only; the checkers overlook anything else.",
       source=BOTH, severity=Severity.WARNING)  # fmt: skip
-def folders_in_root(tree: TreeView) -> Iterator[Found]:
+def folders_in_root(tree: TreeView) -> Iterator[Violation]:
     for name in tree.listing.folders_in(""):
         if name not in _ROOT_FOLDERS:
-            yield Found(path=name, found="a folder that no checker looks at", allowed="closed, open, network")
+            yield Violation(path=name, found="a folder that no checker looks at", allowed="closed, open, network")
 
 
 @rule("TREE-005", Scope.TREE, "A division holds submitters' folders, no files.", source=OLDER)
-def files_in_division(tree: TreeView) -> Iterator[Found]:
+def files_in_division(tree: TreeView) -> Iterator[Violation]:
     for division in divisions_of(tree):
         for name in tree.listing.files_in(division):
-            yield Found(path=join(division, name), found="a file beside the submitters", allowed="folders only")
+            yield Violation(path=join(division, name), found="a file beside the submitters", allowed="folders only")
 
 
 @rule("TREE-006", Scope.SUBMITTER, "A submitter's folder has results.", source=NEWER)
-def submitter_has_results(owner: SubmitterView) -> Iterator[Found]:
+def submitter_has_results(owner: SubmitterView) -> Iterator[Violation]:
     path = as_text(owner.paths.results_folder)
     if not owner.systems:
-        yield Found(path=path, found="no system with results", allowed="results/SYSTEM/MODEL/SCENARIO")
+        yield Violation(path=path, found="no system with results", allowed="results/SYSTEM/MODEL/SCENARIO")
 
 
 @rule("NAME-001", Scope.TREE, "No name holds a space.", source=OLDER)
-def no_spaces(tree: TreeView) -> Iterator[Found]:
+def no_spaces(tree: TreeView) -> Iterator[Violation]:
     for path in _all_names(tree):
         if " " in _last(path):
-            yield Found(path=path, found=shown(_last(path)), allowed="names without spaces")
+            yield Violation(path=path, found=shown(_last(path)), allowed="names without spaces")
 
 
 @rule("NAME-002", Scope.TREE, "No name begins with a dot.", source=OLDER)
-def no_hidden_names(tree: TreeView) -> Iterator[Found]:
+def no_hidden_names(tree: TreeView) -> Iterator[Violation]:
     for path in _all_names(tree):
         if _last(path).startswith("."):
-            yield Found(path=path, found=shown(_last(path)), allowed="names that git and people see")
+            yield Violation(path=path, found=shown(_last(path)), allowed="names that git and people see")
 
 
 @rule("NAME-003", Scope.TREE, "Every name can be written as UTF-8 on one line.", source=OURS)
-def plain_names(tree: TreeView) -> Iterator[Found]:
+def plain_names(tree: TreeView) -> Iterator[Violation]:
     for path in _all_names(tree):
         if not _last(path).isprintable():
-            yield Found(path=path, found=ascii(_last(path)), allowed="printable characters")
+            yield Violation(path=path, found=ascii(_last(path)), allowed="printable characters")
 
 
 @rule("NAME-004", Scope.TREE, "Python's caches do not belong to a submission.", source=OLDER)
-def no_caches(tree: TreeView) -> Iterator[Found]:
+def no_caches(tree: TreeView) -> Iterator[Violation]:
     for path in _in_divisions(tree, sorted(tree.listing.folders)):
         if path.endswith("__pycache__"):
-            yield Found(path=path, found="__pycache__", allowed="no such folder")
+            yield Violation(path=path, found="__pycache__", allowed="no such folder")
 
 
 @rule("FILE-001", Scope.TREE, "No folder is empty (git would lose it).", source=OLDER)
-def no_empty_folders(tree: TreeView) -> Iterator[Found]:
+def no_empty_folders(tree: TreeView) -> Iterator[Violation]:
     for path in _in_divisions(tree, sorted(tree.listing.folders)):
         if not tree.listing.folders[path]:
-            yield Found(path=path, found="an empty folder", allowed="folders with files")
+            yield Violation(path=path, found="an empty folder", allowed="folders with files")
 
 
 @rule("FILE-002", Scope.TREE, "No file is larger than 50 MB.", source=OLDER)
-def no_large_files(tree: TreeView) -> Iterator[Found]:
+def no_large_files(tree: TreeView) -> Iterator[Violation]:
     for path in _in_divisions(tree, tree.listing.sizes):
         size = tree.listing.sizes[path]
         if size > READ_LIMIT_BYTES:
-            yield Found(path=path, found=f"{size} bytes", allowed=f"at most {READ_LIMIT_BYTES} bytes")
+            yield Violation(path=path, found=f"{size} bytes", allowed=f"at most {READ_LIMIT_BYTES} bytes")
 
 
 @rule("FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.", source=OLDER)
-def no_links(tree: TreeView) -> Iterator[Found]:
+def no_links(tree: TreeView) -> Iterator[Violation]:
     """A link to a folder of sources or texts is a warning: neither checker sees it (os.walk lists it as a folder)."""
     top_links = (path for path in tree.listing.links if "/" not in path)
     for path in (*top_links, *_in_divisions(tree, sorted(tree.listing.links))):
         target = tree.listing.links[path]
         severity = Severity.WARNING if _is_overlooked(tree, path, target) else None
-        yield Found(path=path, found=f"a link to {shown(target)}", allowed="plain files and folders", severity=severity)
+        yield Violation(
+            path=path, found=f"a link to {shown(target)}", allowed="plain files and folders", severity=severity
+        )
 
 
 def _is_overlooked(tree: TreeView, path: str, target: str) -> bool:
@@ -139,141 +141,141 @@ def _is_overlooked(tree: TreeView, path: str, target: str) -> bool:
 
 
 @rule("FILE-004", Scope.TREE, "Everything in the tree can be read.", source=OURS)
-def readable(tree: TreeView) -> Iterator[Found]:
+def readable(tree: TreeView) -> Iterator[Violation]:
     kinds = {oddity.path: oddity.kind for oddity in tree.listing.oddities}
     for path in _in_divisions(tree, kinds):
-        yield Found(path=path, found=kinds[path], allowed="plain files and folders")
+        yield Violation(path=path, found=kinds[path], allowed="plain files and folders")
 
 
 @rule(
     "FILE-005", Scope.SUBMITTER, "No settings of a compliance test stay behind: they would spoil the next run unseen.",
     source=OURS, step=Step.TREE,
 )  # fmt: skip
-def no_audit_settings(owner: SubmitterView) -> Iterator[Found]:
+def no_audit_settings(owner: SubmitterView) -> Iterator[Violation]:
     for path in owner.tree.listing.below(as_text(owner.paths.results_folder)):
         if _last(path) == _AUDIT_SETTINGS:
-            yield Found(path=path, found=_AUDIT_SETTINGS, allowed="no such file among results")
+            yield Violation(path=path, found=_AUDIT_SETTINGS, allowed="no such file among results")
 
 
 @rule("FILE-006", Scope.TREE, "Every file that the tree's step made is there.", source=OURS)
-def nothing_is_lost(tree: TreeView) -> Iterator[Found]:
+def nothing_is_lost(tree: TreeView) -> Iterator[Violation]:
     for path in tree.options.made_files:
         if path not in tree.listing.sizes:
-            yield Found(path=path, found="missing", allowed="the file that the tree's step made")
+            yield Violation(path=path, found="missing", allowed="the file that the tree's step made")
 
 
 @rule("FILE-007", Scope.TREE, "No file changed since the tree's step made it.", source=OURS, severity=Severity.WARNING)
-def nothing_is_changed(tree: TreeView) -> Iterator[Found]:
+def nothing_is_changed(tree: TreeView) -> Iterator[Violation]:
     for path, digests in tree.options.made_files.items():
         if path in tree.listing.sizes and sha256_of(tree.listing, path) not in digests:
-            yield Found(path=path, found="another content", allowed="the content that the tree's step wrote")
+            yield Violation(path=path, found="another content", allowed="the content that the tree's step wrote")
 
 
 @rule("CODE-001", Scope.SUBMITTER, "The source code of the benchmark is there.", source=BOTH)
-def has_code(owner: SubmitterView) -> Iterator[Found]:
+def has_code(owner: SubmitterView) -> Iterator[Violation]:
     folder = as_text(owner.paths.code_folder)
     if not any(True for _ in owner.tree.listing.below(folder)):
-        yield Found(path=folder, found="no file", allowed=f"{folder}/MODEL/ with the code that ran")
+        yield Violation(path=folder, found="no file", allowed=f"{folder}/MODEL/ with the code that ran")
 
 
 @rule("CODE-002", Scope.MODEL, "Each model has a folder in the source code.", source=OLDER, severity=Severity.WARNING)
-def has_code_of_model(model: ModelView) -> Iterator[Found]:
+def has_code_of_model(model: ModelView) -> Iterator[Violation]:
     folder = join(as_text(model.system.owner.paths.code_folder), model.model)
     if folder not in model.system.owner.tree.listing.folders:
-        yield Found(path=folder, found="no such folder", allowed="a folder with the model's code")
+        yield Violation(path=folder, found="no such folder", allowed="a folder with the model's code")
 
 
 @rule("DOC-001", Scope.SUBMITTER, "The submitter says how weights were calibrated.", source=OLDER, divisions=CLOSED,
       since="v5.1")  # fmt: skip
-def has_calibration_text(owner: SubmitterView) -> Iterator[Found]:
+def has_calibration_text(owner: SubmitterView) -> Iterator[Violation]:
     path = as_text(owner.paths.calibration_text)
     sizes = owner.tree.listing.sizes
     if not (sizes.get(path) or sizes.get(join(owner.folder, "calibration.md"))):
-        yield Found(path=path, found="no text", allowed="calibration.md, here or in the submitter's folder")
+        yield Violation(path=path, found="no text", allowed="calibration.md, here or in the submitter's folder")
 
 
 @rule("MAP-001", Scope.SUBMITTER, "model_mapping.json is an object of texts.", source=BOTH, divisions=("open",))
-def mapping_is_readable(owner: SubmitterView) -> Iterator[Found]:
+def mapping_is_readable(owner: SubmitterView) -> Iterator[Violation]:
     mapping = owner.mapping
     if mapping.problem:
-        yield Found(path=mapping.path, found=mapping.problem, allowed='{"own name": "canonical name"}')
+        yield Violation(path=mapping.path, found=mapping.problem, allowed='{"own name": "canonical name"}')
     for name, value in mapping.fields.items():
         if not isinstance(value, str):
             line = mapping.line_of(name)
-            yield Found(path=mapping.path, found=shown(value), allowed="a canonical name", line=line)
+            yield Violation(path=mapping.path, found=shown(value), allowed="a canonical name", line=line)
 
 
 @rule("MAP-002", Scope.SUBMITTER, "model_mapping.json maps to names of the round.", source=BOTH, divisions=("open",))
-def mapping_is_canonical(owner: SubmitterView) -> Iterator[Found]:
+def mapping_is_canonical(owner: SubmitterView) -> Iterator[Violation]:
     known = owner.tree.round.models
     for name, value in owner.own_names.items():
         if value not in known:
             allowed, line = ", ".join(known), owner.mapping.line_of(name)
-            yield Found(path=owner.mapping.path, found=shown(value), allowed=allowed, line=line)
+            yield Violation(path=owner.mapping.path, found=shown(value), allowed=allowed, line=line)
 
 
 @rule("MODEL-001", Scope.MODEL, "The round has the model.", source=BOTH)
-def model_is_known(model: ModelView) -> Iterator[Found]:
+def model_is_known(model: ModelView) -> Iterator[Violation]:
     if model.table is None:
         known = ", ".join(model.system.owner.tree.round.models)
         own = " (in the open division model_mapping.json may name others)"
-        yield Found(path=model.folder, found=shown(model.model), allowed=known + own)
+        yield Violation(path=model.folder, found=shown(model.model), allowed=known + own)
     elif not model.scenarios:
-        yield Found(path=model.folder, found="no scenario", allowed="one folder for each scenario")
+        yield Violation(path=model.folder, found="no scenario", allowed="one folder for each scenario")
 
 
 @rule("MODEL-002", Scope.MODEL, "The system's category has the model.", source=BOTH, step=Step.SYSTEM)
-def model_fits_category(model: ModelView) -> Iterator[Found]:
+def model_fits_category(model: ModelView) -> Iterator[Violation]:
     category, table = model.system.category, model.table
     if category is not None and table is not None and category not in table.scenarios:
         allowed = f"{table.name} is for: {', '.join(table.scenarios) or 'no category'}"
-        yield Found(path=model.folder, found=f"a system of category {category}", allowed=allowed)
+        yield Violation(path=model.folder, found=f"a system of category {category}", allowed=allowed)
 
 
 @rule("SCEN-001", Scope.MODEL, "Each folder of a model is a scenario.", source=BOTH)
-def scenarios_are_known(model: ModelView) -> Iterator[Found]:
+def scenarios_are_known(model: ModelView) -> Iterator[Violation]:
     seen: dict[str, str] = {}
     for name in model.scenarios:
         scenario = canonical_scenario(name)
         if scenario is None or scenario in seen:
             found = shown(name) if scenario is None else f"{name} beside {seen[scenario]}"
-            yield Found(path=join(model.folder, name), found=found, allowed=", ".join(SCENARIO_NAMES))
+            yield Violation(path=join(model.folder, name), found=found, allowed=", ".join(SCENARIO_NAMES))
         else:
             seen[scenario] = name
     for name in model.system.owner.tree.listing.files_in(model.folder):
         if canonical_scenario(name) is not None:
-            yield Found(path=join(model.folder, name), found="a file", allowed="a folder with the scenario's logs")
+            yield Violation(path=join(model.folder, name), found="a file", allowed="a folder with the scenario's logs")
 
 
 @rule("SCEN-002", Scope.MODEL, "A model has every scenario that its category requires.", source=BOTH,
       step=Step.PERFORMANCE, divisions=CLOSED)  # fmt: skip
-def scenarios_are_complete(model: ModelView) -> Iterator[Found]:
+def scenarios_are_complete(model: ModelView) -> Iterator[Violation]:
     sets = _scenario_sets(model)
     if sets is None:
         return
     present = {name.lower() for name in model.scenarios}
     for scenario in sorted(sets.required):
         if scenario.lower() not in present:
-            yield Found(path=join(model.folder, scenario), found="missing", allowed=f"{scenario} is required")
+            yield Violation(path=join(model.folder, scenario), found="missing", allowed=f"{scenario} is required")
     either = {"Interactive", "Server"}
     if either <= sets.optional and not {one.lower() for one in either} & present:
-        yield Found(path=model.folder, found="neither Server nor Interactive", allowed="one of the two")
+        yield Violation(path=model.folder, found="neither Server nor Interactive", allowed="one of the two")
 
 
 @rule("SCEN-003", Scope.MODEL, "A model has no scenario that its category does not know.", source=BOTH,
       divisions=CLOSED)  # fmt: skip
-def scenarios_are_allowed(model: ModelView) -> Iterator[Found]:
+def scenarios_are_allowed(model: ModelView) -> Iterator[Violation]:
     sets = _scenario_sets(model)
     if sets is None:
         return
     allowed = sets.required | sets.optional
     for name in model.scenarios:
         if name.lower() not in {one.lower() for one in allowed}:
-            yield Found(path=join(model.folder, name), found=name, allowed=", ".join(sorted(allowed)))
+            yield Violation(path=join(model.folder, name), found=name, allowed=", ".join(sorted(allowed)))
 
 
 @rule("SCEN-004", Scope.SCENARIO, "Every folder of a result is one that a rule knows.", source=OURS, step=Step.TREE)
-def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
+def folders_are_known(scenario: ScenarioView) -> Iterator[Violation]:
     """A warning before v5.0: seven published results of round v4.1 have further runs beside the one that counts."""
     listing, owner = scenario.tree.listing, scenario.model.system.owner
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
@@ -289,18 +291,18 @@ def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
             if name not in names:
                 severity = Severity.WARNING if scenario.tree.round.is_old else None
                 found, allowed = f"a folder {shown(name)}", ", ".join(names)
-                yield Found(path=join(folder, name), found=found, allowed=allowed, severity=severity)
+                yield Violation(path=join(folder, name), found=found, allowed=allowed, severity=severity)
 
 
 @rule("SCEN-005", Scope.SCENARIO, "A scenario's folder has the official spelling.", source=NEWER, step=Step.TREE,
       severity=Severity.WARNING, since="v6.1")  # fmt: skip
-def folder_is_spelt_officially(scenario: ScenarioView) -> Iterator[Found]:
+def folder_is_spelt_officially(scenario: ScenarioView) -> Iterator[Violation]:
     """The checker looks up what depends on the scenario by the folder's spelling, and calls others inferred."""
     table = scenario.model.table
     if scenario.scenario is not None and scenario.name != scenario.scenario:
         is_looked_up = table is not None and scenario.scenario in table.accuracy_samples
         severity = Severity.ERROR if is_looked_up else None
-        yield Found(path=scenario.folder, found=scenario.name, allowed=scenario.scenario, severity=severity)
+        yield Violation(path=scenario.folder, found=scenario.name, allowed=scenario.scenario, severity=severity)
 
 
 def _audits(scenario: ScenarioView) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from crowdperf.gate.derivation import (
 )
 from crowdperf.gate.earlystopping import tolerated
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import Found
+from crowdperf.gate.rulebook import Violation
 
 _FLAGS = ("result_perf_constraints_met", "result_min_duration_met", "result_min_queries_met", "early_stopping_met")
 _STREAMS = ("SingleStream", "MultiStream")
@@ -38,7 +38,7 @@ _MULTI_STREAM_SHARE = 0.99
 
 
 @performance_rule("VER-001", "A run is VALID exactly when it met each of its constraints.")
-def valid_means_all_met(log: LogView) -> Iterator[Found]:
+def valid_means_all_met(log: LogView) -> Iterator[Violation]:
     for key in _FLAGS:
         if log.values.get("result_validity") == "VALID" and log.values.get(key) not in (None, True):
             yield contradiction(log, key, given(log, "result_validity", key), "true in a VALID run")
@@ -48,7 +48,7 @@ def valid_means_all_met(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-002", "Early stopping was met exactly when its text says so.")
-def stopping_text_agrees(log: LogView) -> Iterator[Found]:
+def stopping_text_agrees(log: LogView) -> Iterator[Violation]:
     scenario, is_met = log.scenario, log.values.get("early_stopping_met")
     words = "Processed at least" if scenario in _STREAMS else "Run successful"
     texts = [text for text in map(log.text, _STOPPING) if text is not None]
@@ -62,7 +62,7 @@ def stopping_text_agrees(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-003", "Early stopping discards or tolerates as many queries as its arithmetic allows.")
-def stopping_arithmetic_holds(log: LogView) -> Iterator[Found]:
+def stopping_arithmetic_holds(log: LogView) -> Iterator[Violation]:
     found = numbers(log, "result_query_count", "effective_target_latency_percentile")
     limit = None if found is None else tolerated(int(found[0]), found[1])
     if found is None or limit is None:
@@ -84,7 +84,7 @@ def _first(pattern: re.Pattern[str], text: str | None) -> int | None:
     return int(found[1]) if found else None
 
 
-def _server_tolerates(log: LogView, limit: int) -> Iterator[Found]:
+def _server_tolerates(log: LogView, limit: int) -> Iterator[Violation]:
     late, is_met = log.number("result_overlatency_query_count"), log.values.get("early_stopping_met")
     if has_token_latencies(log) or late is None or not isinstance(is_met, bool) or is_met == (late <= limit):
         return
@@ -93,7 +93,7 @@ def _server_tolerates(log: LogView, limit: int) -> Iterator[Found]:
 
 
 @performance_rule("VER-004", "The early stopping estimate is the latency behind those discarded.")
-def estimate_has_its_rank(log: LogView) -> Iterator[Found]:
+def estimate_has_its_rank(log: LogView) -> Iterator[Violation]:
     scenario = log.scenario or ""
     found = numbers(log, "result_query_count", "effective_target_latency_percentile")
     if scenario not in _ESTIMATES or found is None or has_token_latencies(log):
@@ -115,7 +115,7 @@ def estimate_has_its_rank(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-005", "The estimates of the log are those of the early stopping text.")
-def estimate_is_that_of_text(log: LogView) -> Iterator[Found]:
+def estimate_is_that_of_text(log: LogView) -> Iterator[Violation]:
     share = log.number("effective_target_latency_percentile")
     text = log.text("early_stopping_result")
     key = _ESTIMATES.get(log.scenario or "")
@@ -133,7 +133,7 @@ def estimate_is_that_of_text(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-006", "As many queries are over the latency target as the percentiles show.")
-def late_queries_follow(log: LogView) -> Iterator[Found]:
+def late_queries_follow(log: LogView) -> Iterator[Violation]:
     keys = ("result_overlatency_query_count", "effective_target_latency_ns", "result_query_count")
     found = numbers(log, *keys)
     if log.scenario != "Server" or found is None:
@@ -147,7 +147,7 @@ def late_queries_follow(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-007", "The performance constraint was met exactly when the percentile is within the target.")
-def constraint_follows(log: LogView) -> Iterator[Found]:
+def constraint_follows(log: LogView) -> Iterator[Violation]:
     is_met, share = log.values.get("result_perf_constraints_met"), log.number("effective_target_latency_percentile")
     at = next((name for name, one in PERCENTILES.items() if one == share), None)
     if log.scenario != "Server" or at is None or not isinstance(is_met, bool):
@@ -163,7 +163,7 @@ def constraint_follows(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-008", "Enough queries were met exactly when there were as many as asked for.")
-def queries_follow(log: LogView) -> Iterator[Found]:
+def queries_follow(log: LogView) -> Iterator[Violation]:
     keys = (
         "result_query_count",
         "effective_min_query_count",
@@ -179,7 +179,7 @@ def queries_follow(log: LogView) -> Iterator[Found]:
 
 
 @performance_rule("VER-009", "The duration was met only by a run whose figures last as long.")
-def duration_follows(log: LogView) -> Iterator[Found]:
+def duration_follows(log: LogView) -> Iterator[Violation]:
     asked_ms, lasted = log.number("effective_min_duration_ms"), _lasted_s(log)
     if asked_ms is None or lasted is None or log.values.get("result_min_duration_met") is not True:
         return

@@ -56,7 +56,7 @@ _TOUCH_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LogLocation:
     """Where a log lies. kind: `performance/run_1`, `accuracy`, `TEST01/performance/run_1` or `TEST01/accuracy`."""
 
     division: str
@@ -88,7 +88,7 @@ class RunMark:
     """
 
     path: str
-    place: Place
+    place: LogLocation
     digest: str
     process: int | None
     fields: Mapping[str, Json]
@@ -141,7 +141,7 @@ class ResponsesMark:
     """One accuracy log with at least one response. hash: in the accuracy.txt beside it, None without one."""
 
     path: str
-    place: Place
+    place: LogLocation
     digest: str
     hash: str | None
 
@@ -156,14 +156,14 @@ def task_of(model: str) -> str:
     return _LEVEL.sub("", model)
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> LogLocation | None:
     """Return the place of a log by its path in the tree, None for a file that is no log of a run."""
     parts = path.split("/")
     kind = "/".join(parts[_SCENARIO_PARTS:-1])
     if len(parts) <= _SCENARIO_PARTS or parts[2] not in _TOPS or not _KINDS.fullmatch(kind):
         return None
     division, submitter, _, system, model, scenario = parts[:_SCENARIO_PARTS]
-    return Place(division=division, submitter=submitter, system=system, model=model, scenario=scenario, kind=kind)
+    return LogLocation(division=division, submitter=submitter, system=system, model=model, scenario=scenario, kind=kind)
 
 
 class RunRegister:
@@ -176,11 +176,11 @@ class RunRegister:
         self._runs: dict[str, _Groups[RunMark]] = {}
         self._responses: dict[str, _Groups[ResponsesMark]] = {}
 
-    def _place_of(self, path: str) -> Place | None:
+    def _place_of(self, path: str) -> LogLocation | None:
         place = place_of(path)
         return place if place and self._submitter in (None, place.submitter) else None
 
-    def _contents(self, name: str) -> Iterator[tuple[str, Place, bytes]]:
+    def _contents(self, name: str) -> Iterator[tuple[str, LogLocation, bytes]]:
         for path in self._listing.sizes:
             place = self._place_of(path) if path.endswith(f"/{name}") and path not in self._marks else None
             content = read_bytes(self._listing, path) if place else ""
@@ -289,7 +289,7 @@ def _told_apart(mark: RunMark | ResponsesMark, name: str) -> object:
     return (mark.digest, bool(mark.place.test)) if name in ("start", "figures", "clock", "hash") else mark.path
 
 
-def _run_mark(path: str, place: Place, content: bytes, log: LogView) -> RunMark:
+def _run_mark(path: str, place: LogLocation, content: bytes, log: LogView) -> RunMark:
     fields = {key: log.values[key] for key in (*_KEPT, *FIGURES) if key in log.values}
     if log.source_digest:
         fields[SOURCES] = log.source_digest

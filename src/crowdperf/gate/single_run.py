@@ -26,7 +26,7 @@ from crowdperf.gate import (  # noqa: F401 - the rules register themselves
 from crowdperf.gate.documents import JsonFile, TextFile
 from crowdperf.gate.listing import Listing
 from crowdperf.gate.log_view import LogView
-from crowdperf.gate.rulebook import RULES, Found, Rule, Scope, Severity
+from crowdperf.gate.rulebook import RULES, Rule, Scope, Severity, Violation
 from crowdperf.gate.views import ModelView, Options, RunView, ScenarioView, Subject, SubmitterView, SystemView, TreeView
 from crowdperf.logs.round_tables import load_round
 from crowdperf.logs.tree import SubmissionTree
@@ -82,7 +82,7 @@ def _nowhere() -> ScenarioView:
     )
 
 
-def contradictions(folder: str, detail: LogView, summary: TextFile) -> Iterator[tuple[Rule, Found]]:
+def contradictions(folder: str, detail: LogView, summary: TextFile) -> Iterator[tuple[Rule, Violation]]:
     """Yield what the logs of a run contradict themselves in; what a rule cannot judge is one, too."""
     scenario = _nowhere()
     run = RunView(scenario=scenario, test="", folder=folder, detail=detail, summary=summary, subject=scenario.subject)
@@ -91,4 +91,4 @@ def contradictions(folder: str, detail: LogView, summary: TextFile) -> Iterator[
             yield from ((rule, found) for found in rule.check(run))
         except Exception as error:  # what a log holds must never be what ends the check
             text = f"cannot be judged ({type(error).__name__}: {error})"
-            yield rule, Found(path=detail.path, found=text[:300], allowed="a log that this rule can judge")
+            yield rule, Violation(path=detail.path, found=text[:300], allowed="a log that this rule can judge")

@@ -21,7 +21,7 @@ _DRAWN = {
     name: f"requested_{name}"
     for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed")
 }
-"""What decides which samples a run has: see Asked.is_drawn. No user.conf of round v5.1 has such a line."""
+"""What decides which samples a run has: see ConfSetting.is_drawn. No user.conf of round v5.1 has such a line."""
 _FORBIDDEN = {
     "performance_issue_same": "requested_performance_issue_same",
     "performance_issue_unique": "requested_performance_issue_unique",
@@ -47,7 +47,7 @@ _OF_SCENARIO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ConfSetting:
     """One setting. key: of the detail log; value: in its unit; text: as it stands in the file.
 
     is_forbidden: of compliance runs only. is_fixed: the round decides it in the closed division. is_drawn: it decides
@@ -81,9 +81,9 @@ def _names(model: ModelView) -> set[str]:
     return names
 
 
-def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[Asked]:
+def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[ConfSetting]:
     """Yield what the file asks of this model in this scenario, each setting once."""
-    names, found = _names(model), dict[str, Asked]()
+    names, found = _names(model), dict[str, ConfSetting]()
     plain = {**_KEYS, **_FORBIDDEN, **_DRAWN}
     keys = {name: (key, 1.0) for name, key in plain.items()} | _OF_SCENARIO.get(scenario, {})
     for row in sorted(conf_rows(text), key=lambda row: row.closeness):
@@ -95,5 +95,5 @@ def asked_for(text: str, model: ModelView, scenario: str) -> Iterator[Asked]:
             continue
         key, unit = keys[row.key]
         if math.isfinite(value):
-            found[key] = Asked(key, value if unit == 1.0 else value * unit, row.text[:120], row.number)
+            found[key] = ConfSetting(key, value if unit == 1.0 else value * unit, row.text[:120], row.number)
     yield from found.values()

@@ -14,7 +14,7 @@ from crowdperf.gate.documents import JsonFile, TextFile, read_json, read_text
 from crowdperf.gate.listing import Listing, as_text, join
 from crowdperf.gate.log_view import LogView
 from crowdperf.gate.run_fingerprint import RunRegister
-from crowdperf.kit.privacy import NOTHING_KNOWN, Known
+from crowdperf.kit.privacy import NOTHING_KNOWN, PrivateNames
 from crowdperf.logs.round_tables import ModelTable, RoundTable
 from crowdperf.logs.tree import DIVISIONS, ScenarioPlace, SubmissionTree, TreeLayout
 from crowdperf.rules.benchmarks import BENCHMARKS, RECORDS
@@ -43,7 +43,7 @@ class Options:
     is_rehearsal: bool = False
     backup_folder: Path | None = None
     is_backup_complete: bool = False
-    known: Known = NOTHING_KNOWN
+    known: PrivateNames = NOTHING_KNOWN
     made_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     now_utc: datetime | None = None
 
@@ -197,7 +197,7 @@ class ResultView:
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """What the logs of the result have in common: see run_fingerprint.Place."""
+        """What the logs of the result have in common: see run_fingerprint.LogLocation."""
         found = self.subject
         return (found.division, found.submitter, found.system, found.model, found.scenario)
 

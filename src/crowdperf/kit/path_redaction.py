@@ -25,7 +25,7 @@ _NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class KnownFolders:
     """The folders of one machine by their signs; of two that fit, the longer one counts."""
 
     folders: Mapping[str, str]
@@ -36,14 +36,14 @@ class Places:
         return sorted((pair for pair in pairs if pair[0]), key=lambda pair: (-len(pair[0]), pair[1]))
 
 
-NO_PLACES = Places({})
+NO_PLACES = KnownFolders({})
 
 
 def _is_file(path: str) -> bool:
     return not path.startswith(_NO_FILES)
 
 
-def honest_text(text: str, places: Places = NO_PLACES) -> str:
+def honest_text(text: str, places: KnownFolders = NO_PLACES) -> str:
     """Return a text without absolute paths."""
     for folder, sign in places.ordered() if "/" in text else ():
         if folder in text:
@@ -60,7 +60,7 @@ def _replaced(found: re.Match[str]) -> str:
     return f"{ELSEWHERE}/{parts[-1]}" if entry is None else "/".join([CACHE, *parts[entry + 1 :]])
 
 
-def honest(value: Any, places: Places = NO_PLACES) -> Any:
+def honest(value: Any, places: KnownFolders = NO_PLACES) -> Any:
     """Return a JSON value of which no text, not even the name of a field, holds an absolute path."""
     if isinstance(value, str):
         return honest_text(value, places)

@@ -2,7 +2,7 @@
 
 `find_leaks` reads text or bytes, `find_leaks_in_file` a file of any size, `find_leaks_in_folder` a whole tree with the
 names in it; `masked` gives a text that can be shown. A leak never carries what was found, only where and what kind.
-What cannot be told by its shape (a user's name) comes from the caller as `Known`; `known_here` asks the machine.
+What cannot be told by its shape (a user's name) comes from the caller as `PrivateNames`; `known_here` asks the machine.
 
 Searching is by literal anchors first and by pattern only where one stands, so that megabytes of hex digits cost
 milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Of compressed
@@ -67,7 +67,7 @@ _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PrivateNames:
     """What the person and the machine are called; `secrets` are values that may stand nowhere, as any part of a text.
 
     The others are found as whole words only. `public` are names and home folders that are published on purpose and
@@ -82,7 +82,7 @@ class Known:
     public: tuple[str, ...] = ()
 
 
-NOTHING_KNOWN = Known()
+NOTHING_KNOWN = PrivateNames()
 
 
 MAX_PLACES, FOLDER_PLACES = 1_000_000, 3_000_000
@@ -143,7 +143,7 @@ class Person:
     public: tuple[str, ...] = ()
 
 
-def known_of(person: Person, environ: Mapping[str, str]) -> Known:
+def known_of(person: Person, environ: Mapping[str, str]) -> PrivateNames:
     """Return what is worth looking for; general names (root, ubuntu), public and very short ones are not.
 
     Secrets are the values of the variables whose names say so.
@@ -152,7 +152,7 @@ def known_of(person: Person, environ: Mapping[str, str]) -> Known:
     hosts = dict.fromkeys((person.host, person.host.partition(".")[0]))
     home = person.home.rstrip("/\\")
     values = (value.strip() for name, value in environ.items() if is_secret_name(name))
-    return Known(
+    return PrivateNames(
         users=_worth_finding((person.user,), public),
         hosts=_worth_finding(hosts, public),
         homes=(home,) if len(home) > 1 else (),
@@ -162,7 +162,7 @@ def known_of(person: Person, environ: Mapping[str, str]) -> Known:
     )
 
 
-def known_here(emails: tuple[str, ...] = (), public: tuple[str, ...] = ()) -> Known:
+def known_here(emails: tuple[str, ...] = (), public: tuple[str, ...] = ()) -> PrivateNames:
     """Return what this machine and the environment of this process say. Reads only; runs nothing."""
     home = Path.home()
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or home.name
@@ -175,7 +175,7 @@ def _worth_finding(names: Iterable[str], public: frozenset[str]) -> tuple[str, .
 
 
 def find_leaks(
-    text: str | bytes, known: Known = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
+    text: str | bytes, known: PrivateNames = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
 ) -> tuple[Leak, ...]:
     """Return what `text` gives away, in its order; with a `limit` no more than so many are looked for.
 
@@ -209,7 +209,7 @@ def zip_members(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def find_leaks_in_file(
-    path: Path, known: Known = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
+    path: Path, known: PrivateNames = NOTHING_KNOWN, limit: int | None = None, budget: Budget | None = None
 ) -> tuple[Leak, ...]:
     """Return what a file gives away, as `find_leaks` does; it is read in blocks. Raises OSError."""
     with path.open("rb") as file:
@@ -220,7 +220,7 @@ def find_leaks_in_file(
         return _search(file, known, limit, budget or Budget())
 
 
-def _search(file: IO[bytes], known: Known, limit: int | None, budget: Budget) -> tuple[Leak, ...]:
+def _search(file: IO[bytes], known: PrivateNames, limit: int | None, budget: Budget) -> tuple[Leak, ...]:
     found: list[Leak] = []
     line, begin, rest = 1, 0, b""
     block = file.read(BLOCK_BYTES)
@@ -243,7 +243,7 @@ def _search(file: IO[bytes], known: Known, limit: int | None, budget: Budget) ->
         rest, begin, block = data[kept_from:], read_to - kept_from, following
 
 
-def _places(data: bytes, known: Known) -> int:
+def _places(data: bytes, known: PrivateNames) -> int:
     """At how many places of a block it is looked twice: the search takes so many microseconds, times five or so.
 
     Ordinary logs have a few dozen in a megabyte; 150,000 are a text that was made to keep the search busy.
@@ -258,7 +258,7 @@ def _not_searched(line: int, budget: Budget) -> Leak:
     return Leak(line=line, kind=Kind.NOT_SEARCHED, excerpt=excerpt)
 
 
-def known_in(path: str, known: Known) -> Known:
+def known_in(path: str, known: PrivateNames) -> PrivateNames:
     """Return what is looked for in a file of a submission, `path` with slashes.
 
     The program that ran is the project's own text, in which a name like "max" or "server" is a word: names are not
@@ -267,7 +267,7 @@ def known_in(path: str, known: Known) -> Known:
     return replace(known, users=(), hosts=()) if _PROGRAM.search(path) else known
 
 
-def find_leaks_in_folder(folder: Path, known: Known = NOTHING_KNOWN) -> tuple[FileLeak, ...]:
+def find_leaks_in_folder(folder: Path, known: PrivateNames = NOTHING_KNOWN) -> tuple[FileLeak, ...]:
     """Return what the files below a folder, their names and the targets of links give away, by path. Raises OSError."""
     found: list[FileLeak] = []
     budget = Budget(FOLDER_PLACES)
@@ -285,7 +285,7 @@ def find_leaks_in_folder(folder: Path, known: Known = NOTHING_KNOWN) -> tuple[Fi
     return tuple(found)
 
 
-def masked(text: str, known: Known = NOTHING_KNOWN) -> str:
+def masked(text: str, known: PrivateNames = NOTHING_KNOWN) -> str:
     """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`);
     the whole of a text that takes more than a `Budget`."""
     data = text.encode("utf-8", "surrogateescape")
@@ -313,7 +313,7 @@ def _as_utf8(text: str | bytes) -> bytes:
     return text
 
 
-def _all_spans(data: bytes, known: Known) -> list[Span]:
+def _all_spans(data: bytes, known: PrivateNames) -> list[Span]:
     """Every finding, in order; one that lies in another is left out, the longer of two that overlap leads."""
     lowered = data.lower()
     spans = [*_known_spans(data, lowered, known), *shape_spans(data, lowered)]
@@ -330,7 +330,7 @@ def _all_spans(data: bytes, known: Known) -> list[Span]:
     return kept
 
 
-def _known_spans(data: bytes, lowered: bytes, known: Known) -> Iterator[Span]:
+def _known_spans(data: bytes, lowered: bytes, known: PrivateNames) -> Iterator[Span]:
     for secret in known.secrets:
         yield from _occurrences(data, _as_utf8(secret), Kind.OWN_SECRET)
     for home in known.homes:

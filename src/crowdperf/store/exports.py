@@ -49,7 +49,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ExportedResult:
     """A result of an export. new: None of a withdrawn one, of which `gone` has id, kind, run_id and digest, and
     marks what its log is known by."""
 
@@ -67,7 +67,7 @@ class Kept:
 class Export:
     """An export as it was read. trust: of keys that somebody knows or blocked."""
 
-    results: tuple[Kept, ...]
+    results: tuple[ExportedResult, ...]
     actions: tuple[Action, ...]
     trust: Mapping[str, str]
 
@@ -185,7 +185,7 @@ def _result(folder: Path, content: Mapping[str, Any]) -> NewResult:
     return result_of({**content, "files": own}, bodies)
 
 
-def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -> Kept:
+def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -> ExportedResult:
     result, gone = row.get("result"), {}
     if isinstance(result, Mapping):
         new = _result(folder, result)
@@ -200,7 +200,7 @@ def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -
         source = Source(**row["source"])
     except (TypeError, KeyError) as error:
         raise WrongObject(f"{EXPORT}: result {row.get('id')}: source: {error}") from error
-    return Kept(
+    return ExportedResult(
         id=str(row.get("id")),
         state=str(row.get("state")),
         added_utc=str(row.get("added_utc")),

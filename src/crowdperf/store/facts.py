@@ -86,7 +86,7 @@ class Documents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RunPlace:
     """Where a run stands. benchmark: with its tier. division, category, submitter: of a submission tree, else ""."""
 
     benchmark: str
@@ -137,7 +137,7 @@ def data_kind(documents: Documents) -> str:
     return source if source in DATA_KINDS else "real"
 
 
-def model_digest(documents: Documents, place: Place) -> str:
+def model_digest(documents: Documents, place: RunPlace) -> str:
     """What tells models apart: the SHA-256 of the file, of the list of several; published ids where there is none."""
     digests = mapping(documents.result.get("model_sha256"))
     if len(digests) == 1:
@@ -288,7 +288,7 @@ def shown_benchmark(benchmark: str, documents: Documents) -> str:
     return f"{part_of_data} ({benchmark} harness)" if part_of_data else benchmark
 
 
-def configuration_of(place: Place, documents: Documents, round_name: str = "") -> Configuration:
+def configuration_of(place: RunPlace, documents: Documents, round_name: str = "") -> Configuration:
     """The configuration of a run. round_name: of a submission, else ""."""
     benchmark, tier = published_rows.split_tier(place.benchmark)
     system, is_unseen = system_of(documents), is_of_client(documents.result)

@@ -17,7 +17,7 @@ from typing import Literal
 
 from crowdperf.kit.text_documents import given_bytes
 from crowdperf.rules.names import counted, printable
-from crowdperf.store.exports import EXPORT, Export, Kept, read_export
+from crowdperf.store.exports import EXPORT, Export, ExportedResult, read_export
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Item, Source, SourceKind
 from crowdperf.store.restore import restore_actions, restore_hidden, restore_withdrawn, unvouched
@@ -50,7 +50,7 @@ class Loaded:
     """What is read of a path: results and what makes none, as they come, and what is said of all."""
 
     kind: SourceKind | Literal["export"]
-    items: Iterable[Item | LeftOut | Kept]
+    items: Iterable[Item | LeftOut | ExportedResult]
     notes: tuple[str, ...] = ()
     export: Export | None = None
 
@@ -165,11 +165,12 @@ def load(path: Path) -> Loaded:
     )
 
 
-def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | Kept]]:
+def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | ExportedResult]]:
     """The items a few at a time; those of an export all at once, because its states and actions belong to them."""
     them = iter(loaded.items)
     while batch := list(itertools.islice(them, _BATCH if loaded.export is None else None)):
-        yield sorted(batch, key=lambda one: isinstance(one, Kept) and one.state == "hidden")  # a log may be another's
+        # Hidden ones last: a log may be another's.
+        yield sorted(batch, key=lambda one: isinstance(one, ExportedResult) and one.state == "hidden")
 
 
 def _keep(store: Store, item: Item, report: Report) -> None:
@@ -191,7 +192,7 @@ def _keep(store: Store, item: Item, report: Report) -> None:
             report.known += 1
 
 
-def _keep_any(store: Store, item: Item | LeftOut | Kept, report: Report, *, with_trust: bool) -> None:
+def _keep_any(store: Store, item: Item | LeftOut | ExportedResult, report: Report, *, with_trust: bool) -> None:
     if isinstance(item, LeftOut):
         report.left_out.append(item)
     elif isinstance(item, Item):

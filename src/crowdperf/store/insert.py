@@ -17,7 +17,7 @@ _PARTS = ("figure", "accuracy", "file", "curve_point")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoreOutcome:
     """What stands in the database of a result; other content: it stood there before with another digest.
 
     same_log: why it is not kept though it is new: another result has its log. "" otherwise.
@@ -136,7 +136,7 @@ def add_marks(db: sqlite3.Connection, marks: Iterable[str], row_id: str) -> None
         _insert(db, "log", {"mark": mark, "result_id": row_id}, or_keep=True)
 
 
-def _same_log(db: sqlite3.Connection, new: NewResult) -> Kept | None:
+def _same_log(db: sqlite3.Connection, new: NewResult) -> StoreOutcome | None:
     """The kept result with the log of a new one. None where there is none, and for tables that MLCommons published.
 
     One run is one result: an own import and the shared copy of the same run, on the same machine, are the same one.
@@ -152,10 +152,10 @@ def _same_log(db: sqlite3.Connection, new: NewResult) -> Kept | None:
         return None
     row_id, state, kind, system = found
     if state == "withdrawn":
-        return Kept(row_id, state, False, False)
+        return StoreOutcome(row_id, state, False, False)
     if system != system_key(new.configuration.system):
-        return Kept(row_id, state, False, False, "on another machine")
-    return Kept(row_id, state, False, False, "" if kind != new.kind or kind == "own" else "as another result")
+        return StoreOutcome(row_id, state, False, False, "on another machine")
+    return StoreOutcome(row_id, state, False, False, "" if kind != new.kind or kind == "own" else "as another result")
 
 
 _FREED = """
@@ -186,14 +186,14 @@ def log_taken_by(db: sqlite3.Connection, one: Result) -> str:
     return "" if found is None else str(found[0])
 
 
-def add_result(db: sqlite3.Connection, added: Item) -> Kept:
+def add_result(db: sqlite3.Connection, added: Item) -> StoreOutcome:
     """Write a result unless it is there. Raises ValueError for what cannot be written."""
     new, signer = added.new, added.signer
     key_id = signer.key_id if signer is not None else ""
     found_id, digest = result_id(new.kind, key_id, new.run_id), result_digest(new)
     found = db.execute("SELECT state, digest FROM result WHERE id = ?", (found_id,)).fetchone()
     if found is not None:
-        return Kept(found_id, found[0], False, found[1] != digest)
+        return StoreOutcome(found_id, found[0], False, found[1] != digest)
     _free_hidden(db, new, key_id)
     if (same := _same_log(db, new)) is not None:
         return same
@@ -212,7 +212,7 @@ def add_result(db: sqlite3.Connection, added: Item) -> Kept:
     add_marks(db, _marks_of(new), found_id)
     _list(db, seq, signer.alias if signer is not None else "")
     set_states(db, "id", found_id)
-    return Kept(found_id, "shown", True, False)
+    return StoreOutcome(found_id, "shown", True, False)
 
 
 _TEXTS = ("round", "division", "category", "submitter", "system_name", "made_utc", "stack_version", "metric", "unit",

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from crowdperf.kit.path_redaction import NO_PLACES, Places, absolute_paths, honest_text
-from crowdperf.kit.privacy import NOTHING_KNOWN, Known, find_leaks, masked
+from crowdperf.kit.path_redaction import NO_PLACES, KnownFolders, absolute_paths, honest_text
+from crowdperf.kit.privacy import NOTHING_KNOWN, PrivateNames, find_leaks, masked
 
 LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 TEXTS = ("user.conf", "accuracy.txt")
@@ -82,8 +82,8 @@ _SHOWN = 20
 class Sender:
     """What is private here: the folders with their signs, the names of user and machine."""
 
-    places: Places = NO_PLACES
-    known: Known = NOTHING_KNOWN
+    places: KnownFolders = NO_PLACES
+    known: PrivateNames = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def as_file(value: Mapping[str, Any]) -> bytes:
     return (text.encode("utf-8", "backslashreplace").decode() + "\n").encode()
 
 
-def find_private(name: str, content: bytes, known: Known = NOTHING_KNOWN) -> tuple[str, ...]:
+def find_private(name: str, content: bytes, known: PrivateNames = NOTHING_KNOWN) -> tuple[str, ...]:
     """Return what a file of a bundle still gives away, with its line; not what it is.
 
     Of LoadGen's logs only what the leak finder finds: they name sources by paths that begin with a slash.

@@ -9,7 +9,7 @@ import dataclasses
 import sqlite3
 
 from crowdperf.store.consistency import derived_again
-from crowdperf.store.exports import Export, Kept
+from crowdperf.store.exports import Export, ExportedResult
 from crowdperf.store.insert import add_withdrawn, set_states
 from crowdperf.store.keys import result_id
 from crowdperf.store.model import NewResult
@@ -34,7 +34,7 @@ def unvouched(new: NewResult) -> NewResult | str:
     return dataclasses.replace(new, labels=labels, verification="none", accuracy=accuracy)
 
 
-def restore_withdrawn(store: Store, kept: Kept) -> bool:
+def restore_withdrawn(store: Store, kept: ExportedResult) -> bool:
     """Keep a withdrawn result of an export, without content; False where its id is known here. Raises WrongObject."""
     key_id = kept.signer.key_id if kept.signer is not None else ""
     if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):

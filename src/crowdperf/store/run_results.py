@@ -12,7 +12,7 @@ from crowdperf.logs.run_facts import RunFacts, Score
 from crowdperf.logs.run_log import Latencies, LoadGenLog
 from crowdperf.rules.names import FULL_RULES_MIN_DURATION_MS, METRIC_OF_SCENARIO, ExecutionMode
 from crowdperf.store import facts
-from crowdperf.store.facts import Documents, Place
+from crowdperf.store.facts import Documents, RunPlace
 from crowdperf.store.model import Accuracy, Figure, File, NewResult, Problem, ResultKind, Verification
 from crowdperf.store.redaction import Sender, masked_text
 
@@ -119,7 +119,7 @@ def result_of_runs(runs: Runs) -> NewResult | None:
     if shown.figure is None:
         return None
     found = shown.run
-    place = Place(
+    place = RunPlace(
         benchmark=found.model,
         scenario=found.scenario.value,
         run_class=run_class(shown),

@@ -30,7 +30,7 @@ from typing import IO, Any
 from urllib.parse import quote, urljoin
 
 from crowdperf.endpoints.samples import SAMPLES
-from crowdperf.kit.path_redaction import HOME, RESULT, Places
+from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders
 from crowdperf.kit.privacy import known_here
 from crowdperf.kit.server_address import server_parts, without_login
 from crowdperf.kit.whole_file import write_bytes_whole, write_whole
@@ -251,7 +251,7 @@ def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[Ne
     public = tuple(filter(None, map(str.strip, arguments.public.split(","))))
     try:
         key, is_new = read_or_make_key(key_folder(os.environ))
-        places = Places({RESULT: str(folder), HOME: str(Path.home())})
+        places = KnownFolders({RESULT: str(folder), HOME: str(Path.home())})
         bundle = _bundle_of(folder, arguments, key, Sender(places, known_here(public=public)))
         as_sent = Limits(body_bytes=max(len(bundle.content), DEFAULT_LIMITS.body_bytes))
         results = results_of_bundle(read_bundle(io.BytesIO(bundle.content), as_sent))

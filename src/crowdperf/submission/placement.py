@@ -32,7 +32,7 @@ class PlacingError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class OutputFolder:
     """Where a tree goes. facts_folder: holds the manifest and the lock."""
 
     folder: Path
@@ -55,7 +55,7 @@ class Place:
 
 
 @contextmanager
-def locked(place: Place) -> Iterator[None]:
+def locked(place: OutputFolder) -> Iterator[None]:
     """Hold the tree's lock and tidy what a killed call left. Raises PlacingError when another call has it."""
     in_use = PlacingError(f"another call works on {place.folder}; let it finish, or end it")
     with file_lock(place.facts_folder / LOCK_NAME, in_use):
@@ -63,7 +63,7 @@ def locked(place: Place) -> Iterator[None]:
         yield
 
 
-def _tidy(place: Place) -> None:
+def _tidy(place: OutputFolder) -> None:
     """Bring the former tree back when a call was killed between two renames, and remove what was half built."""
     if place.old.is_dir() and not place.folder.exists():
         place.old.rename(place.folder)
@@ -72,7 +72,7 @@ def _tidy(place: Place) -> None:
             shutil.rmtree(left)
 
 
-def read_manifest(place: Place) -> dict[str, tuple[str, ...]]:
+def read_manifest(place: OutputFolder) -> dict[str, tuple[str, ...]]:
     """Return the digests of the files we made by path below the tree; empty when there is none."""
     try:
         content = json.loads(place.manifest.read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def read_manifest(place: Place) -> dict[str, tuple[str, ...]]:
         return {}
 
 
-def write_manifest(place: Place, files: Mapping[str, Iterable[str]]) -> None:
+def write_manifest(place: OutputFolder, files: Mapping[str, Iterable[str]]) -> None:
     """Write the manifest, whole at any instant."""
     content = {"format": FORMAT, "files": {path: sorted(set(files[path])) for path in sorted(files)}}
     write_whole(place.manifest, json.dumps(content, indent=2) + "\n")
@@ -98,7 +98,7 @@ def files_below(folder: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def not_ours(place: Place) -> tuple[str, ...]:
+def not_ours(place: OutputFolder) -> tuple[str, ...]:
     """Return the files of the tree that we did not make or that were changed since, each with which of the two."""
     manifest = read_manifest(place)
     found = []
@@ -110,7 +110,7 @@ def not_ours(place: Place) -> tuple[str, ...]:
     return tuple(found)
 
 
-def start_building(place: Place, is_clean: bool) -> None:
+def start_building(place: OutputFolder, is_clean: bool) -> None:
     """Make the folder for the next tree: empty with `is_clean`, else a copy of the tree. Raises PlacingError."""
     foreign = not_ours(place) if is_clean else ()
     if foreign:
@@ -124,13 +124,13 @@ def start_building(place: Place, is_clean: bool) -> None:
         place.new.mkdir()
 
 
-def in_the_way(place: Place, paths: Iterable[str]) -> tuple[str, ...]:
+def in_the_way(place: OutputFolder, paths: Iterable[str]) -> tuple[str, ...]:
     """Return those of the user's files that stand where we want to write."""
     wanted = set(paths)
     return tuple(line for line in not_ours(place) if line.rsplit(" (", 1)[0] in wanted)
 
 
-def drop_former(place: Place, folders: Iterable[Path]) -> None:
+def drop_former(place: OutputFolder, folders: Iterable[Path]) -> None:
     """Remove from the tree being built what we made below `folders` (of a former run of the same scenario)."""
     manifest = read_manifest(place)
     for folder in folders:
@@ -147,7 +147,7 @@ def without_empty_folders(folder: Path) -> None:
             os.rmdir(place)
 
 
-def exchange(place: Place, made: Iterable[str]) -> None:
+def exchange(place: OutputFolder, made: Iterable[str]) -> None:
     """Put the tree that was built into place and note what we made; `made` are its paths."""
     before = read_manifest(place)
     now = {name: (file_sha256(place.new / name),) for name in made}

@@ -165,7 +165,7 @@ def make(
         raise Refused([Problem(str(error), "make the model again, and the runs with it")]) from error
     every = [piece for division in by_division.values() for piece in division]
     _refuse_leaks(every, request, systems)
-    place = placement.Place(folder=request.submission_folder, facts_folder=request.facts_folder)
+    place = placement.OutputFolder(folder=request.submission_folder, facts_folder=request.facts_folder)
     with placement.locked(place):
         if not request.is_clean:
             _refuse_collisions(place, every)
@@ -250,7 +250,7 @@ def _refuse_leaks(every: Iterable[Piece], request: Request, systems: Mapping[str
         raise Refused(problems)
 
 
-def _refuse_collisions(place: placement.Place, every: Iterable[Piece]) -> None:
+def _refuse_collisions(place: placement.OutputFolder, every: Iterable[Piece]) -> None:
     taken = placement.in_the_way(place, (piece.path.as_posix() for piece in every))
     if taken:
         raise placement.PlacingError(
@@ -260,7 +260,7 @@ def _refuse_collisions(place: placement.Place, every: Iterable[Piece]) -> None:
         )
 
 
-def _truncate(request: Request, place: placement.Place, tell: Callable[[str], None]) -> list[dict[str, str]]:
+def _truncate(request: Request, place: placement.OutputFolder, tell: Callable[[str], None]) -> list[dict[str, str]]:
     if not request.is_truncated:
         tell("Accuracy logs are left whole, as asked: no checker accepts them so")
         return []

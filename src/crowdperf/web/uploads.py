@@ -58,14 +58,14 @@ def check_token(collector: Collector, request: Request) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class StoredUpload:
     """An upload that is in the database: its results' ids, and whether any is new."""
 
     ids: tuple[str, ...]
     is_new: bool
 
 
-def keep(store: Store, bundle: ReadBundle, results: tuple[NewResult, ...], *, hold_new: bool) -> Kept:
+def keep(store: Store, bundle: ReadBundle, results: tuple[NewResult, ...], *, hold_new: bool) -> StoredUpload:
     """Keep all results of a bundle or none. Raises Conflict, Withdrawn, BundleRefused, PermissionError."""
     known = store.signer(bundle.signer.key_id)
     if known is not None and known.trust == "blocked":
@@ -77,10 +77,10 @@ def keep(store: Store, bundle: ReadBundle, results: tuple[NewResult, ...], *, ho
             for one in added:
                 if one.is_new:
                     store.act("hide", actor="collector", reason=HELD, result_id=one.id)
-    return Kept(tuple(one.id for one in added), any(one.is_new for one in added))
+    return StoredUpload(tuple(one.id for one in added), any(one.is_new for one in added))
 
 
-def kept_object(kept: Kept, results: tuple[NewResult, ...]) -> dict[str, Any]:
+def kept_object(kept: StoredUpload, results: tuple[NewResult, ...]) -> dict[str, Any]:
     """What the sender of a bundle is told."""
     rows = [
         {"id": one, "url": LINK.result(one), "labels": list(new.labels), "verification": new.verification}

@@ -63,7 +63,7 @@ def find(source: Path) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MetadataFile:
     """A file with its metrics, what must be said of it, and where the metrics come from."""
 
     path: Path
@@ -72,7 +72,7 @@ class Found:
     source: Source
 
     @classmethod
-    def read(cls, path: Path, *, is_strict: bool = False, scenario: str = "", identity: str = "") -> Found:
+    def read(cls, path: Path, *, is_strict: bool = False, scenario: str = "", identity: str = "") -> MetadataFile:
         """Read one file. `scenario` is the telemetry's name, the benchmark without. `is_strict`: upstream's figures.
         `identity`: which run it is, what the file says without.
 
@@ -109,6 +109,6 @@ def _times(path: Path) -> tuple[datetime, datetime, str]:
         return written, written, ""
 
 
-def experiment_of(found: Sequence[Found]) -> str:
+def experiment_of(found: Sequence[MetadataFile]) -> str:
     """Return an id that follows from what was read, so that the same files give the same one."""
     return str(uuid.uuid5(OPERATIONS, "\n".join(one.source.identity for one in found)))

@@ -41,7 +41,7 @@ class SquadSample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CutQuestion:
     """A question with its paragraph, both cut into pieces."""
 
     question: SquadQuestion
@@ -54,7 +54,7 @@ class SquadDataset:
     """The questions of one file. `windows`: of each sample the question's index and the window over its paragraph."""
 
     files: tuple[Path, ...]
-    asked: Sequence[_Asked]
+    asked: Sequence[_CutQuestion]
     windows: Sequence[tuple[int, Window]]
     vocabulary: Mapping[str, int]
     facts: DatasetFacts
@@ -101,12 +101,12 @@ class SquadDataset:
         return SquadSample([self.vocabulary[token] for token in tokens], len(asked.query) + 2)
 
 
-def _read_questions(path: Path, pieces: WordPieces) -> list[_Asked]:
+def _read_questions(path: Path, pieces: WordPieces) -> list[_CutQuestion]:
     try:
         articles = json.loads(path.read_text(encoding="utf-8"))["data"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HarnessError(f"cannot read {path}: {error!r}", _HINT) from error
-    asked: list[_Asked] = []
+    asked: list[_CutQuestion] = []
     place = "data"
     try:
         for article_number, article in enumerate(articles):
@@ -119,14 +119,14 @@ def _read_questions(path: Path, pieces: WordPieces) -> list[_Asked]:
     return asked
 
 
-def _of_paragraph(paragraph: Mapping[str, Any], pieces: WordPieces) -> list[_Asked]:
+def _of_paragraph(paragraph: Mapping[str, Any], pieces: WordPieces) -> list[_CutQuestion]:
     document = tokenize_document(paragraph["context"], pieces)
     asked = []
     for entry in paragraph["qas"]:
         answers = [str(answer["text"]) for answer in entry["answers"]]
         question = SquadQuestion(question_id=str(entry["id"]), words=document.words, answers=answers)
         query = pieces.tokenize(entry["question"])[:MAX_QUERY_LENGTH]
-        asked.append(_Asked(question, query, document))
+        asked.append(_CutQuestion(question, query, document))
     return asked
 
 

@@ -97,7 +97,7 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HighestRate:
     """The highest rate that held. gap: how far above it the lowest rate that failed is (0.02 is 2 %), None where none
     failed. why: what ended the search."""
 
@@ -114,7 +114,7 @@ class NotFound:
     why: str
 
 
-Step: TypeAlias = "Try | Found | NotFound"
+Step: TypeAlias = "Try | HighestRate | NotFound"
 
 
 def rounded(rate: float) -> float:
@@ -237,10 +237,10 @@ def _confirming(plan: Plan, standing: _Standing) -> Try | None:
     return Try(rate, Kind.CONFIRMATION, "lower: the longer run failed")
 
 
-def _ended(plan: Plan, standing: _Standing, why: str) -> Found | NotFound:
+def _ended(plan: Plan, standing: _Standing, why: str) -> HighestRate | NotFound:
     if standing.floor is None:
         return NotFound(why)
-    return Found(standing.floor, standing.is_confirmed(standing.floor), standing.gap, why)
+    return HighestRate(standing.floor, standing.is_confirmed(standing.floor), standing.gap, why)
 
 
 def _kept_s(plan: Plan, rate: float) -> float:

@@ -11,7 +11,7 @@ from crowdperf.harness.find import record
 from crowdperf.harness.find.journal import Journal, probe_line, say
 from crowdperf.harness.find.plans import BOUNDS, MIN_QUERIES, Overrides, make_plan
 from crowdperf.harness.find.probe_run import ProbeRunner, Verdict
-from crowdperf.harness.find.search import Found, Kind, NotFound, Plan, Try, first_step_fits, next_step
+from crowdperf.harness.find.search import HighestRate, Kind, NotFound, Plan, Try, first_step_fits, next_step
 from crowdperf.harness.runner.loadgen_run import available_memory_bytes
 from crowdperf.harness.runner.query_memory import expected_memory_bytes
 from crowdperf.harness.runner.settings import Origin, Setting, Settings, server_rate
@@ -112,7 +112,7 @@ def search_server(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenL
     return _server_content(journal, step)
 
 
-def _server_content(journal: Journal, found: Found) -> tuple[dict[str, Json], Settings, LoadGenLog]:
+def _server_content(journal: Journal, found: HighestRate) -> tuple[dict[str, Json], Settings, LoadGenLog]:
     of_rate = [probe for probe in journal.probes if probe.rate == found.rate]
     valid = [probe for probe in of_rate if probe.verdict == Verdict.VALID.value]
     last = valid[-1]

@@ -21,7 +21,7 @@ _HINT = "score a log before it is truncated for a submission, or run the accurac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class MetricVerdict:
     """One metric of a score beside its target; None where no target applies."""
 
     name: str
@@ -116,7 +116,7 @@ def judge(
     reference: Mapping[str, float] | None,
     part: float,
     most: Mapping[str, float] = MappingProxyType({}),
-) -> tuple[Judged, ...]:
+) -> tuple[MetricVerdict, ...]:
     """Return each metric of a score with its target: the official one where given, else `part` of the reference.
 
     most: the parts of the reference that are too much, of metrics that have a window. For an error rate ("WER") among
@@ -127,20 +127,20 @@ def judge(
     for name, value in score.values.items():
         row = rows.get(name)
         if row is not None:
-            found = Judged(
+            found = MetricVerdict(
                 name=name, value=value, reference=row.reference, target=row.target, upper_limit=row.upper_limit
             )
         elif not official and reference is not None and name in reference:
             own = reference[name]
             limit = most[name] * own if name in most else None
-            found = Judged(name=name, value=value, reference=own, target=part * own, upper_limit=limit)
+            found = MetricVerdict(name=name, value=value, reference=own, target=part * own, upper_limit=limit)
         else:
-            found = Judged(name=name, value=value)
+            found = MetricVerdict(name=name, value=value)
         judged.append(found)
     return tuple(judged)
 
 
-def all_passed(judged: tuple[Judged, ...]) -> bool | None:
+def all_passed(judged: tuple[MetricVerdict, ...]) -> bool | None:
     """Return whether every metric with a target passes; None when none has one."""
     verdicts = [item.is_passed for item in judged if item.is_passed is not None]
     return all(verdicts) if verdicts else None

@@ -11,7 +11,7 @@ from pathlib import Path
 from crowdperf.harness.base.model_facts import CalibrationSource
 from crowdperf.harness.runner.config import FORMAT, RunConfig
 from crowdperf.harness.runner.settings import Origin, Setting, Settings
-from crowdperf.kit.path_redaction import HOME, RESULT, Places, honest
+from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.log_record import record_of_log
 from crowdperf.logs.run_log import Json, LoadGenLog
@@ -138,7 +138,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }
-    written: dict[str, Json] = honest(content, Places({RESULT: str(config.output_dir), HOME: str(Path.home())}))
+    written: dict[str, Json] = honest(content, KnownFolders({RESULT: str(config.output_dir), HOME: str(Path.home())}))
     return written
 
 

@@ -41,7 +41,7 @@ from crowdperf.harness.runner.qsl import Library, make_library
 from crowdperf.harness.runner.query_memory import require_memory
 from crowdperf.harness.runner.result import Facts, build_result
 from crowdperf.harness.runner.settings import Circumstances, Origin, Setting, Settings, Shape, resolve
-from crowdperf.harness.runner.shape_search import Found, Layout, Search, find_shape
+from crowdperf.harness.runner.shape_search import BestShape, Layout, Search, find_shape
 from crowdperf.harness.runner.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from crowdperf.harness.runner.sut import (
     INLINE_SERVER_LIMIT_MS,
@@ -121,7 +121,7 @@ class Opener:
         return self._open[id(work)]
 
 
-def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | None) -> Shape:
+def _shape(config: RunConfig, search: Search, found: BestShape, kept: KeptShape | None) -> Shape:
     """Return the shape of the run with the origin of each part."""
 
     def origin(given: object, is_searched: bool) -> Origin:
@@ -139,7 +139,7 @@ def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | No
     )
 
 
-def _find_or_keep(parts: Parts, search: Search, opener: Opener) -> tuple[Found, KeptShape | None]:
+def _find_or_keep(parts: Parts, search: Search, opener: Opener) -> tuple[BestShape, KeptShape | None]:
     """Return the shape that an earlier run of this folder found, measured again, or the best one, which is then kept
     for later runs."""
     path = shape_file(parts.config)
@@ -157,7 +157,7 @@ def _find_or_keep(parts: Parts, search: Search, opener: Opener) -> tuple[Found, 
     return found, None
 
 
-def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
+def _issue_shape(scenario: Scenario, found: BestShape, wait_s: float) -> IssueShape:
     work = found.work
     if scenario is Scenario.SINGLE_STREAM:
         return single_inline(work)
@@ -177,7 +177,7 @@ class Prepared:
     config: RunConfig
     parts: Parts
     started: datetime
-    found: Found
+    found: BestShape
     opened: OpenedWork
     settings: Settings
     kept: KeptShape | None

@@ -87,7 +87,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BestShape:
     """The shape that was fastest, its opened work, what was measured with it, and what was tried, in order."""
 
     layout: Layout
@@ -299,7 +299,7 @@ def _some(work: Work, count: int) -> list[int]:
     return [work.library.loaded[number % len(work.library.loaded)] for number in range(count)]
 
 
-def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Callable[[Work], None]) -> Found:
+def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Callable[[Work], None]) -> BestShape:
     """Return the best shape for the scenario with what was measured.
 
     `open_work` opens the networks in a layout, `close` closes them again; the work in the answer is left open. An
@@ -309,14 +309,14 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     layout, work, measured = tuner.best_layout()
     if measured.latency is not None:
         warm_up = WarmUp(query_latency_ms=measured.latency.fast_ms, samples_per_second=None)
-        return Found(layout, search.batch_size, work, warm_up, tuple(tuner.candidates))
+        return BestShape(layout, search.batch_size, work, warm_up, tuple(tuner.candidates))
     batch_size, rate = tuner.best_batch(work, layout, measured)
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
-        return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))
+        return BestShape(layout, batch_size, work, warm_up, tuple(tuner.candidates))
     with without_loadgen(work, search.silence_s) as alone:
         latency = query_latency(single_inline(alone).issue, 1, work.library.loaded)
     limit_ms = search.limit_ms or math.inf
     most = min(batch_size, limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
-    return Found(layout, max(1, int(most)), work, warm_up, tuple(tuner.candidates))
+    return BestShape(layout, max(1, int(most)), work, warm_up, tuple(tuner.candidates))

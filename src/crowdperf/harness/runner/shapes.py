@@ -22,7 +22,7 @@ from pathlib import Path
 from crowdperf.harness.base.environment_errors import explained
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.config import RunConfig
-from crowdperf.harness.runner.shape_search import Found, Layout
+from crowdperf.harness.runner.shape_search import BestShape, Layout
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.run_log import Json
 
@@ -91,7 +91,7 @@ def read_shape(path: Path, wanted: Mapping[str, Json]) -> KeptShape | None:
         return None
 
 
-def write_shape(path: Path, wanted: Mapping[str, Json], found: Found) -> None:
+def write_shape(path: Path, wanted: Mapping[str, Json], found: BestShape) -> None:
     """Write the file in one step; raises HarnessError where the disk does not take it."""
     content = {
         "format": FORMAT,

@@ -14,7 +14,7 @@ from crowdperf.machine.nvidia_libraries.kinds import Kind
 from crowdperf.machine.nvidia_libraries.request import Request
 
 
-class Judged(NamedTuple):
+class RatedLibrary(NamedTuple):
     """One that was found, and why it is refused (empty when it is not)."""
 
     library: toolkits.Library
@@ -32,8 +32,8 @@ class Judged(NamedTuple):
 class Choice(NamedTuple):
     """All that were found, best first, the refused ones last; ``chosen`` is None when each is refused."""
 
-    chosen: Judged | None
-    judged: tuple[Judged, ...]
+    chosen: RatedLibrary | None
+    judged: tuple[RatedLibrary, ...]
 
     @property
     def reason(self) -> str:
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 def choose(found: Sequence[toolkits.Library], asked: Request, cuda_folders: Sequence[str]) -> Choice:
     """The one to take; ``cuda_folders`` are the library folders of the CUDA toolkit in use."""
-    rows = [Judged(one, refusal(one, asked), bool(one.lib) and one.lib in cuda_folders) for one in found]
+    rows = [RatedLibrary(one, refusal(one, asked), bool(one.lib) and one.lib in cuda_folders) for one in found]
     rows.sort(
         key=lambda one: (
             bool(one.refusal),
