@@ -103,7 +103,7 @@ def test_a_misspelt_name_of_a_dependency_is_an_error_too(ours: Home, tmp_path: P
 def test_a_dependency_of_the_tutorial_that_is_not_needed_here_is_explained(alias: str) -> None:
     recipe: Any = SimpleNamespace(id=SimpleNamespace(alias=alias), unused_inputs=recipe_meta(alias)["unused_inputs"])
     first, *others = remarks_on_handles(recipe, {}, ["inference-src", "somebody-elses"], {"python"})
-    assert first.startswith("--adr.inference-src has no effect: crowdperf has the rules of each round itself")
+    assert first.startswith("--adr.inference-src has no effect: crowdperf includes the rules of each round")
     words = "--adr.somebody-elses: no recipe has a dependency called somebody-elses, so it has no effect"
     assert others == [f"{alias}: {words}"]
 
