@@ -56,6 +56,7 @@ NEVER = ("tests/tools/test_without_room.py", "tests/tools/test_changed_tests.py"
 """The tests of this program, which make copies themselves, and those that count on the whole house."""
 LIMIT_S = 60.0
 """Processor seconds, as in tests/costs.json, of what --run runs for each environment of a room."""
+PLUGIN = "missing_room_plugin"
 ENVIRONMENTS = {"plain": ".venv-test", "harness": ".venv-harness"}
 
 
@@ -427,8 +428,9 @@ def run_tests(folder: Path, environments: Path, tests: Mapping[str, list[str]]) 
         environment = environments / ENVIRONMENTS[name]
         if files and environment.is_dir():
             (folder / ENVIRONMENTS[name]).symlink_to(environment.resolve())
-            words = [str(environment / "bin" / "python"), "-m", "pytest", "-n0", "-q", *files]
-            worst = max(worst, subprocess.run(words, cwd=folder, check=False).returncode)
+            words = [str(environment / "bin" / "python"), "-m", "pytest", "-p", PLUGIN, "-n0", "-q", "-rs", *files]
+            found = {**os.environ, "PYTHONPATH": str(folder / "tools")}
+            worst = max(worst, subprocess.run(words, cwd=folder, env=found, check=False).returncode)
         elif files:
             print(f"  {name}: not run, {environment} is not there (./test.sh makes it)", flush=True)
     return worst

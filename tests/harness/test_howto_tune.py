@@ -24,7 +24,7 @@ OF_NVIDIA = {"min_duration"}
 
 budgets = [f"{plans.BOUNDS[mode].budget_s:,.0f} s" for mode in ExecutionMode]
 NUMBERS = {
-    shape_search._GAIN: f"has to be {shape_search._GAIN - 1:.0%} better".replace("%", " %"),
+    shape_search._GAIN: f"only if it is at least {shape_search._GAIN - 1:.0%} faster".replace("%", " %"),
     shape_search.SERVER_BATCH_OF_LIMIT: {0.25: "at most a quarter of the latency limit"}[
         shape_search.SERVER_BATCH_OF_LIMIT
     ],

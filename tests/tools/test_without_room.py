@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from without_room import ROOMS, Checkout, main, problems_of, remove_room, write_copy
+from without_room import PLUGIN, ROOMS, ROOT, Checkout, main, problems_of, remove_room, write_copy
 from without_room_tests import Gone, facts_of, pruned_tests
 
 GUARD = 'from crowdperf.kit.rooms import require_room\ndef plan(i):\n    require_room("web", "a", "b")\n'
@@ -91,6 +93,24 @@ def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: 
     write_copy(removal, tmp_path / "copy")
     assert (tmp_path / "copy" / "README.md").read_text(encoding="utf-8") == "\n\n\n\nMore.\n"
     assert not (tmp_path / "copy" / "src" / "crowdperf" / "web").exists()
+
+
+def test_only_a_test_that_met_the_refusal_of_a_room_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\nfrom crowdperf.kit.rooms import MissingRoom, require_room\n"
+        "def answer():\n    try:\n        require_room('gone', 'x with _tiny', 'take y')\n"
+        "    except MissingRoom as error:\n        return {'return': 1, 'error': str(error)}\n"
+        "def test_a():\n    assert answer() == {'return': 0}\n"
+        "def test_b():\n    words = [sys.executable, '-c', 'import test_it; print(test_it.answer())']\n"
+        "    assert subprocess.run(words, capture_output=True, text=True).stdout == {'return': 0}\n"
+        "def test_c():\n    assert answer()['return'] == 1\n"
+        "def test_d():\n    assert 1 == 2, 'this checkout of crowdperf has no room'\n",
+        encoding="utf-8",
+    )
+    paths = os.pathsep.join([*(str(ROOT / name) for name in ("tools", "src")), str(tmp_path)])
+    words = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-n0", "-q", str(tmp_path)]
+    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+    assert "1 failed, 1 passed, 2 skipped" in done.stdout and "::test_d" in done.stdout, done.stdout
 
 
 def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None:
