@@ -332,7 +332,7 @@ def page() -> str:
         "# Benchmarks and backends",
         "",
         "Made by tools/make_benchmark_pages.py from the records in `src/crowdperf/harness/`",
-        "(`benchmarks/*/record.py`, `backends/*/record.py`), which also hold the sources of the figures.",
+        "(`benchmarks/*/record.py`, `backends/*/record.py`), which also have the sources of the numbers.",
         "",
         "Samples are those of the validation set, targets those of the closed division in the newest round. Edge and",
         "datacenter systems have different scenarios in some rounds: `crowdperf/rules/rounds.py`.",

@@ -63,7 +63,7 @@ def table(document: str) -> str:
     """The table of a document."""
     lines = ["| the document's line | outcome | here |", "|---|---|---|"]
     for row in rows(document):
-        text = "; ".join(part for part in (here(row), row.get("why", "")) if part)
+        text = ". ".join(part for part in (here(row), row.get("why", "")) if part)
         lines.append(f"| `{row['line']}` | {row['outcome']} | {text} |")
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ RULES_PAGE = Path(__file__).resolve().parent.parent / "docs" / "howto" / "rules.
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 _QUERIES = {
-    Scenario.SINGLE_STREAM: "one sample; the next when it is answered",
+    Scenario.SINGLE_STREAM: "one sample, the next when it is answered",
     Scenario.MULTI_STREAM: f"{MULTI_STREAM_SAMPLES_PER_QUERY} samples; the next query when all are answered",
     Scenario.OFFLINE: "all samples at once, in one query",
     Scenario.SERVER: "one sample, at random moments (Poisson)",
@@ -33,12 +33,12 @@ _QUERIES = {
 _FEWEST = {
     **{scenario: f"{count} queries" for scenario, count in MIN_QUERY_COUNT.items()},
     Scenario.OFFLINE: "the samples of the table below",
-    Scenario.SERVER: "100 queries; early stopping asks for 459 without a late one",
+    Scenario.SERVER: "100 queries; early stopping requires 459 without a late one",
     Scenario.INTERACTIVE: "as Server",
 }
 _LENGTHS = {
-    ExecutionMode.TEST: "to try; labelled, in no submission",
-    ExecutionMode.FAST: "to compare settings; labelled, in no submission",
+    ExecutionMode.TEST: "for trials (labeled, not for submissions)",
+    ExecutionMode.FAST: "to compare settings (labeled, not for submissions)",
     ExecutionMode.VALID: "the rules",
 }
 
@@ -48,7 +48,7 @@ def _row(*cells: object) -> str:
 
 
 def _scenarios() -> Iterator[str]:
-    yield _row("scenario", "a query", "lasts at least", "has at least", "figure")
+    yield _row("scenario", "a query", "lasts at least", "has at least", "result")
     yield "|---" * 5 + "|"
     for scenario in Scenario:
         metric = METRIC_OF_SCENARIO[scenario]

@@ -27,7 +27,7 @@ def test_a_page_has_every_heading_and_words_of_its_own(folder: str) -> None:
     text = (PAGES / f"{RECORDS[folder].name}.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == list(benchmark_page.HEADINGS)
     words = benchmark_page.words_of(folder)
-    assert {"Dataset", "Model", "Optimisations"} <= set(words)
+    assert {"Dataset", "Model", "Optimizations"} <= set(words)
     assert all(one in text for one in words.values())
 
 
