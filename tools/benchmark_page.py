@@ -234,7 +234,7 @@ def _audits(folder: str, record: Record) -> Iterator[str]:
     yield "```"
     yield ""
     readme = "../../../script/run-mlperf-compliance/README.md"
-    yield f"[run-mlperf-compliance]({readme}) describes each test, and lists those that crowdperf does not run."
+    yield f"[run-mlperf-compliance]({readme}) describes each test, and lists the unsupported ones."
 
 
 def _new_weights(record: Record) -> Iterator[str]:
