@@ -209,6 +209,7 @@ def make_schema() -> Schema:
                 "refused": {"type": "object", "description": "values that people may expect, to what to do instead"},
                 "only_with": {**_ref("texts"), "description": "inputs, NAME or NAME=VALUE, of which one must hold"},
                 "together_with": {**_ref("texts"), "description": "inputs that are given with it or not at all"},
+                "aliases": {**_ref("texts"), "description": "other names under which the input may be given"},
                 "boolean": {**_ref("flag"), "description": "as the type yes_no, in recipes of CM's successor"},
                 "is_path": {**_ref("flag"), "description": "as the type path, in recipes of CM's successor"},
             },

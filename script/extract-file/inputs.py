@@ -62,7 +62,7 @@ def asked_in(env: Mapping[str, Any], values: Any) -> ExtractRequest:
     limit = values["max_size_bytes"]
     return ExtractRequest(
         archive=path,
-        folder=_absolute(values.text("extract_path") or "."),
+        folder=_absolute(values.text("to") or "."),
         inner=_one_name(values["extra_folder"] or "", "--extra_folder"),
         result_name=_one_name(text_of(env, "CM_EXTRACT_EXTRACTED_FILENAME"), "CM_EXTRACT_EXTRACTED_FILENAME"),
         strip_folders=values["strip_folders"],

@@ -676,6 +676,7 @@ INPUT: dict[str, Case] = {
         around={"input_description": {"weight": "how heavy"}, "input_mapping": {"size": "CM_X"}},
         inputs={"size": "1"},
     ),
+    "aliases": Case({"env": "CM_X", "aliases": ["extent"]}, {"CM_X": "a"}, env, inputs={"extent": "a"}),
     "env": Case({"env": "CM_X"}, {"CM_X": "a"}, env, inputs={"size": "a"}),
     "choices": Case(
         {"choices": ["small", "big"]},

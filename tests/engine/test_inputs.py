@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import recipe, request
-from helpers import Listener
+from helpers import Listener, TemporaryHome
 from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.inputs import (
@@ -19,6 +19,7 @@ from recipe_engine.rules.inputs import (
     refuse_values,
     refuses_unknown,
     unknown_inputs,
+    with_own_names,
     wrong_values,
 )
 from recipe_engine.rules.model import Recipe
@@ -224,3 +225,35 @@ def test_a_value_that_the_recipe_refuses_is_answered_with_its_reason_not_with_th
     described = {"choices": ["net-v2"], "refused": {"net-v3": "too large for this tool"}}
     (wrong,) = wrong_values(recipe(input_description={"model": described}), {"model": "Net_V3"})
     assert (wrong.text, wrong.meant) == ("--model=Net_V3: too large for this tool", "")
+
+
+# --- other names of an input ---
+
+SIZE = {"type": "whole", "env": "CM_X", "aliases": ["extent", "big"], "desc": "how big"}
+ALIASED = {"input_description": {"size": SIZE}}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "own"),
+    [
+        ({"extent": 3}, {"size": 3}),
+        ({"size": 1, "extent": 3, "quiet": True}, {"size": 3, "quiet": True}),
+        ({"extent": 3, "size": 1}, {"size": 1}),
+        ({"size": 1}, {"size": 1}),
+    ],
+)
+def test_an_alias_is_the_input_and_the_last_of_several_counts(inputs: dict[str, Any], own: dict[str, Any]) -> None:
+    assert with_own_names(recipe(**ALIASED), request(inputs=inputs)).inputs == own
+
+
+def test_an_alias_is_accepted_from_a_user_a_dependency_and_adr_and_refused_by_the_name(home: TemporaryHome) -> None:
+    home.write_cmr(inputs="strict")
+    home.recipe("get-x", {"tags": ["get", "x"], "new_env_keys": ["CM_X"], **ALIASED})
+    home.recipe("get-y", {"tags": ["get", "y"], "new_env_keys": ["CM_X"],
+                          "deps": [{"tags": "get,x", "names": ["x"], "extent": 5}]})  # fmt: skip
+    assert home.run("get,x", extent="3")["new_env"]["CM_X"] == "3"
+    assert home.run("get,y")["new_env"]["CM_X"] == "5"
+    assert home.run("get,y", adr={"x": {"size": 6}})["new_env"]["CM_X"] == "6"
+    assert home.run("get,y", adr={"x": {"big": 7}})["new_env"]["CM_X"] == "7"
+    with pytest.raises(RequestError, match="get-x: --size: found 'much'; allowed"):
+        home.run("get,x", extent="much")

@@ -114,7 +114,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_everything(inside, ca
     own = {"label": "<script>alert(1)</script>", "is_synthetic": {"model": False, "dataset": False},
            "versions": {"<b>": '"&'}}  # fmt: skip
     tree(inside, own=own)
-    text = page(call(submission_dir="tree"))
+    text = page(call(input="tree"))
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "air &amp; &lt;water&gt;" in text

@@ -285,7 +285,7 @@ def test_a_calculation_may_use_another_parameter_that_is_calculated(inside, call
 def test_own_parameters_and_well_known_words_are_replaced(inside, call):
     tags = "{Model}-{LogFolderName.TotalMinutes}-{PhysicalCoreCount}-{Architecture}-{OS}-{ExperimentId}"
     content = profile(action(Tags=tags, LogFolderName="01:30:00"))
-    answer = call("plan", profile=write(inside, content), experimentId="e1")
+    answer = call("plan", profile=write(inside, content), experiment_id="e1")
     assert steps(answer)[0]["parameters"]["Tags"] == "bert-90-4-x64-linux-e1"
 
 

@@ -12,6 +12,7 @@ from ..rules.configure import declared_name, groups_of, resolve_variations
 from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError, VariationError
 from ..rules.input_types import allowed_text, converted
+from ..rules.inputs import FLAGS, HANDED_ON
 from ..rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 from ..rules.model import Dependency, Recipe, Variation
 from ..rules.query import (
@@ -118,6 +119,31 @@ def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     if not any(name.lower() == "readme.md" for name in audited.files):
         hint = "say what it finds, sets and costs (size, time, license)"
         yield audited.finding("readme-missing", "the folder has no README.md", hint=hint)
+
+
+@finds("input-alias", "input-twice", "input-type")
+def input_names(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
+    """Names and env keys that two inputs have, of one recipe or of several."""
+    described, taken, keys = audited.recipe.inputs, {}, {}
+    others = {**audited.recipe.refused_inputs, **audited.recipe.unused_inputs}
+    for name, one in described.items():
+        for alias in one.aliases:
+            if alias in described or alias in others or alias in FLAGS - HANDED_ON or alias in taken:
+                owner = f"is one of --{taken[alias]}" if alias in taken else "is an input"
+                where = f"input_description.{name}.aliases"
+                yield audited.finding("input-alias", f"the alias '{alias}' of --{name} {owner}", where)
+            taken[alias] = name
+        if one.env_key and (first := keys.setdefault(one.env_key, name)) != name:
+            text = f"--{name} and --{first} set the same env key, {one.env_key}"
+            hint = f"input_description: {{{first}: {{aliases: [{name}]}}}}"
+            yield audited.finding("input-twice", text, f"input_description.{name}", hint)
+        kinds = among.kinds.get((audited.repo, one.env_key), {})
+        if one.kind and len(kinds) > 1:
+            said = ", ".join(f"{kind} in {alias}" for kind, alias in sorted(kinds.items()))
+            where = f"input_description.{name}.type"
+            yield audited.finding(
+                "input-type", f"the env key {one.env_key} of --{name} has several types: {said}", where
+            )
 
 
 @finds("input-undescribed", "input-unread", "input-default")

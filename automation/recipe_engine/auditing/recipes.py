@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ..rules.env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
 from ..rules.errors import RecipeError
-from ..rules.model import PHASES, Dependency, Layer, Recipe
+from ..rules.keys import LIST_OF
+from ..rules.model import PHASES, Dependency, InputDescription, Layer, Recipe
 from ..rules.query import IndexEntry, RecipeIndex
 from ..rules.schema import parse_layer
 from .findings import Finding
@@ -187,7 +188,8 @@ class Registered(NamedTuple):
     """What all registered recipes have together.
 
     ``handles`` are the names of all dependencies; ``set_keys`` and ``set_globs`` are the env keys that anything may
-    set, ``promised`` those that ``new_env_keys`` name; ``inputs`` is what every recipe understands.
+    set, ``promised`` those that ``new_env_keys`` name; ``inputs`` is what every recipe understands; ``kinds`` are the
+    types of the inputs that set an env key, by repository and key, each with a recipe that has one.
     """
 
     recipes: RecipeIndex
@@ -196,6 +198,7 @@ class Registered(NamedTuple):
     set_globs: tuple[str, ...]
     promised: frozenset[str]
     inputs: frozenset[str]
+    kinds: Mapping[tuple[str, str], Mapping[str, str]]
 
     def may_set(self, key: str) -> bool:
         """Whether any recipe or the engine may give an env key a value."""
@@ -208,6 +211,11 @@ def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> R
     texts = [text for audited in recipes for text in audited.texts.values()]
     promised = {key for block in blocks for key in block.layer.new_env_keys}
     globs = {key for key in promised if "*" in key}
+    kinds: dict[tuple[str, str], dict[str, str]] = {}
+    for audited in recipes:
+        for one in audited.parsed.inputs.values() if audited.parsed else ():
+            if one.kind and one.env_key:
+                kinds.setdefault((audited.repo, one.env_key), {}).setdefault(kind_of_key(one), audited.alias)
     return Registered(
         recipes=RecipeIndex([audited.entry for audited in recipes if audited.entry], {}),
         handles=frozenset(name for block in blocks for _, entry in block.dependencies() for name in entry.names),
@@ -217,7 +225,14 @@ def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> R
         set_globs=tuple(sorted({*ENGINE_KEYS, *(globs - WIDE_GLOBS)})),
         promised=frozenset(promised - globs),
         inputs=frozenset(inputs),
+        kinds=kinds,
     )
+
+
+def kind_of_key(described: InputDescription) -> str:
+    """What the env key of an input holds: one or several of its type; a choice is a text."""
+    kind = described.kind.removeprefix(LIST_OF)
+    return "text" if kind == "choice" else kind
 
 
 Check = Callable[[AuditedRecipe, Registered], Iterable[Finding]]

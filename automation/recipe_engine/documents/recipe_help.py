@@ -43,6 +43,7 @@ class HelpInput(NamedTuple):
     allowed: str = ""
     only_with: tuple[str, ...] = ()
     together_with: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -54,6 +55,7 @@ class HelpInput(NamedTuple):
             (self.allowed, self.allowed),
             (self.only_with, f"only with --{' or --'.join(self.only_with)}"),
             (self.together_with, f"together with --{' and --'.join(self.together_with)}"),
+            (self.aliases, f"also --{', --'.join(self.aliases)}"),
             (self.env_key, f"sets {self.env_key}"),
             (self.variation, f"only with _{self.variation}"),
         )
@@ -75,6 +77,7 @@ def inputs_of(recipe: Recipe) -> list[HelpInput]:
             allowed=allowed,
             only_with=described.only_with,
             together_with=described.together_with,
+            aliases=described.aliases,
         )
     for name, key in mapped.items():
         found.setdefault(name, HelpInput(name, env_key=str(key)))

@@ -131,6 +131,19 @@ def declared_inputs(recipe: Recipe) -> frozenset[str]:
     return frozenset(recipe.inputs).union(*mapped)
 
 
+def with_own_names(recipe: Recipe, request: Request) -> Request:
+    """The request with the recipe's own names in the place of ``aliases``; of several for one input the last counts."""
+    names = {alias: name for name, described in recipe.inputs.items() for alias in described.aliases}
+    if names.keys().isdisjoint(request.inputs):
+        return request
+    own: dict[str, Any] = {}
+    for given, value in request.inputs.items():
+        name = given if given in recipe.inputs else names.get(given, given)
+        own.pop(name, None)
+        own[name] = value
+    return request._replace(inputs=own)
+
+
 def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -> list[UnknownInput]:
     """The inputs, in the order given, that neither the engine nor the recipe declares."""
     flags = FLAGS - HANDED_ON if recipe.has_strict_inputs else FLAGS

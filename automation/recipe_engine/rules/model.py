@@ -278,7 +278,8 @@ class InputDescription(Frozen):
 
     ``refused``: values that people may expect among the choices, with what to do instead. ``env_key`` gets the value.
     ``minimum``, ``maximum`` and ``above`` bound a number and are empty for none. ``only_with``: inputs, ``NAME`` or
-    ``NAME=VALUE``, of which one must hold; ``together_with``: inputs that are given with it or not at all.
+    ``NAME=VALUE``, of which one must hold; ``together_with``: inputs that are given with it or not at all. ``aliases``:
+    other names under which it may be given.
     """
 
     description: str = ""
@@ -293,6 +294,7 @@ class InputDescription(Frozen):
     above: str = ""
     only_with: tuple[str, ...] = ()
     together_with: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def is_path(self) -> bool:

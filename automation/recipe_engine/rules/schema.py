@@ -320,6 +320,7 @@ _INPUT: Plan = {
     "above": ("above", "text"),
     "only_with": ("only_with", "texts"),
     "together_with": ("together_with", "texts"),
+    "aliases": ("aliases", "texts"),
 }
 
 

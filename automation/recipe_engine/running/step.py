@@ -18,6 +18,7 @@ from ..rules.configure import in_container
 from ..rules.deps import replacement_request, should_run
 from ..rules.env import PREFIX, merge_state
 from ..rules.errors import CacheMiss, CycleError, RecipeError
+from ..rules.inputs import with_own_names
 from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
 from .context import StepContext, with_own_places
 from .engine import Engine, check_inputs, dependent_path, may_matter, usable_entry
@@ -35,6 +36,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     if len(request.trace) >= MAX_DEPTH:
         raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(engine.choose(request).entry)
+    request = with_own_names(recipe, request)
     if request.asked_by is None:
         check_inputs(recipe, request, engine)
     with engine.tracing(recipe, request) as trace:
