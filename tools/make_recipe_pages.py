@@ -39,7 +39,7 @@ def _row(item: HelpInput) -> str:
         item.description.rstrip("."),
         f"only with --{' or --'.join(item.only_with)}" if item.only_with else "",
         f"together with --{' and --'.join(item.together_with)}" if item.together_with else "",
-        f"also --{', --'.join(item.aliases)}" if item.aliases else "",
+        f"Also {', '.join(f'`--{alias}`' for alias in item.aliases)}" if item.aliases else "",
         f"only with _{item.variation}" if item.variation else "",
     ]
     default = f"`{item.default}`" if item.default else ""

@@ -64,8 +64,8 @@ class MeasuredRun:
         return f"{self.request['model']} {self.request['scenario']}"
 
 
-def parse_call(values: Mapping[str, Any], folder: Path) -> Call:
-    """Return the call; a relative results folder starts at `folder`. values: the typed inputs of a hook.
+def parse_call(values: Mapping[str, Any]) -> Call:
+    """Return the call. values: the typed inputs of a hook.
 
     Raises CallError with every problem.
     """
@@ -77,7 +77,7 @@ def parse_call(values: Mapping[str, Any], folder: Path) -> Call:
     if problems:
         raise CallError(problems)
     return Call(
-        folder=folder / Path(values["results_dir"]).expanduser(),
+        folder=values["results_dir"],
         tests=None if ALL in tests else tuple(dict.fromkeys(tests)),
         round_name=round_name,
         division=values["division"],

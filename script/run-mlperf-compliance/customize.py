@@ -9,7 +9,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import passed_on_inputs
-from crowdperf.kit.user_paths import users_folder
 
 from . import asking, finding, making
 
@@ -18,7 +17,7 @@ HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/R
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
     """What a user sees first, and the tests in order. Raises asking.CallError."""
-    call = asking.parse_call(i["values"], users_folder(i["env"]))
+    call = asking.parse_call(i["values"])
     runs = finding.find_runs(call.folder)
     steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
     return making.describe(call, runs, steps), steps

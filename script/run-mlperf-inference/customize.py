@@ -14,7 +14,6 @@ from pathlib import Path
 from crowdperf.call.answers import failure
 from crowdperf.call.recipe_calls import PASSED_ON_INPUTS, passed_on_inputs
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.user_paths import users_folder
 from crowdperf.logs.layout import ResultsPaths, make_run_id
 from crowdperf.rules.app_names import APP_RECIPE, app_names, recipe_meta
 
@@ -26,11 +25,9 @@ PLANNED_RUN_ID = "planned-run"
 
 
 def own_inputs(inputs: dict, mapping: dict) -> dict:
-    """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`. An
-    input that came under two names, as a recipe above passes it on, has one."""
+    """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`."""
     names = [name for name in (*sorted(mapping), *PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
-    given = {(mapping.get(name, name), str(inputs[name])): name for name in reversed(names) if inputs.get(name)}
-    return session.without_secrets({name: inputs[name] for name in names if name in given.values()})
+    return session.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
 
 
 def new_paths(config: matrix.Config) -> ResultsPaths:
@@ -52,7 +49,7 @@ def read_config(i) -> matrix.Config:
     env = i["env"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
-    return matrix.parse_config(i["values"], known, users_folder(env))
+    return matrix.parse_config(i["values"], known)
 
 
 def former_folder(config: matrix.Config, inputs: dict) -> tuple[dict | None, ResultsPaths | None]:

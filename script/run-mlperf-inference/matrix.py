@@ -214,8 +214,8 @@ def _stand_in(values: Any, backend: str, problems: Problems) -> tuple[str, str]:
         return backend, values["device"]
 
 
-def parse_config(values: Any, known: AppNames, folder: Path) -> Config:
-    """The checked call; relative paths start at `folder`. values: the typed inputs of a hook.
+def parse_config(values: Any, known: AppNames) -> Config:
+    """The checked call. values: the typed inputs of a hook.
 
     Raises ConfigError with every problem.
     """
@@ -235,7 +235,7 @@ def parse_config(values: Any, known: AppNames, folder: Path) -> Config:
         scenarios=_wanted_scenarios(values["scenario"], model, problems),
         modes=modes_of(values["mode"], problems, is_finding=is_finding),
         execution_mode=ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"]),
-        results_folder=folder / Path(values["results_dir"]).expanduser(),
+        results_folder=values["results_dir"],
         options=_options(values, device, problems),
         targets={name: values[name] for name in TARGET_INPUTS if values[name] is not None},
         resume=resume_rule(values["resume"]),

@@ -35,7 +35,7 @@ PERFORMANCE_TAGS = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_{},_performa
 def config(**changes: str) -> Any:
     values = input_values("run-mlperf-inference", {"CM_TMP_CURRENT_PATH": "/user", **changes})
     assert values.problems() == []
-    return matrix.parse_config(values, KNOWN, Path("/user"))
+    return matrix.parse_config(values, KNOWN)
 
 
 def problems(**changes: str) -> tuple[str, ...]:

@@ -283,7 +283,7 @@ def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
     known = app_names(APP_META)
     env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
     env["CM_MLPERF_LOADGEN_SCENARIO"] = "Offline"
-    config = matrix.parse_config(input_values("run-mlperf-inference", env), known, Path("/"))
+    config = matrix.parse_config(input_values("run-mlperf-inference", env), known)
     spec = matrix.matrix(config)[0]
     tags = basis.dependencies_of(APP_META, spec)
     assert "get,dataset,imagenet,original,_tiny" in tags
@@ -301,7 +301,7 @@ def test_an_edit_of_a_backend_changes_what_its_own_runs_are_made_with_alone(tmp_
     specs = {}
     for backend in ("onnxruntime", "openvino"):
         env = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_BACKEND": backend}
-        config = matrix.parse_config(input_values("run-mlperf-inference", env), known, Path("/"))
+        config = matrix.parse_config(input_values("run-mlperf-inference", env), known)
         specs[backend] = [spec for spec in matrix.matrix(config) if spec.mode.value == "performance"][:1]
 
     def made_with():

@@ -167,8 +167,6 @@ def test_a_missed_accuracy_is_kept_in_a_shared_folder_unless_its_request_changed
 def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -> None:
     inputs = {"resume": "all", "scenario": "offline", "env": {"CM_HF_TOKEN": "hunter2", "CM_A": "1"}}
     assert recipe.own_inputs(inputs, META["input_mapping"]) == {"scenario": "offline", "env": {"CM_A": "1"}}
-    twice = {"instance_count": "2", "instance_group_count": "2", "max_queue_delay_usec": "5"}
-    assert recipe.own_inputs(twice, META["input_mapping"]) == {"instance_count": "2", "max_queue_delay_usec": "5"}
 
 
 # --- session.json ---

@@ -124,7 +124,9 @@ def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 @finds("input-alias", "input-twice", "input-type")
 def input_names(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
     """Names and env keys that two inputs have, of one recipe or of several."""
-    described, taken, keys = audited.recipe.inputs, {}, {}
+    described = audited.recipe.inputs
+    taken: dict[str, str] = {}
+    keys: dict[str, str] = {}
     others = {**audited.recipe.refused_inputs, **audited.recipe.unused_inputs}
     for name, one in described.items():
         for alias in one.aliases:
