@@ -93,7 +93,7 @@ def require_device(env: dict, folder: Path) -> None:
         raise run_request.RequestError([f"--machine: {error}"]) from error
     if device == "inferentia":
         if why := neuron.missing(machine):
-            raise run_request.RequestError([f"{why}; --simulate=neuron proves the path on the processor"], 16)
+            raise run_request.RequestError([f"{why}; --simulate=neuron tests the path on the CPU"], 16)
     elif why := nvidia.missing_gpu(machine):
         words = "--device=cpu runs without one; cm plan script --machine=NAME plans for a recorded machine"
         raise run_request.RequestError([f"--device=cuda: {why}; {words}"])

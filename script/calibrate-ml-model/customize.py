@@ -66,7 +66,7 @@ def preprocess(i):
     try:
         env["CM_ML_MODEL_CALIBRATION_MODEL_SHA256"] = hashlib.sha256(info.read_bytes()).hexdigest()
     except OSError as error:
-        return {"return": 1, "error": f"{info} cannot be read: {error.strerror}\nhint: make the model again"}
+        return {"return": 1, "error": f"{info} cannot be read: {error.strerror}\nhint: rebuild the model"}
     env["CM_ML_MODEL_CALIBRATION_MODEL_FILE"] = str(info)
     return {"return": 0}
 

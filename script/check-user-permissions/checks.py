@@ -34,9 +34,9 @@ def identity(machine: Machine, who: Account) -> tuple[Finding, ...]:
             as_root("usermod", "-aG", f"{group},{DOCKER}", NEW_USER),
         )
         if host.look(machine).container:
-            text = "root, in a container: what it writes into mounted folders belongs to root on the host too"
+            text = "root, in a container: its files in mounted folders also belong to root on the host"
             return (Finding("user", "note", text, "an ordinary user: docker run --user"),)
-        text = "root: what it makes, others can neither change nor always read"
+        text = "root: other users cannot change, and not always read, its files"
         return (Finding("user", "problem", text, "an ordinary user", fixes),)
     found = [Finding("user", "ok", f"{who.name} ({who.uid})")]
     if who.is_self:

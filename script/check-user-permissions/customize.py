@@ -71,7 +71,7 @@ def _check(i: dict[str, Any], *, may_apply: bool) -> dict[str, Any]:
     return {"return": 0}
 
 
-_HINT = "  hint: do what stands after 'fix:'; --apply does those that need no root's rights"
+_HINT = "  hint: run the commands after 'fix:'; --apply runs those that do not need root"
 
 
 def asked_in(values: Mapping[str, Any], env: Mapping[str, Any], machine: Machine) -> Request:
@@ -114,7 +114,7 @@ def _apply(machine: Machine, found: tuple[Finding, ...], asked: Request) -> str:
     if asked.user and asked.user != machine.user.name:
         return f"--apply can only act for {machine.user.name}, who runs this, not for {asked.user}"
     if not commands:
-        print("--apply: no fix can be done without root's rights; nothing was changed")
+        print("--apply: every fix requires root; nothing was changed")
         return ""
     rights = packages.rights(machine)
     print(findings.plan_text("--apply runs:", commands, rights))

@@ -23,7 +23,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if not facts.logical_cpus:
         return {
             "return": 1,
-            "error": "detect-cpu found no processor in lscpu, /proc/cpuinfo or sysctl. "
+            "error": "detect-cpu found no CPU in lscpu, /proc/cpuinfo or sysctl. "
             "hint: install util-linux (for lscpu), or check that /proc is mounted.",
         }
     capacity = sources.capacity()

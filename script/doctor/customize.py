@@ -100,7 +100,7 @@ def page(banner: str, facts: backends.Facts, sections: dict[str, tuple[findings.
     if facts.has_benchmark_python:
         where = f"environment of benchmarks: {system.python or 'not made yet, the first run makes it'}"
     titles = {
-        "fits": "What fits together",
+        "fits": "Compatibility",
         "backends": f"Backends ({where})",
         "surroundings": "User, containers, space",
     }

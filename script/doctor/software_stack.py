@@ -1,4 +1,4 @@
-"""What fits together on a machine: driver, fabric manager, CUDA, cuDNN, TensorRT, torch."""
+"""Compatibility on a machine: driver, fabric manager, CUDA, cuDNN, TensorRT, torch."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _toolkits(system: System) -> Iterator[Finding]:
         yield _toolkit(system, kit, verdict, is_problem=not running)
     if first and running and verdicts[first] == "too-old":
         found = f"CUDA {first.version} is first on PATH, which driver {driver} does not run"
-        wanted = f"CUDA {running[0].version} first; the recipe get,cuda takes it by itself"
+        wanted = f"CUDA {running[0].version} first; the recipe get,cuda selects it automatically"
         yield Finding("PATH", "problem", found, wanted, (advice.first_on_path(running[0].home), advice.CUDA))
 
 

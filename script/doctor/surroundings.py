@@ -57,7 +57,7 @@ def look(machine: Machine) -> Surroundings:
 
 def findings(seen: Surroundings) -> tuple[Finding, ...]:
     """What is to be said of the surroundings."""
-    limited = f"{seen.visible_devices}: programs of CUDA see nothing else"
+    limited = f"{seen.visible_devices}: CUDA programs see no other devices"
     devices = [Finding("CUDA_VISIBLE_DEVICES", "note", limited)] if seen.visible_devices else []
     return (*_user(seen), *_docker(seen), *_scratch(seen), *devices)
 

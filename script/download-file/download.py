@@ -204,7 +204,7 @@ def _check_encoding(response: requests.Response, request: DownloadRequest) -> No
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     is_settled = bool(request.checksums) or request.target.suffix in (".gz", ".tgz")
     if encoding not in ("", "identity") and not is_settled:
-        raise _Failure(f"the server sends the file encoded as {encoding}, which was not asked for", is_final=True)
+        raise _Failure(f"the server sends the file encoded as {encoding}, which was not requested", is_final=True)
 
 
 def _limit(request: DownloadRequest, total: int | None) -> int:
@@ -233,7 +233,7 @@ def _receive(response: requests.Response, partial: part.Part, total: int | None,
         if partial.size_bytes + len(block) > limit:
             partial.discard()
             raise _Failure(
-                f"more than {limit} bytes came, and the server did not say how many there are; the part was removed. "
+                f"more than {limit} bytes came, and the server did not report the size; the partial file was removed. "
                 "--max_size_bytes=N allows more (--env.CM_DOWNLOAD_MAX_SIZE_BYTES=N from another recipe)",
                 is_final=True,
             )

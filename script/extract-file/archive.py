@@ -117,7 +117,7 @@ class _HeaderStream:
         """The next bytes. Raises Refused when more are asked for than are left."""
         if not 0 <= size_bytes <= self.left_bytes:
             raise Refused(
-                f"nothing was unpacked, because the headers of a member ask for {size_bytes} bytes more, "
+                f"nothing was unpacked, because the headers of a member require {size_bytes} bytes more, "
                 f"the limit is {MAX_HEADER_BYTES} in all\nhint: check that this is the right archive"
             )
         self.left_bytes -= size_bytes

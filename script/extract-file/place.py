@@ -52,7 +52,7 @@ def unpack(asked: inputs.ExtractRequest) -> Unpacked:
         with archive.open_archive(asked.archive) as opened:
             planned = members.plan(opened.members(), asked.strip_folders, limits)
             if not planned:
-                raise PlaceError(f"{asked.archive} has nothing to unpack\nhint: --strip_folders too large?")
+                raise PlaceError(f"{asked.archive} has no members to unpack\nhint: --strip_folders too large?")
             asked.folder.mkdir(parents=True, exist_ok=True)
             _check_space(asked.folder, sum(item.member.size_bytes for item in planned))
             with tempfile.TemporaryDirectory(prefix=".extracting-", dir=asked.folder) as name:
@@ -154,7 +154,7 @@ def _check_space(folder: Path, needed_bytes: int) -> None:
     if needed_bytes + kept_bytes > disk.free:
         raise PlaceError(
             f"{needed_bytes} bytes are needed in {folder}, {disk.free} are free and {kept_bytes} must stay free; "
-            "nothing was unpacked\nhint: free some, or choose another disk with --to=FOLDER"
+            "nothing was unpacked\nhint: free some, or select another disk with --to=FOLDER"
         )
 
 
@@ -192,7 +192,7 @@ def _move(source: int, target: int, place: Path) -> None:
         _move_all(source, target)
     except OSError as error:
         raise PlaceError(
-            f"what was unpacked could not be moved to {place}: {error}; some of it may be there\nhint: --to=FOLDER"
+            f"the unpacked files could not be moved to {place}: {error}; some files may exist\nhint: --to=FOLDER"
         ) from error
 
 

@@ -85,7 +85,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except ModelError as error:
         return {"return": 1, "error": str(error)}
     except OSError as error:
-        return {"return": 1, "error": f"{info_file} cannot be read: {error.strerror}\nhint: make the model again"}
+        return {"return": 1, "error": f"{info_file} cannot be read: {error.strerror}\nhint: rebuild the model"}
     env["CM_ML_MODEL_ENGINE_FROM"] = str(info_file)
     if str(env.get("CM_ENGINE_LIBRARY", "")).startswith("neuron"):  # compiled by the torch that will run it
         env["CM_TMP_ENGINE_PYTHON"] = env["CM_TRITON_SERVER_PYTHON"]

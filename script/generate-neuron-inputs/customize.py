@@ -17,6 +17,9 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     scratch = Path(str(env.get("MLPERF_SCRATCH_PATH") or env["CM_MLPERF_SCRATCH_PATH"]))
     folder = scratch / "preprocessed_data" / str(env["CM_NEURON_INPUTS_FOLDER"])
     if next(folder.glob("*.npy"), None) is None:
-        return {"return": 1, "error": f"{folder} holds no samples (*.npy)\nhint: give another --path and run it again"}
+        return {
+            "return": 1,
+            "error": f"{folder} contains no samples (*.npy)\nhint: set another --path and rerun the command",
+        }
     env["CM_NEURON_INPUTS_PATH"] = str(folder)
     return {"return": 0}

@@ -177,7 +177,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except placement.PlacingError as error:
         return failure(error, "hint: nothing was changed")
     except OSError as error:
-        return failure(f"the tree could not be written: {error}", "hint: the former tree is whole; then call again")
+        return failure(
+            f"the tree could not be written: {error}", "hint: the previous tree is intact; then rerun the command"
+        )
     except RecipeFailed as error:
         return error.answer
     return {"return": 0}

@@ -54,9 +54,9 @@ CAPABILITY_OF_NAME = {
 """GPUs that older drivers show, which do not tell the compute capability (branch 470, by public reports): beginnings of
 names, as NVIDIA's page "CUDA GPU Compute Capability" lists them (developer.nvidia.com/cuda-gpus, 2026-11)."""
 SOURCES = (
-    "NVML does not tell the CUDA runtime version; registers, threads, shared memory, blocks and grids are those of the "
-    'compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); where '
-    "the driver does not tell that either, it is the one that NVIDIA lists for the name of the GPU"
+    "NVML does not report the CUDA runtime version; registers, threads, shared memory, blocks, and grids are those of "
+    'the compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); if '
+    "the driver does not report that either, it is the one that NVIDIA lists for the name of the GPU"
 )
 """What a user is told about the properties that the driver's tool does not know."""
 

@@ -22,7 +22,7 @@ class Fit(NamedTuple):
 def driver_fit(release: str, driver_cuda: str) -> Fit:
     """How a toolkit of ``release`` (``12.4``) goes with a driver that runs CUDA up to ``driver_cuda`` (``12.2``)."""
     if not driver_cuda:
-        return Fit("unknown", "no NVIDIA driver answers here, so what it could run is not known")
+        return Fit("unknown", "no NVIDIA driver answers, so the CUDA versions it supports are not known")
     kit, driver = versions.key(release), versions.key(driver_cuda)
     if kit[:2] <= driver[:2]:
         return Fit("runs", f"the driver runs CUDA up to {driver_cuda}")

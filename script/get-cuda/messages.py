@@ -52,7 +52,7 @@ def _commands(asked: Request, choice: Choice, package_command: str) -> list[str]
         )
     if asked.needs_compiler:
         commands.append(f'cm run script "get cuda _prebuilt"{suffix} --run_file=FILE  (NVIDIA\'s run file; no root)')
-    commands.append(f'cm run script "get cuda{" _lib-only" * bool(mode)}" --input=FOLDER  (one that lies elsewhere)')
+    commands.append(f'cm run script "get cuda{" _lib-only" * bool(mode)}" --input=FOLDER  (one in another place)')
     if package_command:
         commands.append(f"{package_command}  (the distribution's own, whatever version it has)")
     return commands
@@ -61,7 +61,7 @@ def _commands(asked: Request, choice: Choice, package_command: str) -> list[str]
 def wheels_missing(venv: str) -> str:
     """The error when pip installed but no toolkit lies where the wheels put it."""
     return (
-        f"pip installed cuda-toolkit, but no CUDA lies below {venv} in site-packages/nvidia/.\n"
+        f"pip installed cuda-toolkit, but there is no CUDA below {venv} in site-packages/nvidia/.\n"
         "  hint: this recipe knows the layout nvidia/cu13 (CUDA 13.0 to 13.5); please report the version"
     )
 

@@ -48,7 +48,7 @@ class Choice(NamedTuple):
         """Why this one, where there was a choice."""
         others = [one for one in self.judged if not one.refusal and one is not self.chosen]
         if self.chosen is None or not others:
-            return "the only one that fits"
+            return "the only compatible one"
         best, next_best = self.chosen, others[0]
         if _RANK[best.fit.level] < _RANK[next_best.fit.level]:
             return f"the driver runs it, CUDA {next_best.kit.version} it does not (fully)"
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
             names = [name for name in HOME_NAMES if name in best.kit.found_in]
             return f"{' and '.join(names)} says so"
         if versions.key(best.kit.version) > versions.key(next_best.kit.version):
-            return "the newest that fits"
+            return "the newest compatible one"
         return "the first on PATH of the same version"
 
 
@@ -83,7 +83,7 @@ def judge(kit: toolkits.Toolkit, asked: Request, driver_cuda: str) -> RatedToolk
 
 def _missing_part(kit: toolkits.Toolkit, asked: Request) -> str:
     if asked.needs_compiler and not kit.nvcc:
-        return "it has no nvcc; _lib-only would take it" if kit.lib else "it has no nvcc"
+        return "it has no nvcc; _lib-only would accept it" if kit.lib else "it has no nvcc"
     if asked.needs_compiler and not kit.nvcc_version:
         return f"its {kit.nvcc} does not run (no version from `nvcc --version`)"
     return "" if asked.needs_compiler or kit.lib else "it has no libcudart.so"

@@ -16,7 +16,7 @@ from crowdperf.machine.nvidia_libraries.kinds import CUDNN
 from crowdperf.machine.probe import Machine
 
 WHEELS = ("_cu12", "_cu13")
-ELSEWHERE = 'cm run script "get cudnn" --input=FOLDER  (one that lies elsewhere)'
+ELSEWHERE = 'cm run script "get cudnn" --input=FOLDER  (one in another place)'
 
 
 def more_hints(cuda: str) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def _take_wheels(env: dict[str, Any], machine: Machine) -> dict[str, Any]:
     found = [one for one in toolkits.cudnn_versions(machine, homes) if one.prefix in homes and one.lib]
     if not found:
         raise archive.ArchiveError(
-            f"pip installed {package}, but no cuDNN lies below {venv} in site-packages/nvidia/.\n"
+            f"pip installed {package}, but there is no cuDNN below {venv} in site-packages/nvidia/.\n"
             f"  hint: {archive.command(CUDNN)}; please report the version of {package}"
         )
     told = str(env.get(f"CM_PYTHONLIB_{package.upper().replace('-', '_')}_VERSION", "") or "")

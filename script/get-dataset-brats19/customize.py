@@ -10,7 +10,7 @@ SOURCE = manual_download.Source(
     name="BraTS 2019 (brain tumour segmentation challenge, training data; 67 of its cases are measured)",
     pages=("https://www.med.upenn.edu/cbica/brats2019/data.html",),
     license="the challenge's terms, which you accept when you register",
-    steps=("register on the page and ask for the training data", "unpack MICCAI_BraTS_2019_Data_Training.zip"),
+    steps=("register on the page and request the training data", "unpack MICCAI_BraTS_2019_Data_Training.zip"),
     layout=(
         "HGG/BraTS19_2013_13_1/BraTS19_2013_13_1_t1.nii.gz, _t1ce, _t2, _flair, _seg",
         "the same for 66 more cases",

@@ -70,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         count = keep_free(given.source, given.output_dir)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"keep_free.py: {given.source} does not hold COCO's validation images: {error!r}", file=sys.stderr)
+        print(f"keep_free.py: {given.source} does not contain COCO's validation images: {error!r}", file=sys.stderr)
         return 1
     print(f"coco: {count:,} images of free licenses in {given.output_dir}")
     return 0

@@ -22,9 +22,7 @@ def main() -> None:
     is_multi_hot = dataset.table.hot_counts != criteo.ONE_HOT
     if is_multi_hot != (asked.multi_hot == "yes"):
         found = "multi-hot rows (dlrm-v2)" if is_multi_hot else "one value for each category (dlrm)"
-        raise SystemExit(
-            f"{asked.folder} holds {found}; add the variation _multihot for dlrm-v2, leave it out for dlrm"
-        )
+        raise SystemExit(f"{asked.folder} holds {found}; use the variation _multihot for dlrm-v2, and not for dlrm")
     print(f"{asked.folder} holds {dataset.table.row_count:,} measured rows, {dataset.count:,} samples")
 
 

@@ -56,7 +56,7 @@ def as_digits(images: np.ndarray, labels: np.ndarray) -> Digits:
     """
     digits = Digits(images=images.astype(np.uint8), labels=labels.astype(np.uint8))
     if not (np.array_equal(digits.images, images) and np.array_equal(digits.labels, labels)):
-        raise DatasetError("the source holds values that are not whole numbers from 0 to 255")
+        raise DatasetError("the source contains values that are not whole numbers from 0 to 255")
     return digits
 
 
@@ -65,9 +65,9 @@ def check_source(digits: Digits) -> None:
     found = source_sha256(digits)
     if found != SOURCE_SHA256:
         raise DatasetError(
-            f"the digits of this scikit-learn are not the known ones: {len(digits.labels)} images, sha256 {found}; "
+            f"the digits of this scikit-learn are not the expected ones: {len(digits.labels)} images, sha256 {found}; "
             f"expected 1797 images, sha256 {SOURCE_SHA256}\n"
-            "hint: take another scikit-learn: cm run script --tags=get,dataset,digits --adr.scikit-learn.version=1.7.2"
+            "hint: use another scikit-learn: cm run script --tags=get,dataset,digits --adr.scikit-learn.version=1.7.2"
         )
     flat = digits.images.reshape(len(digits.images), -1)
     distinct = len(np.unique(flat, axis=0))

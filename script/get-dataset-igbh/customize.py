@@ -15,7 +15,7 @@ SOURCE = manual_download.Source(
     license="see https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
     steps=(
         "in graph/R-GAT of mlcommons/inference: ./tools/download_igbh_full.sh FOLDER",
-        "there, too: python3 tools/split_seeds.py --path FOLDER --dataset_size full (writes val_idx.pt)",
+        "also there: python3 tools/split_seeds.py --path FOLDER --dataset_size full (writes val_idx.pt)",
     ),
     layout=("full/processed/paper/node_feat.npy", "full/processed/val_idx.pt", "the other files of the download"),
     command="cm run script --tags=get,dataset,igbh --path=FOLDER",

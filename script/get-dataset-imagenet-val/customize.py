@@ -17,7 +17,7 @@ FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
 LABEL_FILES = ("val_map.txt", "val.txt")
 FULL_COUNT = 50_000
 OWN_HINT = (
-    "a few pictures of your own: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
+    "a few of your own pictures: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
     "names those that are there; results are labelled with their number"
 )
 WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
@@ -32,10 +32,10 @@ SOURCE = manual_download.Source(
         "labels: val.txt in http://dl.caffe.berkeleyvision.org/caffe_ilsvrc12.tar.gz "
         "(SHA-256 e35c0c1994a21f7d8ed49d01881ce17ab766743d3b0372cdc0183ff4d0dfc491)",
     ),
-    license="ImageNet terms of access: research and education that earn nothing; the images are their owners'",
+    license="ImageNet terms of access: non-commercial research and education; the images belong to their owners",
     steps=(
         "download ILSVRC2012_img_val.tar (MD5 29b22e2961454d5413ddabcf34fc5622) and unpack it into a folder",
-        "put val.txt (one 'name label' a line, labels 0 to 999) beside the images, as val.txt or val_map.txt",
+        "put val.txt (one 'name label' a line, labels 0 to 999) next to the images, as val.txt or val_map.txt",
     ),
     layout=("val_map.txt or val.txt", "ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_00050000.JPEG"),
     command="cm run script --tags=get,dataset,imagenet,validation --path=FOLDER",
@@ -91,7 +91,7 @@ def preprocess(i):
     is_named_here = bool(env.get("CM_MLPERF_DATA_REGISTERED_AS"))  # not found in the scratch space or registered
     if is_named_here and count == FULL_COUNT and (own := own_count(path)):
         env.update({"CM_DATASET_SIZE": str(own), "CM_MLPERF_DATA_REGISTERED_AS": "", FOLDER_KEY: str(path)})
-        print(f"{path}: {own} pictures of your own, not the {FULL_COUNT:,} of ImageNet; results say so", flush=True)
+        print(f"{path}: {own} of your own pictures, not the {FULL_COUNT:,} of ImageNet; results state this", flush=True)
         return {"return": 0}
     if wrong := wrong_in(path, count):
         return failure(manual_download.refusal(SOURCE, path, wrong, OWN_HINT))

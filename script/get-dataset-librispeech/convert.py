@@ -51,7 +51,7 @@ def find_recordings(source: Path) -> list[Recording]:
             wav = (Path(PART) / folder / f"{name}.wav").as_posix()
             recordings.append(Recording(flac, wav, transcript.lower().strip()))
     if not recordings:
-        raise ConversionError(f"{source} holds no *.trans.txt files: it is not a part of LibriSpeech")
+        raise ConversionError(f"{source} contains no *.trans.txt files: it is not a part of LibriSpeech")
     if missing:
         raise ConversionError(f"{len(missing)} files are missing: {shorten(missing)}")
     return recordings

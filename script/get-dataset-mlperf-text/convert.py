@@ -49,7 +49,7 @@ def _columns_of_parquet(path: Path) -> dict[str, list[Any]]:
 def _columns_of_json(path: Path) -> dict[str, list[Any]]:
     entries = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ConversionError(f"{path} holds no list of objects")
+        raise ConversionError(f"{path} contains no list of objects")
     names = dict.fromkeys(name for entry in entries for name in entry)
     return {name: [entry.get(name) for entry in entries] for name in names}
 

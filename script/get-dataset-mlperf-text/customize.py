@@ -21,7 +21,7 @@ def how_to_get(benchmark: str, data: PublishedSet) -> manual_download.Source:
         pages=(f"https://github.com/mlcommons/inference, {data.readme}", "https://llama2.mlcommons.org"),
         license=data.license,
         steps=(
-            "accept the confidentiality notice with the address of a member organisation",
+            "accept the confidentiality notice with the address of a member organization",
             f"bash <(curl -s {script}) -d FOLDER {STORAGE}{data.metadata}.uri",
         ),
         layout=tuple(part.file for part in data.parts),
@@ -41,13 +41,13 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
         datasets.asked_count(count, 99_999)
         return {**work, "CM_DATASET_TEXT_WORK": "make", "CM_DATASET_TEXT_FILES": str(entry / "files")}
     if count:
-        raise ValueError("a published data set is taken whole\nhint: leave _size out, or add _synthetic or _tiny")
+        raise ValueError("a published data set is used as a whole\nhint: remove _size, or add _synthetic or _tiny")
     if path is not None:
         folder = path if path.is_dir() else path.parent
         missing = [part.file for part in data.parts if next(folder.rglob(part.file), None) is None]
         if missing:
             raise ValueError(
-                f"{path} has no {', '.join(missing)}\nhint: {data.readme} of mlcommons/inference says where from"
+                f"{path} has no {', '.join(missing)}\nhint: {data.readme} of mlcommons/inference shows the source"
             )
         return {**work, "CM_DATASET_TEXT_WORK": "convert", "CM_DATASET_TEXT_FILES": str(folder)}
     if data.is_for_members:

@@ -142,7 +142,7 @@ def _filled(places: Any, count: int) -> list[int]:
 
 def _columns(frame: Any) -> dict[str, list[Any]]:
     if not isinstance(frame, _Frame) or not isinstance(frame.manager, _Manager):
-        raise TableError("it holds no table of pandas")
+        raise TableError("it contains no table of pandas")
     names, rows = (_labels(axis) for axis in frame.manager.axes)
     columns: dict[str, list[Any]] = {}
     for block in frame.manager.blocks:
@@ -153,7 +153,7 @@ def _columns(frame: Any) -> dict[str, list[Any]]:
         for place, column in zip(places, np.atleast_2d(values), strict=True):
             columns[str(names[place])] = column.tolist()
     if set(columns) != set(map(str, names)) or any(len(column) != len(rows) for column in columns.values()):
-        raise TableError("its columns do not fit its rows")
+        raise TableError("its columns do not match its rows")
     return columns
 
 

@@ -50,7 +50,7 @@ def _open(address: str) -> Any:
         return _OPENER.open(address, timeout=TIMEOUT_S)
     except urllib.error.HTTPError as error:
         if error.code in (301, 302, 303, 307, 308, 401, 403):
-            raise LoginNeeded(f"{address} asks for a login (HTTP {error.code})") from error
+            raise LoginNeeded(f"{address} requires a login (HTTP {error.code})") from error
         raise StorageError(f"{address} answers with HTTP {error.code}") from error
     except (OSError, ValueError) as error:
         raise StorageError(f"{address} cannot be reached: {error}") from error
@@ -104,7 +104,7 @@ def fetch(metadata: str, folder: Path) -> list[Path]:
     """Fetch all files that `metadata` (".../NAME.uri") stands for into `folder`; return them. Raises StorageError."""
     base = _text(metadata).strip().rstrip("/")
     if not re.fullmatch(r"https?://\S+", base):
-        raise StorageError(f"{metadata} holds no address: {base[:120]!r}")
+        raise StorageError(f"{metadata} contains no address: {base[:120]!r}")
     listing = metadata.removesuffix(".uri") + ".md5"
     fetched = []
     for checksum, name in files_of(_text(listing), listing):

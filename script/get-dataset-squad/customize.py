@@ -75,7 +75,7 @@ def postprocess(i):
         (folder / FACTS_FILE).write_text(json.dumps(DOWNLOADED_FACTS, indent=2) + "\n", encoding="utf-8")
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
-        return failure(f"{folder} lacks {', '.join(missing)}", "hint: make it again with --renew")
+        return failure(f"{folder} lacks {', '.join(missing)}", "hint: rebuild it with --renew")
     env["CM_DATASET_SQUAD_VAL_PATH"] = str(folder / QUESTIONS_FILE)
     env["CM_DATASET_SQUAD_VOCAB_PATH"] = str(folder / VOCABULARY_FILE)
     env["CM_ML_MODEL_BERT_VOCAB_FILE_WITH_PATH"] = str(folder / VOCABULARY_FILE)

@@ -49,7 +49,7 @@ def fixes(machine: Machine, engine: Engine) -> tuple[Command, ...]:
         return (Command(line="start Docker Desktop in Windows, and switch on its integration with this distribution"),)
     if known.container:
         give = (
-            f"the container has to be started with: -v {SOCKET}:{SOCKET} (whoever has the socket is root on the host)"
+            f"the container has to be started with: -v {SOCKET}:{SOCKET} (access to the socket means root on the host)"
         )
         return (Command(line=give),)
     return (start(machine, "start"),)

@@ -70,10 +70,10 @@ def _none_will_do(
         return {"return": NOT_FOUND_CODE, "error": error}
     reasons = [f"{one.name}: {reason}" for one in found if (reason := versions.misfit(one.version, env))]
     if reasons and any(one.is_usable for one in found):
-        error = "no container engine has the version asked for: " + "; ".join(reasons)
+        error = "no container engine has the requested version: " + "; ".join(reasons)
         hint = "\n  hint: cm run script --tags=get,docker,_install shows how to install a newer one"
         return {"return": NOT_FOUND_CODE, "error": error + hint}
-    hint = "  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags=get,docker"
+    hint = "  hint: run the commands after 'fix:' (nothing was run), then: cm run script --tags=get,docker"
     return {"return": 1, "error": f"no container can be started here:\n{text}\n{hint}"}
 
 

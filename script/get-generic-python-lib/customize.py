@@ -31,7 +31,10 @@ def plan_reuse(i: dict[str, Any]) -> dict[str, Any]:
     patterns = str(env.get(f"{key}_RIVALS", "") or "").split(":")
     if is_same and is_whole and not any(glob.glob(pattern) for pattern in patterns if pattern):
         return {"return": 0}
-    return {"return": 1, "error": "its package is gone or overwritten by another build, or another Python is asked for"}
+    return {
+        "return": 1,
+        "error": "its package was removed or overwritten by another build, or another Python is requested",
+    }
 
 
 def rival_patterns(asked: requirement.Requirement, metadata_path: Path) -> list[str]:

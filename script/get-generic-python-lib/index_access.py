@@ -45,7 +45,7 @@ def adapted(python: Path, options: Sequence[str], proxies: Mapping[str, str]) ->
     if trouble := reachable(chosen or default_index(python), tuple(sorted(proxies.items()))):
         kept = [*kept, *NO_RETRIES]
         where = shown(chosen) if chosen else "PyPI"
-        notes.append(f"cannot reach {where} ({trouble}); what is installed already works offline")
+        notes.append(f"cannot reach {where} ({trouble}); installed packages work offline")
     return Access(tuple(kept), tuple(notes))
 
 

@@ -127,7 +127,7 @@ def describe(python: Path, asked: requirement.Requirement) -> Description:
 
 def _no_answer(python: Path, said: str) -> str:
     return (
-        f"the Python {python} does not say which packages it has ({said[:300]}); Python 3.8 or "
+        f"the Python {python} does not report its packages ({said[:300]}); Python 3.8 or "
         'newer is needed\nhint: cm run script "get python3" --version_min=3.10 --new'
     )
 
@@ -321,7 +321,7 @@ def _lock(described: Description) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise PipError(
-            f"{path} cannot be written ({error.strerror}), so nothing can be installed there\n"
+            f"{path} cannot be written ({error.strerror}), so packages cannot be installed there\n"
             'hint: cm run script "install python-venv" --name=mine, then --adr.python.name=mine'
         ) from error
     try:

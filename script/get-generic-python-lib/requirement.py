@@ -80,7 +80,7 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
         if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
             raise RequirementError(
                 f"the lock names the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
-                "a version such as 1.2.3 and 64 hex digits\nhint: make a new lock with cm lock script"
+                "a version such as 1.2.3 and 64 hex digits\nhint: create a new lock with cm lock script"
             )
 
 

@@ -42,7 +42,7 @@ def preprocess(i):
     answer = _model(env).plan(i)
     if answer["return"] == 0 and env.get("CM_PUBLISHED_MODEL_FILE_NAME") == "fold_1.zip":
         what = f"the published file for brats and pytorch is an archive: {env['CM_PUBLISHED_MODEL_URL']}"
-        return failure(what, f"hint: unpack it and give {BRATS_MEMBER} with --path, or take _onnx")
+        return failure(what, f"hint: unpack it and give {BRATS_MEMBER} with --path, or use _onnx")
     return answer
 
 

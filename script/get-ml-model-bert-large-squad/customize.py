@@ -34,11 +34,11 @@ def plan_work(env, path, entry):
     source, framework, precision = env["CM_BERT_SOURCE"], env["CM_ML_MODEL_FRAMEWORK"], env["CM_ML_MODEL_PRECISION"]
     work = {"CM_BERT_IS_DOWNLOADED": "no", "CM_BERT_FOLDER": str(entry), "CM_BERT_WORK": source}
     if source in ("synthetic", "tiny"):
-        copy_identity.refuse_beside(path, "a made model")
+        copy_identity.refuse_beside(path, "a synthetic model")
         if precision != "fp32":
             raise ValueError(f"_{source} models are made in fp32, not {precision}\nhint: leave _{precision} out here")
         if source == "tiny":
-            require_room("standins", "bert-large with _tiny", "take _synthetic, whose weights are random")
+            require_room("standins", "bert-large with _tiny", "use _synthetic, whose weights are random")
         return work
     if path is not None and path.is_dir():
         return {**work, "CM_BERT_FOLDER": str(path), "CM_BERT_WORK": "given"}

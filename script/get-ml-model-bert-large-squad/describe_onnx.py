@@ -68,7 +68,7 @@ def describe(model_path: Path, facts: dict) -> RealModel:
     if length is not None:
         config["sequence_length"] = length
     if batch_size is not None:
-        print(f"the file takes batches of {batch_size} only: run it with --batch_size={batch_size}", file=sys.stderr)
+        print(f"the file accepts batches of {batch_size} only: run it with --batch_size={batch_size}", file=sys.stderr)
     return RealModel(
         name="bert",
         framework="onnx",

@@ -54,6 +54,6 @@ def choose(framework: str, precision: str, *, is_free_length: bool) -> Published
         raise ValueError(
             f"there is no published file for {framework}, {precision}"
             f"{', free length' if is_free_length else ''} that this recipe can use\n"
-            "hint: take _onnx,_fp32, _onnx,_int8, _pytorch,_fp32 or _free-length,_fp32"
+            "hint: use _onnx,_fp32, _onnx,_int8, _pytorch,_fp32 or _free-length,_fp32"
         )
     return found

@@ -24,7 +24,9 @@ def find_checkpoint(folder: Path) -> Path:
     found = [path.parent for path in sorted(folder.rglob("config.json"))]
     if len(found) != 1:
         places = ", ".join(map(str, found)) or "none"
-        raise HarnessError(f"{folder} should hold one checkpoint with config.json; found: {places}", "give its folder")
+        raise HarnessError(
+            f"{folder} should contain one checkpoint with config.json; found: {places}", "give its folder"
+        )
     return found[0]
 
 
@@ -33,7 +35,7 @@ def read_config(folder: Path) -> dict:
     values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if values.get("model_type") != "gptj":
         raise HarnessError(
-            f"{folder} holds a model of type {values.get('model_type')!r}, not gptj", "give GPT-J's folder"
+            f"{folder} contains a model of type {values.get('model_type')!r}, not gptj", "give GPT-J's folder"
         )
     missing = [key for key in gptj.CONFIGS["full"] if key not in values]
     if missing:

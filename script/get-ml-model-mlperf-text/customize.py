@@ -72,7 +72,7 @@ def how_to_get(name: str, model: Published) -> manual_download.Source:
         steps=(
             "accept the license on the first page, and make an access token there",
             f"export {TOKEN_VARIABLE}=... and call this again: the token stays in the environment",
-            f"or give your own copy; where a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
+            f"or use your own copy; if a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
         ),
         layout=(*NEEDED, WEIGHTS),
         command=f"cm run script --tags=get,ml-model,mlperf-text,_{name} --path=FOLDER",
@@ -86,7 +86,7 @@ def check_folder(folder: Path) -> None:
         raise ValueError(
             f"{folder} has no {' and no '.join(missing)}\n"
             f"hint: --path=FOLDER with {', '.join(NEEDED)} and the weights ({WEIGHTS}), as on Hugging Face; "
-            "the weights may be missing where a server answers (--endpoint)"
+            "the weights may be missing if a server answers (--endpoint)"
         )
 
 
@@ -95,8 +95,8 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
     name, source = env["CM_ML_MODEL_TEXT_NAME"], env["CM_ML_MODEL_TEXT_SOURCE"]
     model = MODELS[name]
     if source != "published":
-        copy_identity.refuse_beside(path, "made weights")
-        require_room("standins", f"{name} with _{source}", "leave it out and take the published model")
+        copy_identity.refuse_beside(path, "synthetic weights")
+        require_room("standins", f"{name} with _{source}", "remove it to use the published model")
         return {"CM_ML_MODEL_TEXT_WORK": source, "CM_ML_MODEL_TEXT_FOLDER": ""}
     if path is not None:
         folder = path if path.is_dir() else path.parent

@@ -49,7 +49,7 @@ def compiled(info: Mapping[str, Any], place: Path) -> dict[str, Any]:
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses a machine without Neuron device; a run is planned first, so that nothing is fetched for it then."""
     why = "" if i["env"].get("CM_MLPERF_SIMULATE") else neuron.missing(Machine())
-    hint = "hint: --simulate=neuron makes a file for the processor in its place, to prove the path"
+    hint = "hint: --simulate=neuron creates a file for the CPU instead, to test the path"
     return {"return": 16, "error": f"{why}\n{hint}"} if why else {"return": 0}
 
 

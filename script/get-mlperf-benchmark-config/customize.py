@@ -61,7 +61,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     if not isinstance(given, dict):
         raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
     if system and machine:
-        raise BadSetting("--system and --machine: a machine says which system it is; give one of them")
+        raise BadSetting("--system and --machine cannot be combined: a machine determines its system")
     scenario, source = parse_scenario(text_of(env, PREFIX + "SCENARIO")), text_of(env, PREFIX + "SOURCE") or "real"
     key = parse_benchmark(benchmark)[0], scenario
     fitting = {name: one for name, one in registry.custom.items() if key in one.entries}

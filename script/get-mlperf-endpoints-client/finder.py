@@ -35,7 +35,7 @@ class Client:
 def how_to_install() -> str:
     """Return the commands that install the client, which this project never does itself."""
     return (
-        f"install it with Python {PYTHON} or later in an environment of its own, then give its folder:\n"
+        f"install it with Python {PYTHON} or later in a separate environment, then pass its folder:\n"
         f"  git clone {SOURCE} && cd endpoints\n"
         f"  python{PYTHON} -m venv .venv && .venv/bin/pip install .\n"
         "  cm run script --tags=get,mlperf,endpoints,client --path=$PWD"

@@ -29,7 +29,7 @@ from crowdperf.kit.text_documents import given_text
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.rules.names import Scenario
 
-HEAD = "# Written by crowdperf: what was found on this system, for the settings of later runs. Latencies in ms.\n"
+HEAD = "# Written by crowdperf: values found on this system, for the settings of later runs. Latencies in ms.\n"
 
 
 class BadFile(Exception):

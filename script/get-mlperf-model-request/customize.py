@@ -34,7 +34,7 @@ def wanted_name(env: Mapping[str, Any]) -> str:
     if "," in model:
         raise RequestError(f"{model}: one benchmark at a time here\nhint: for several: {SEVERAL}{model}")
     if not model:
-        raise RequestError(f"no model is named\n{HINT}")
+        raise RequestError(f"no model is given\n{HINT}")
     return model
 
 
@@ -45,7 +45,7 @@ def require_given(env: Mapping[str, Any]) -> None:
         if path and not Path(path).exists():
             raise RequestError(f"{option}={path} does not exist\n{HINT}")
     if text_of(env, DATA_KEY) and not text_of(env, DATASET_KEY):
-        raise RequestError("--model_info needs the data set, too: --dataset=FOLDER is missing")
+        raise RequestError("--model_info also requires the data set: --dataset=FOLDER is missing")
 
 
 def request_of(env: Mapping[str, Any]) -> dict[str, str]:
@@ -63,7 +63,7 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
         raise RequestError(str(error)) from error
     record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
     if record.generation is not None:
-        raise RequestError(f"{official} is a language model: nothing is built or calibrated for it here")
+        raise RequestError(f"{official} is a language model: engines and calibrations are not supported for it")
     precision = text_of(env, PRECISION_KEY) or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
     precision = PRECISION_ALIASES.get(precision, precision)
     library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")

@@ -58,7 +58,7 @@ def text(need: Need, disk: Disk | None) -> str:
         lines.append(f"  {one.name:<14} " + " ".join(f"{_cell(size):>10}" for _, size in _parts(one)))
     lines += [f"    {name}: {said}" for name, said in _sources(need)]
     least = "at least " if need.is_least else ""
-    lines.append(f"  needed:  {least}{_shown(need.needed_bytes)}; what lies there already is not counted")
+    lines.append(f"  needed:  {least}{_shown(need.needed_bytes)}; existing files are not counted")
     lines.append(f"  verdict: {_words(need, disk)}")
     return "\n".join(lines)
 

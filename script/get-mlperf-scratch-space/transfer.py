@@ -16,7 +16,7 @@ def export_text(scratch: Path, archive: str) -> str:
     place, file = shlex.quote(str(scratch)), shlex.quote(archive)
     return "\n".join(
         (
-            f"To carry {scratch} to another machine (nothing was run):",
+            f"To move {scratch} to another machine (nothing was run):",
             f"  du -sh {place}/*",
             f"  tar -C {place} -cf {file} {' '.join(NAMES)}",
             f"  sha256sum {file} > {shlex.quote(archive + '.sha256')}",

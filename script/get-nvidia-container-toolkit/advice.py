@@ -52,7 +52,7 @@ def judge(
 def _engine(engine: Mapping[str, Any], toolkit: Toolkit) -> Finding:
     name = str(engine["name"])
     if not engine["is_usable"]:
-        fix = Command(line="cm run script --tags=get,docker says what to do")
+        fix = Command(line="cm run script --tags=get,docker explains what to do")
         return Finding(name, "note", str(engine["trouble"]), "an engine that starts containers", (fix,))
     if name == "podman" and toolkit.is_there and not toolkit.cdi_specs:
         return Finding(name, "problem", "no CDI specification offers nvidia.com/gpu", "one", (MAKE_CDI,))

@@ -53,7 +53,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     }
     text = findings.table(found, rights)
     if findings.problems(found):
-        hint = f"  hint: do what stands after 'fix:' (nothing was run), {AGAIN}"
+        hint = f"  hint: run the commands after 'fix:' (nothing was run), {AGAIN}"
         code = 1 if there.is_there else NOT_FOUND_CODE
         return {"return": code, "error": f"containers get no NVIDIA GPU here:\n{text}\n{hint}"}
     print(text)

@@ -81,7 +81,7 @@ def choose_way(toolkit: Toolkit, engines: Sequence[Mapping[str, Any]]) -> Way:
     """
     for engine in sorted(engines, key=lambda one: not one["is_usable"]):
         if engine["name"] == "apptainer":
-            return _way("nv", "Apptainer takes the driver of the host", engine)
+            return _way("nv", "Apptainer uses the driver of the host", engine)
         if engine["name"] == "podman" and toolkit.cdi_specs:
             return _way("cdi", f"Podman, with {toolkit.cdi_specs[0]}", engine)
         if engine["name"] == "docker" and toolkit.is_there:

@@ -83,7 +83,7 @@ def _hint(there: probe.Seen, found: tuple[findings.Finding, ...], asked: rules.D
         again = f"get,nvidia,driver{',_fabricmanager-match' * asked.must_match}"
         wanted = {"min": asked.minimum, "expected": asked.expected}
         inputs = "".join(f" --{name}={shlex.quote(value)}" for name, value in wanted.items() if value)
-        return f"  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags={again}{inputs}"
+        return f"  hint: run the commands after 'fix:' (nothing was run), then: cm run script --tags={again}{inputs}"
     if there.jetson:
         return "  hint: cm run script --tags=get,cuda finds the CUDA of the board"
     return f"  hint: NVIDIA's guide to install a driver: {install.GUIDE}"

@@ -83,12 +83,12 @@ def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, 
     seen = "".join(f"\n  {line}" for line in rejected) or "\n  none at all"
     longer = [version for version in found if asked.limits.exact and version.startswith(asked.limits.exact + ".")]
     if longer:
-        hint = f"ask for it in full: --version={longer[0]}"
+        hint = f"request it in full: --version={longer[0]}"
     elif found:
         hint = f"take one that is there, by the same command with --version={versions.nearest(asked.limits, found)}"
     else:
-        hint = 'say where one is: cm run script "get python3" --path=FOLDER'
-    return NoPythonFits(f"no Python fits; required: {asked.limits.describe()}. Seen:{seen}\n  hint: {hint}")
+        hint = 'give its folder: cm run script "get python3" --path=FOLDER'
+    return NoPythonFits(f"no Python matches; required: {asked.limits.describe()}. Seen:{seen}\n  hint: {hint}")
 
 
 def _check_version(text: str) -> None:

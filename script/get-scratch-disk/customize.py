@@ -40,7 +40,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if taken is None:
         return {
             "return": NOT_FOUND_CODE,
-            "error": f"no mounted file system fits:\n{text}\n{_hint(machine, judged, with_os_disk=with_os_disk)}",
+            "error": f"no mounted file system matches:\n{text}\n{_hint(machine, judged, with_os_disk=with_os_disk)}",
         }
     print(text)
     path = mounts.folder_on(taken.mount_point)
@@ -64,7 +64,7 @@ def table(
     lines = []
     for one, against in judged:
         sizes = f"{one.free_bytes / 1e9:>9.1f} GB free of {one.total_bytes / 1e9:.1f} GB"
-        verdict = "taken" if one == taken else f"not taken: {against or 'another has more free space'}"
+        verdict = "taken" if one == taken else f"rejected: {against or 'another has more free space'}"
         lines.append(f"  {one.mount_point:<{width}}  {sizes}  {one.kind} on {one.device}: {verdict}")
     lines += [f"  {one.name}  {one.size_bytes / 1e9:.1f} GB, not mounted: left as it is" for one in idle]
     return "\n".join(lines) or "  none: there is no /proc/mounts here, or it names no disk"
@@ -80,4 +80,4 @@ def _hint(machine: Machine, judged: Sequence[filters.RatedFileSystem], *, with_o
         return f"  hint: {packages.look(machine).as_root(words)}"
     if len(counted) < len(judged):
         return "  hint: --include_os_disk counts the operating system's disk too"
-    return "  hint: ask for less, such as --filter=SizeGreaterThan:100gb; disks are mounted by an administrator"
+    return "  hint: request less, such as --filter=SizeGreaterThan:100gb; an administrator can mount disks"

@@ -71,7 +71,7 @@ def _one(part: str) -> Filter:
     if name in _NAMED and not value:
         raise FilterError(f"the filter {part!r} needs a path behind ':'\n{_ALLOWED}")
     if name == "osdisk" and value and value.lower() not in ("true", "false"):
-        raise FilterError(f"the filter {part!r} takes true or false\n{_ALLOWED}")
+        raise FilterError(f"the filter {part!r} accepts true or false\n{_ALLOWED}")
     return Filter(name, value.lower() if name == "osdisk" else value)
 
 
@@ -97,7 +97,7 @@ def choose(
     asks_for_os = any(one.name == "osdisk" for one in filters)
     for one in found:
         if not judged[one] and one.is_os and not with_os_disk and not asks_for_os:
-            judged[one] = "the operating system lies on its disk"
+            judged[one] = "the operating system is on its disk"
     for condition in filters:
         left = [one for one in found if not judged[one]]
         for one in left:
@@ -119,7 +119,7 @@ def _misfit(one: FileSystem, condition: Filter, left: Sequence[FileSystem]) -> s
     if condition.name == "sizeequalto" and abs(free - wanted) > wanted * PLAY:
         return f"not {condition.text} are free"
     if condition.name == "osdisk" and one.is_os is (condition.text == "false"):
-        return "the operating system lies on its disk" if one.is_os else "the operating system does not lie on its disk"
+        return "the operating system is on its disk" if one.is_os else "the operating system is not on its disk"
     if condition.name == "diskpath" and not _is_named(one, condition.text):
         return f"it is not one of {condition.text}"
     if condition.name == "accesspath" and condition.text.lower() not in one.mount_point.lower():

@@ -141,7 +141,7 @@ def _file_system(machine: Machine, row: Mount, os_disks: frozenset[str], against
 
 def _unsuitable(row: Mount) -> str:
     if row.kind in IN_MEMORY:
-        return "it lies in memory"
+        return "it is in memory"
     if row.is_read_only:
         return "it is mounted read-only"
     return f"{row.kind} has no links, which the folders of a benchmark need" if row.kind in WITHOUT_LINKS else ""

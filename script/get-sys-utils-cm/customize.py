@@ -25,7 +25,7 @@ APPLY = "--apply"
 BANNER = (
     "***********************************************************************",
     "This script will attempt to install minimal system dependencies for CM.",
-    "(only with --apply, or as root with --quiet; else the commands are printed. No password is ever asked for.)",
+    "(only with --apply, or as root with --quiet; else the commands are printed. It never asks for a password.)",
     "***********************************************************************",
 )
 
@@ -43,7 +43,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _look(i: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     env = i["env"]
     if values["skip"]:
-        print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
+        print("get-sys-utils-cm: skipped because of --skip")
         return {"return": 0, "skip": True}
     try:
         machine = selection.of_call(i)
@@ -61,7 +61,7 @@ def _look(i: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         names = [one.pip for one in seen.missing if one.pip]
         env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
         env["CM_SYS_UTILS_NEEDS_VENV"] = "yes" if names else "no"
-        print(f"_user: {', '.join(names) or 'nothing'} can be had without root, from PyPI")
+        print(f"_user: {', '.join(names) or 'nothing'} are available without root, from PyPI")
     elif seen.missing and order:
         wrong = _apply(machine, seen)
         before = seen
@@ -139,7 +139,7 @@ def _show(seen: install.ToolSearch, *, is_quiet: bool, is_plan: bool) -> None:
         if from_pip:
             print(f"  without root, from PyPI ({from_pip}): cm run script --tags=get,sys-utils-cm,_user")
     if steps := install.commands(seen):
-        title = "To install what is missing" + (
+        title = "To install the missing tools" + (
             " (run only with --apply, or as root with --quiet):" if is_plan else ":"
         )
         print(findings.plan_text(title, steps, seen.packages.rights))
@@ -149,12 +149,12 @@ def _apply(machine: Machine, seen: install.ToolSearch) -> str:
     """Runs the commands; says what went wrong, empty when nothing."""
     steps = install.commands(seen)
     if not steps:
-        return f"--apply: nothing can be installed here ({seen.tool or 'no known package tool'})\n{_HINT_BY_HAND}"
+        return f"--apply: packages cannot be installed here ({seen.tool or 'no known package tool'})\n{_HINT_BY_HAND}"
     with_sudo = any(one.needs_root for one in steps) and install.may_sudo(machine)
     reason = findings.refusal(machine, steps, may_sudo=with_sudo)
     if reason:
         by_hand = findings.plan_text(
-            "  hint: type these yourself; sudo may ask for a password:", steps, seen.packages.rights
+            "  hint: run these yourself; sudo may ask for a password:", steps, seen.packages.rights
         )
         return f"--apply: {reason}\n{by_hand}"
     done = findings.carry_out(machine, steps, may_sudo=with_sudo, timeout_s=install.INSTALL_TIMEOUT_S)

@@ -23,7 +23,7 @@ from . import wheels
 MORE_HINTS = (
     wheels.RTX_HINT,
     "cm run script \"get tensorrt _pip\"  (PyPI's packages fetch several GB from NVIDIA's own index; no root)",
-    'cm run script "get tensorrt" --input=FOLDER  (one that lies elsewhere)',
+    'cm run script "get tensorrt" --input=FOLDER  (one in another place)',
 )
 
 
@@ -63,7 +63,7 @@ def _take_archive(env: dict[str, Any], machine: Machine, asked: request.Request)
     if machine.is_dir(folder):
         env["CM_TENSORRT_PYTHON_WHEELS_PATH"] = folder
         command = f"pip install --no-index --find-links {folder} tensorrt"
-        steps.tell(TENSORRT, f"its Python wheels, for an environment of yours: {command}")
+        steps.tell(TENSORRT, f"its Python wheels, for your own environment: {command}")
     files = [machine.real_path(taken.library), machine.real_path(whole.library.header)]
     return {**_give(env, machine, taken), "files": files}
 

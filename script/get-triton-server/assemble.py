@@ -203,7 +203,7 @@ def perf_analyzer(links: Path, libraries: Path) -> dict[str, str] | None:
     environment = {"LD_LIBRARY_PATH": f"{links}:{libraries}"}
     missing = missing_libraries(ldd(program, environment)) if program.is_file() else ("the program",)
     if missing:
-        print(f"assemble.py: note: perf_analyzer cannot run here, it lacks {', '.join(missing)}", file=sys.stderr)
+        print(f"assemble.py: note: perf_analyzer cannot run here, it is missing {', '.join(missing)}", file=sys.stderr)
         return None
     return {"program": str(program), **environment}
 

@@ -68,7 +68,7 @@ def misfit(machine: str) -> str:
 def missing_neuron(env: dict[str, Any]) -> str:
     """Why the environment for NeuronCores cannot be made here; empty where it can, or is not asked for."""
     why = neuron.missing(Machine()) if env.get(KIND_KEY) == "neuron" else ""
-    return f"{why}\nhint: --simulate=neuron proves the path on the processor" if why else ""
+    return f"{why}\nhint: --simulate=neuron tests the path on the CPU" if why else ""
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

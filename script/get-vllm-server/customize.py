@@ -25,7 +25,7 @@ def unfit(machine: probe.Machine) -> str:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: refuses before anything is installed."""
     if i["env"].get("CM_VLLM_SERVER_DEVICE") == "cuda" and (why := unfit(probe.Machine())):
-        return {"return": 1, "error": f"{why}\nhint: --device=cpu, or start a server and take --backend=endpoint"}
+        return {"return": 1, "error": f"{why}\nhint: --device=cpu, or start a server and use --backend=endpoint"}
     return {"return": 0}
 
 

@@ -29,7 +29,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     if not path.exists():
         return {"return": NOT_FOUND, "error": f"--path={path} does not exist\n{HINT}"}
     if database.is_dir() or not database.parent.is_dir():
-        why = "is a folder" if database.is_dir() else "has no folder to lie in"
+        why = "is a folder" if database.is_dir() else "has no parent folder"
         return {"return": 1, "error": f"--db={database} {why}; give a file\n{HINT}"}
     return {"return": 0, "runs": []}
 
@@ -41,7 +41,7 @@ def _reported(i: dict[str, Any], report: Report, path: Path, database: Path) -> 
     print(f"see them: cm run script --tags=serve,mlperf,results --db={database}")
     if report.added or report.known or report.changed or report.withdrawn:
         return {"return": 0}
-    return {"return": NOT_FOUND, "error": f"{path} has no result that can be kept; the lines above say why"}
+    return {"return": NOT_FOUND, "error": f"{path} has no result that can be imported; the reasons are shown above"}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

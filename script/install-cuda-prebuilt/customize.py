@@ -53,7 +53,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     if kit is None or not kit.nvcc_version:
         return {
             "return": 1,
-            "error": f"the run file ended well, but {home} holds no nvcc that runs.\n"
+            "error": f"the run file succeeded, but {home} contains no working nvcc.\n"
             "  hint: is it NVIDIA's cuda_*_linux.run for this machine? Its log is cuda-installer.log in that entry",
         }
     expected = str(env.get("CM_CUDA_RUN_FILE_EXPECTED_VERSION", "") or "")
@@ -61,7 +61,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {
             "return": 1,
             "error": f"the run file's name says CUDA {expected}, it installed {kit.version}.\n"
-            "  hint: give the file its right name, or take another",
+            "  hint: rename the file to its original name, or use another one",
         }
     env["CM_CUDA_INSTALLED_PATH"] = home
     env["CM_CUDA_INSTALLED_VERSION"] = kit.version

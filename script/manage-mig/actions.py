@@ -26,7 +26,7 @@ class MigError(Exception):
 
 
 class Plan(NamedTuple):
-    """Commands in their order (empty: nothing is to be done, ``why`` says so), and what the user should know."""
+    """Commands in their order (empty: nothing to do, ``why`` says so), and what the user should know."""
 
     commands: tuple[Command, ...]
     why: str
@@ -49,7 +49,7 @@ def _enable(gpu: Gpu) -> Plan:
         return Plan((), f"MIG is on already on GPU {gpu.index}")
     if gpu.pending == "Enabled":
         return Plan((_reset(gpu.index),), "MIG waits for a reset of the GPU")
-    note = "where it stays pending (a process holds the GPU): end the process, then " + _reset(gpu.index).shown("maybe")
+    note = "if it stays pending (a process uses the GPU): stop the process, then " + _reset(gpu.index).shown("maybe")
     return Plan((_mode_command(gpu.index, "1"),), f"switches MIG on for GPU {gpu.index}", (note,))
 
 
@@ -103,7 +103,7 @@ def profile_numbers(gpu: Gpu, asked: Sequence[str]) -> tuple[tuple[int, ...], tu
             f"GPU {gpu.index} has no room for these slices ({'; '.join(full)}); it has {made} already.\n"
             f"  hint: {RECIPE},_teardown --gpu={gpu.index} plans how to remove them"
         )
-    notes = ("whether different profiles fit together, only the driver knows",) if len(counts) > 1 else ()
+    notes = ("only the driver knows whether different profiles are compatible",) if len(counts) > 1 else ()
     return tuple(one.number for one, count in counts.items() for _ in range(count)), notes
 
 
@@ -111,7 +111,7 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
     """The profiles by number where the driver did not list any (some let only root do so)."""
     if gpu.slices:
         raise MigError(
-            f"GPU {gpu.index} has {counted(len(gpu.slices), 'slice')}, and what still fits could not be listed: "
+            f"GPU {gpu.index} has {counted(len(gpu.slices), 'slice')}, and the remaining profiles could not be listed: "
             f"{gpu.trouble}\n"
             f"  hint: {RECIPE},_teardown --gpu={gpu.index} plans how to remove them"
         )
@@ -155,8 +155,8 @@ def hetero(gpu: Gpu, profile: str, seed: int | None) -> tuple[Slice, tuple[Slice
     others = tuple(one for one in free_slices(gpu) if one != main)
     if not others:
         raise MigError(
-            f"GPU {gpu.index} has one free slice only; a measurement beside other work needs two\n"
-            f"  hint: {RECIPE},_teardown and _configure with --profile=1g.5gb make as many as fit"
+            f"GPU {gpu.index} has one free slice only; a measurement with background work requires two\n"
+            f"  hint: {RECIPE},_teardown and _configure with --profile=1g.5gb create as many as possible"
         )
     return main, others
 
@@ -165,7 +165,7 @@ def record_of(gpu: Gpu) -> dict[str, Any]:
     """What a record keeps of a GPU. Raises MigError where its instances could not be listed."""
     if gpu.slices and not gpu.instances:
         raise MigError(
-            f"nothing was run: nvidia-smi mig -lgi -i {gpu.index} lists no instances, so there would be no way back\n"
+            f"nothing was run: nvidia-smi mig -lgi -i {gpu.index} lists no instances, so it could not be restored\n"
             "  hint: run the plan by hand"
         )
     return {"gpu": gpu.index, "mode": gpu.mode, "instances": list(gpu.instances)}
@@ -177,7 +177,7 @@ def undo(gpu: Gpu, before: Mapping[str, Any]) -> Plan:
     is_list = isinstance(instances, list) and all(type(one) is int and 0 <= one < 1000 for one in instances)
     if mode not in ("Enabled", "Disabled") or not isinstance(instances, list) or not is_list:
         raise MigError(
-            "the record does not hold a MIG mode and profile numbers\n  hint: --undo=FILE as --record made it"
+            "the record does not contain a MIG mode and profile numbers\n  hint: --undo=FILE with a file of --record"
         )
     if gpu.mode == mode and sorted(instances) == sorted(gpu.instances):
         return Plan((), f"GPU {gpu.index} is as it was")

@@ -39,7 +39,7 @@ def _manage(i: dict[str, Any], *, is_plan: bool) -> dict[str, Any]:
         driver = nvidia.look(machine)
         if not driver.is_working:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
-            hint = "  hint: cm run script --tags=get,nvidia,driver says why"
+            hint = "  hint: cm run script --tags=get,nvidia,driver shows the reason"
             return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
         undo_file = values["undo"]
         before = findings.read_record(undo_file, "manage-mig") if undo_file else {}
@@ -112,7 +112,7 @@ def _measure(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, *,
     main, background = interference.works(*commands, by_uuid[env["CM_MIG_DEVICE"]], others, values["log_dir"])
     how = "" if is_run else " (nothing was run)"
     lines = [*(work.line for work in background), f"sleep {settle_s:g}", main.line, "kill -INT the others"]
-    print("\n  ".join([f"The measurement beside other work{how}:", *lines]), flush=True)
+    print("\n  ".join([f"The measurement with background work{how}:", *lines]), flush=True)
     if not is_run:
         return
     outcome = interference.run(main, background, settle_s)
@@ -125,7 +125,7 @@ def _measure(env: dict[str, Any], values: Mapping[str, Any], gpu: slices.Gpu, *,
             "  hint: --background with work that lasts longer, such as --min_duration_ms=7200000"
         )
     if outcome.code:
-        raise actions.MigError(f"code {outcome.code}: {shlex.join(main.words)}\n  hint: what it said stands above")
+        raise actions.MigError(f"code {outcome.code}: {shlex.join(main.words)}\n  hint: its output is shown above")
     print(f"the other work on {counted(len(background), 'slice')} outlasted the measurement", flush=True)
 
 
@@ -138,7 +138,7 @@ def _change(
     """
     rights = packages.rights(machine)
     if not wanted.commands:
-        print(f"{wanted.why}: nothing is to be done")
+        print(f"{wanted.why}: nothing to do")
         return gpu
     how = "" if may_apply else " (nothing was run; --apply --record=FILE runs it)"
     print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
@@ -152,13 +152,13 @@ def _change(
     record = values["record"]
     if not record and not values["undo"]:
         raise actions.MigError(
-            "nothing was run: --apply needs a file for the way back\n  hint: --record=mig-before.json"
+            "nothing was run: --apply requires a file for the restoration\n  hint: --record=mig-before.json"
         )
     if record:
         findings.write_record(record, "manage-mig", actions.record_of(gpu))
-        print(f"recorded what was there in {record}; --undo={record} goes back")
+        print(f"recorded the previous state in {record}; --undo={record} goes back")
     if wrong := findings.failed_command(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
-        raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
+        raise actions.MigError(f"{wrong}\n  hint: the previous state is in {record or 'the file of --undo'}")
     now = slices.look(machine, nvidia.look(machine), gpu.index)
     print(
         f"done: MIG {now.mode}, {counted(len(now.slices), 'slice')}"

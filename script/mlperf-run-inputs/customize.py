@@ -2,8 +2,8 @@
 
 
 def plan(i):
-    error = "mlperf-run-inputs only holds what the recipes that run a benchmark share; run one of them, for example "
-    return {"return": 1, "error": error + "with --tags=run,mlperf,inference"}
+    error = "mlperf-run-inputs only contains the shared inputs of recipes that run a benchmark; run one of them, "
+    return {"return": 1, "error": error + "for example with --tags=run,mlperf,inference"}
 
 
 preprocess = plan

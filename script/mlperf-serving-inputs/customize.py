@@ -2,8 +2,8 @@
 
 
 def plan(i):
-    error = "mlperf-serving-inputs only holds what the recipes that serve a model share; run one of them, for example "
-    return {"return": 1, "error": error + "with --tags=serve,mlperf,model"}
+    error = "mlperf-serving-inputs only contains the shared inputs of recipes that serve a model; run one of them, "
+    return {"return": 1, "error": error + "for example with --tags=serve,mlperf,model"}
 
 
 preprocess = plan

@@ -17,7 +17,7 @@ from crowdperf.fronts.metrics.upstream import UpstreamFails
 from crowdperf.rules.names import counted, printable, printable_lines
 
 STRICT_KEY = "CM_MLPERF_METRICS_STRICT_UPSTREAM"
-HINT = "hint: cm run script --tags=parse,mlperf,metadata --input=FOLDER   # FOLDER holds metadata.json at any depth"
+HINT = "hint: cm run script --tags=parse,mlperf,metadata --input=FOLDER   # FOLDER contains metadata.json at any depth"
 
 
 class ParseError(Exception):

@@ -35,7 +35,7 @@ def hint(start: Path, asked: Path) -> str:
     """The call to try next: with a usual folder that is there, else with a word in its place."""
     there = [name for name in USUAL_FOLDERS if (start / name).is_dir() and start / name != asked]
     text = f"hint: cm run script --tags=print,mlperf,results --input={there[0] if there else 'FOLDER'}"
-    return text if there else f"{text}   # FOLDER holds LoadGen's logs, at any depth"
+    return text if there else f"{text}   # FOLDER contains LoadGen's logs, at any depth"
 
 
 def plan(i):

@@ -67,7 +67,7 @@ def performance_text(row: Row) -> str:
     facts = row.shown
     if facts is None:
         return NO_PERFORMANCE
-    line = "No figure in the log" if facts.summary.figure is None else facts.summary.figure.text
+    line = "No value in the log" if facts.summary.figure is None else facts.summary.figure.text
     return f"{line} and Result is : {verdict(facts)}"
 
 
@@ -137,7 +137,7 @@ def _own_summary(facts: RunFacts) -> str:
 
 def _tree_performance(row: Row, facts: RunFacts) -> str:
     if facts.figure is None:
-        return f"no figure, Result is {verdict(facts)}"
+        return f"no value, Result is {verdict(facts)}"
     is_tokens = facts.figure.unit == TOKEN_METRIC.unit
     key = next(iter(TOKEN_KEYS[row.scenario])) if is_tokens else SCENARIO_KEYS[row.scenario]
     wanted = {Scenario.SINGLE_STREAM: "90", Scenario.MULTI_STREAM: "99"}.get(row.scenario)

@@ -2,7 +2,9 @@
 
 
 def plan(i):
-    error = "published-detector only holds what the recipes of object detectors share; run one of them, for example "
+    error = (
+        "published-detector only contains the shared metadata of the object detectors; run one of them, for example "
+    )
     return {"return": 1, "error": error + "with --tags=get,ml-model,retinanet"}
 
 

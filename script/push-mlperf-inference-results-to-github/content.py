@@ -91,7 +91,7 @@ def read_content(root: Path, submitter: str = "") -> Content:
     chosen = submitter or found[0]
     files, problems = _walk(root, chosen)
     if problems:
-        raise ContentError(tuple(problems), "replace it by the file that it stands for, or remove it")
+        raise ContentError(tuple(problems), "replace it with its target file, or remove it")
     if not files:
         raise ContentError((f"{root} has no files of {chosen}",), hint)
     left_out = [path.name for path in root.iterdir() if path.name not in DIVISIONS]
@@ -108,7 +108,7 @@ def _walk(root: Path, submitter: str) -> tuple[list[TreeFile], list[str]]:
         if stat.S_ISDIR(status.st_mode):
             continue
         if ".git" in PurePosixPath(relative).parts or "\n" in relative:
-            problems.append(f"{relative!r}: git cannot hold a file of this name")
+            problems.append(f"{relative!r}: git cannot store a file of this name")
         elif stat.S_ISREG(status.st_mode):
             files.append(TreeFile(path=relative, size_bytes=status.st_size, is_executable=os.access(path, os.X_OK)))
         else:

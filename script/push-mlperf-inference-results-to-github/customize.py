@@ -84,7 +84,7 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         if answer["return"] > 0:
             return {
                 **answer,
-                "error": f"{answer.get('error', '')}\nthe gate refuses this submission: nothing was pushed",
+                "error": f"{answer.get('error', '')}\nrefused by the submission checker: nothing was pushed",
             }
     if values["repo_path"] is not None:
         folder = gitwork.folder_of_clone(values["repo_path"], environment)

@@ -118,7 +118,7 @@ class Repository:
         kept = f"{HOME_REFS}/tip/{source}"
         words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", self.remote)
         self.git("cannot fetch", *words, f"+refs/heads/{source}:{kept}", timeout_s=NETWORK_TIMEOUT_S)
-        return self.git("cannot read what was fetched", "rev-parse", "--verify", kept).decode().strip()
+        return self.git("cannot read the fetched data", "rev-parse", "--verify", kept).decode().strip()
 
     def seen(self, branch: str) -> str | None:
         """Return the commit of a branch that the user was last shown."""

@@ -63,7 +63,7 @@ def work(repository: Repository, order: Order, tell: Callable[[str], None]) -> O
     for line in render(changes, MAX_LINES):
         tell(line)
     if not changes and not branch.is_new:
-        tell("Nothing to do: the repository has all of it already.")
+        tell("Nothing to do: the repository is up to date.")
         return Outcome(branch=branch, changes=changes, commit=branch.tip, is_pushed=False)
     seen = repository.seen(branch.name)
     is_moved = seen and branch.tip and seen != branch.tip  # an empty repository has nothing of others
@@ -84,7 +84,7 @@ def _author(repository: Repository, order: Order) -> str:
         return repository.author()
     except GitError as error:
         if not order.is_push:
-            return "nobody yet: git does not know who you are (git config --global user.name and user.email)"
+            return "not set: configure user.name and user.email (git config --global ...)"
         commands = 'git config --global user.name "YOUR NAME"; git config --global user.email YOU@EXAMPLE.ORG'
         raise PushError(str(error).splitlines()[0], commands) from error
 
@@ -102,7 +102,9 @@ def _push(repository: Repository, order: Order, blobs: dict[str, Blob], planned:
             branch, changes = _made_anew(repository, order, blobs, Outcome(
                 branch=branch, changes=changes, commit=None, is_pushed=True))  # fmt: skip
         except GitError as error:
-            text = f"{error}\nIt is not known whether the commit arrived; nothing else changed, here or there."
+            text = (
+                f"{error}\nIt is unknown whether the commit arrived. No other changes were made, locally or remotely."
+            )
             raise PushError(text, f"the same command again finds out and goes on: {order.command} --push") from error
         else:
             repository.note_seen(branch.name, commit)
@@ -135,7 +137,7 @@ def _rejected(error: RejectedError, order: Order) -> PushError:
         return PushError(text, f"try again: {order.command} --push")
     text = f"the repository refused the push; nothing changed there:\n{error}"
     return PushError(
-        text, f"its words above say why; another branch may be allowed: {order.command} --branch=NAME --push"
+        text, f"see its message above; another branch may be allowed: {order.command} --branch=NAME --push"
     )
 
 

@@ -30,7 +30,7 @@ def operators_in(path: Path) -> frozenset[str]:
                     file.seek(start)
                     names.add(file.read(stop - start).decode("ascii", errors="replace"))
     if not names:
-        raise NoOnnxFile(f"{path} holds no operators")
+        raise NoOnnxFile(f"{path} contains no operators")
     return frozenset(names)
 
 

@@ -36,9 +36,9 @@ def check_places(source: Path | None, output: Path) -> Path:
         raise ReportError(f"--input: {source} is not a folder")
     for parent in (output.resolve(), *output.resolve().parents):
         if (parent / "systems").is_dir() and (parent / "results").is_dir():
-            raise ReportError(f"--output: {output} lies in a submission tree, where a report is a stray file")
+            raise ReportError(f"--output: {output} is in a submission tree, where a report is a stray file")
         if parent == source.resolve() and any((source / name).is_dir() for name in ("closed", "open", "network")):
-            raise ReportError(f"--output: {output} lies in the submission tree that is read")
+            raise ReportError(f"--output: {output} is in the input submission tree")
     return source
 
 
@@ -69,7 +69,7 @@ def write(path: Path, text: str, source: Path) -> None:
     leaks = find_leaks(text, known_here())
     if leaks:
         shown = "\n  ".join(printable(str(leak)) for leak in leaks[:10])
-        raise ReportError(f"{path.name} would give away what must stay private; change it in {source.name}:\n  {shown}")
+        raise ReportError(f"{path.name} would reveal private information; change it in {source.name}:\n  {shown}")
     write_whole(path, text)
 
 

@@ -67,7 +67,7 @@ def summary(rows: Sequence[Row]) -> str:
     systems = len({row.system for row in rows})
     words = f"{len(rows)} result{'' if len(rows) == 1 else 's'} on {systems} system{'' if systems == 1 else 's'}"
     words += f": LoadGen calls {valid} of {len(runs)} performance runs VALID; "
-    words += f"{missed} of {known} accuracy targets missed." if known else "no accuracy target holds here."
+    words += f"{missed} of {known} accuracy targets missed." if known else "there is no accuracy target."
     return f"<p>{text(words)}</p>"
 
 
@@ -88,7 +88,7 @@ def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> s
     page.append(sections.backends_compared(rows, names))
     page += sections.answers(rows, names)
     page += ["<h2>Latencies</h2>", sections.latencies(rows, names, places)]
-    page += ["<h2>Beside published results of the same system</h2>", sections.published(rows, names)]
+    page += ["<h2>Compared with published results of the same system</h2>", sections.published(rows, names)]
     page += ["<h2>Memory and load during the runs</h2>", sections.loads(rows, names, extras.loads)]
     for name, own in systems.items():
         words = "Environment" if len(systems) == 1 else f"Environment of {name}"

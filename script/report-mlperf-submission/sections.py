@@ -139,7 +139,7 @@ def label_words(rows: Sequence[Row], names: Names) -> list[str]:
     unsaid = [row for row in rows if row.is_synthetic is None]
     if unsaid:
         whose = "these results" if len(unsaid) == len(rows) else names.of(unsaid)
-        found.append(f"Nothing says whether model and data of {whose} are real ones or were made by a program")
+        found.append(f"It is unknown whether model and data of {whose} are real or synthetic")
     return found
 
 
@@ -219,7 +219,7 @@ def loads(rows: Sequence[Row], names: Names, by_digest: Mapping[str, Mapping[str
                 found.append(f"<h3>{text(names.run(row, facts))}, {text(mode)}</h3>\n{load_plots(load)}")
     return (
         "\n".join(found)
-        or "<p>No run here recorded its load. A submission tree may not hold it; --results_dir does.</p>"
+        or "<p>No run here recorded its load. A submission tree cannot contain it; --results_dir does.</p>"
     )
 
 

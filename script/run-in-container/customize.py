@@ -97,10 +97,10 @@ def _note(i: dict[str, Any], made: Plan) -> None:
 
 def _no_engine(made: Plan, *, is_recorded: bool) -> str:
     if is_recorded:
-        return "this is a recorded machine: nothing can be started on it. The plan stands above.\n  hint: add _plan"
+        return "a recorded machine cannot start containers. The plan is shown above.\n  hint: add _plan"
     return (
-        f"no container can be started here: {made.trouble}. The whole plan stands above; nothing was built or run.\n"
-        "  hint: cm run script --tags=get,docker says what to do; the plan alone: add _plan"
+        f"no container can be started here: {made.trouble}. The plan is shown above; nothing was built or run.\n"
+        "  hint: cm run script --tags=get,docker shows the fix; for the plan alone add _plan"
     )
 
 
@@ -108,7 +108,7 @@ def _failed(outcome: session.Outcome) -> str:
     what = shlex.join(outcome.failed) if outcome.failed else "the shell in the container"
     return (
         f"code {outcome.code}: {what}\n"
-        "  hint: what it said stands above; steps of the image that went well are kept and not made again"
+        "  hint: its output is shown above; steps of the image that went well are kept and not made again"
     )
 
 

@@ -113,7 +113,9 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
     notes = []
     if not request.base.is_pinned:
         how = (
-            "Apptainer does not tell it" if container.engine == "apptainer" else "resolved and recorded before building"
+            "Apptainer does not report it"
+            if container.engine == "apptainer"
+            else "resolved and recorded before building"
         )
         notes.append(f"the digest of {request.base.reference} is not known here: {how}")
     elif request.base.source:
@@ -134,7 +136,7 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
     if container.gpus.devices and container.engine == "podman" and not facts.has_cdi:
         notes.append("podman finds GPUs by CDI: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
     if container.engine == "apptainer" and (container.shm_size or container.is_unconfined):
-        notes.append("Apptainer has neither --shm-size nor profiles of its own: it uses those of the host")
+        notes.append("Apptainer has neither --shm-size nor its own profiles: it uses those of the host")
     return tuple(notes)
 
 

@@ -91,7 +91,7 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
     steps = _steps(env, has_cm)
     if action == "headless" and not steps:
         raise RequestError(
-            "there is nothing to run in the container",
+            "there is no command to run in the container",
             hint="--recipe_tags=get,python3 or --commands='make build' (several: one on a line, or a JSON list)",
         )
     url, commit = _text(env, "CM_CONTAINER_REPO_URL", "repo_url"), _text(env, "CM_CONTAINER_REPO_COMMIT", "repo_commit")
@@ -136,7 +136,7 @@ def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
     arguments = shell_words.split(env.get("CM_CONTAINER_RECIPE_ARGS"), "recipe_args")
     steps: list[Step] = []
     if tags:
-        _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, as cm run script --tags takes them")
+        _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, in the format of cm run script --tags")
         if not has_cm:
             raise RequestError("--recipe_tags needs CM in the image", hint="leave --with_cm=no out")
         steps.append((CM_INSIDE, "run", "script", f"--tags={tags}", *arguments, "--quiet"))
@@ -151,7 +151,7 @@ def _secrets(env: Mapping[str, Any], outer: Mapping[str, str]) -> tuple[str, ...
     for name in names:
         if not shell_words.NAME.fullmatch(name):
             raise RequestError(
-                "--secrets takes names, never values", "names of environment variables", "--secrets=NAME"
+                "--secrets accepts names, never values", "names of environment variables", "--secrets=NAME"
             )
         if not outer.get(name):
             raise RequestError(
@@ -210,7 +210,7 @@ def _folder(path: str, flag: str) -> str:
                 f"--{flag}={path!r} cannot be mounted", "an absolute path, neither in nor above a folder of the system"
             )
     if os.path.exists(shown) and not os.path.isdir(shown):
-        raise RequestError(f"--{flag}={path!r} cannot be mounted: it is no folder", "a folder")
+        raise RequestError(f"--{flag}={path!r} cannot be mounted: not a folder", "a folder")
     return str(PurePosixPath(shown))
 
 

@@ -92,9 +92,7 @@ def save(plan: Plan) -> None:
         (folder / _file_name(plan)).write_text(plan.text, encoding="utf-8")
         (folder / "plan.txt").write_text(told(plan) + "\n", encoding="utf-8")
     except OSError as error:
-        raise RequestError(
-            f"--save={plan.request.save} cannot be written: {error}", hint="a folder of yours"
-        ) from error
+        raise RequestError(f"--save={plan.request.save} cannot be written: {error}", hint="your own folder") from error
 
 
 def _check_mounts(plan: Plan) -> None:

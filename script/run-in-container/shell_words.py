@@ -39,7 +39,7 @@ def clean(text: str, flag: str) -> str:
     """The text, if it is one line of characters that every engine and file can hold. Raises RequestError."""
     bad = next((sign for sign in text if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp")), "")
     if bad:
-        raise RequestError(f"--{flag} holds the control character {bad!r}: {text!r}", "one line of text")
+        raise RequestError(f"--{flag} contains the control character {bad!r}: {text!r}", "one line of text")
     return text
 
 
@@ -67,9 +67,7 @@ def split(value: object, flag: str) -> tuple[str, ...]:
     try:
         words = [str(item) for item in value] if isinstance(value, list) else shlex.split(str(value or ""))
     except ValueError as error:
-        raise RequestError(
-            f"--{flag}={value!r} cannot be taken apart: {error}", "words, with quotes that end"
-        ) from error
+        raise RequestError(f"--{flag}={value!r} cannot be parsed: {error}", "words, with quotes that end") from error
     without_secret(" ".join(words), flag)
     return tuple(clean(word, flag) for word in words)
 
@@ -85,7 +83,7 @@ def commands(value: object, flag: str) -> tuple[str, ...]:
             ) from error
     items = value if isinstance(value, list) else str(value or "").splitlines()
     if not all(isinstance(item, str) for item in items):
-        raise RequestError(f"--{flag} holds something that is not a text", '["make build", "make run"]')
+        raise RequestError(f"--{flag} contains a value that is not a string", '["make build", "make run"]')
     return tuple(without_secret(item.strip(), flag) for item in items if item.strip())
 
 

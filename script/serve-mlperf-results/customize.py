@@ -22,7 +22,9 @@ def _refused(i: dict[str, Any]) -> str:
     env, given = i["env"], given_of(i["values"])
     is_copy = env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette"
     if is_copy and (others := sorted(set(given) - {"db", "port"})):
-        return f"_datasette takes --db and --port only, got --{others[0]}\nhint: import,mlperf,results fills a database"
+        return (
+            f"_datasette accepts --db and --port only, got --{others[0]}\nhint: import,mlperf,results fills a database"
+        )
     try:
         settings_of(given | {"read_only": "yes"} if is_copy else given, users_folder(env))
     except SettingsError as error:
@@ -48,6 +50,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         env["CM_TMP_COLLECTOR_DB"], env["CM_TMP_COLLECTOR_PORT"] = str(settings.database), str(settings.port)
     words = [f"--{name}={value}" for name, value in given.items()]
     if any("\n" in word for word in words):
-        return {"return": 1, "error": "an input of serve-mlperf-results holds a line break\nhint: give it on one line"}
+        return {
+            "return": 1,
+            "error": "an input of serve-mlperf-results contains a line break\nhint: give it on one line",
+        }
     env["CM_TMP_COLLECTOR_WORDS"] = "\n".join([f"--folder={folder}", *words])
     return {"return": 0}

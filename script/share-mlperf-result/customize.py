@@ -59,7 +59,7 @@ def words_of(i: dict[str, Any]) -> list[str]:
         given["result"] = result
     words = [f"--{name}={input_text(value)}" for name, value in given.items() if value]
     if any("\n" in word for word in words):
-        raise Refused("an input of share-mlperf-result holds a line break\nhint: give it on one line")
+        raise Refused("an input of share-mlperf-result contains a line break\nhint: give it on one line")
     return [*words, *(f"--{name}" for name in FLAGS if values[name])]
 
 

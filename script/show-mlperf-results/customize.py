@@ -41,7 +41,7 @@ def preprocess(i):
     if found:
         print("\n".join(history.table_lines(found)))
     else:
-        why = f"none of {len(results)} results fits" if results else "there are no results yet"
+        why = f"none of {len(results)} results matches" if results else "there are no results yet"
         places = ", ".join(str(folder) for folder in folders if folder.is_dir()) or str(folders[0])
         print(f"{why}; looked in {places}\ncm run script --tags=run,mlperf,inference makes some")
     return {"return": 0}

@@ -33,7 +33,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"--submission_dir is missing\n{HINT}"}
     root = root.resolve()
     if not any((root / division).is_dir() for division in DIVISIONS):
-        found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
+        found = f"{root} contains none of the folders {', '.join(DIVISIONS)}"
         return {"return": 1, "error": f"{found}: it is not a submission tree\n{HINT}"}
     submitter = values["submitter"] or ""
     there = sorted({path.name for division in DIVISIONS for path in (root / division).glob("*/")})
@@ -43,12 +43,15 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{found}\n{HINT.partition(' --submission_dir')[0]} {again}"}
     backup = backup.resolve() if backup else root.with_name(f"{root.name}_logs")
     if backup == root or root in backup.parents:
-        found = f"--backup={backup} lies in the tree, which would be submitted with it"
+        found = f"--backup={backup} is inside the tree and would be submitted with it"
         return {"return": 1, "error": f"{found}\n{filled(HINT, env, PLACES)}"}
     try:
         done, skipped = truncate_tree(root, submitter, backup)
     except OSError as error:
-        return {"return": 1, "error": f"a log could not be shortened: {error}\nhint: call again; what is done is kept"}
+        return {
+            "return": 1,
+            "error": f"a log could not be shortened: {error}\nhint: rerun the command; finished logs are kept",
+        }
     _note(root, {root / row.log: row.sha256 for row in done})
     for row in done:
         print(f"Truncated {row.log}; the whole log is {row.backup}", flush=True)
@@ -62,7 +65,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     }
     lost = [str(left.log) for left in skipped if SCORE_NAME in left.reason]
     if lost:
-        score = "cm run script --tags=process,mlperf,accuracy --result_dir=THE RUN'S FOLDER, then make the tree again"
+        score = "cm run script --tags=process,mlperf,accuracy --result_dir=THE RUN'S FOLDER, then recreate the tree"
         return {"return": 1, "error": f"no {SCORE_NAME} beside {', '.join(lost)}\nhint: {score}"}
     return {"return": 0}
 

@@ -92,15 +92,15 @@ def _carry_out(
     file = values["record"]
     if record is not None and file is None:
         raise rules.TuneError(
-            "nothing was run: --apply needs a file for the way back\n  hint: --record=tune-before.json"
+            "nothing was run: --apply requires a file for the restoration\n  hint: --record=tune-before.json"
         )
     print(shown)
     if record is not None:
         findings.write_record(file, KIND, record)
-        print(f"recorded what was there in {file}; back with: {AGAIN} --undo={file} --apply")
+        print(f"recorded the previous state in {file}; restore with: {AGAIN} --undo={file} --apply")
     if wrong := findings.failed_command(findings.carry_out(machine, commands, may_sudo=may_sudo)):
         back = file or values["undo"]
-        raise rules.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
+        raise rules.TuneError(f"{wrong}\n  hint: the previous state is in {back}; --undo={back} --apply goes back")
 
 
 def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> dict[str, Any]:
@@ -111,7 +111,9 @@ def _undo(machine: Machine, values: Mapping[str, Any], *, may_apply: bool) -> di
         print("put back")
     else:
         rights = packages.rights(machine)
-        print(findings.plan_text("To put back what was there (nothing was run; --apply runs it):", commands, rights))
+        print(
+            findings.plan_text("To restore the previous settings (nothing was run; --apply runs it):", commands, rights)
+        )
     return {"return": 0}
 
 

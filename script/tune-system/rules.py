@@ -145,7 +145,7 @@ def undo(before: Mapping[str, Any]) -> tuple[Command, ...]:
     """The commands back to what a record tells, the last change first. Raises TuneError for a record out of place."""
     rows = before.get("settings")
     if not isinstance(rows, list):
-        raise TuneError("the record holds no list of settings\n  hint: --undo=FILE as --record made it")
+        raise TuneError("the record contains no list of settings\n  hint: --undo=FILE with a file of --record")
     return tuple(_undo_row(row) for row in reversed(rows))
 
 
@@ -162,6 +162,4 @@ def _undo_row(row: Any) -> Command:
             return command("persistence", places, value)
         if name == "clocks" and is_gpu and value == UNLOCKED:
             return command("clocks", places, value)
-    raise TuneError(
-        f"the record holds a setting that the recipe never writes: {row}\n  hint: --undo=FILE as --record made it"
-    )
+    raise TuneError(f"the record contains an unknown setting: {row}\n  hint: --undo=FILE with a file of --record")

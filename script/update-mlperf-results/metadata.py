@@ -64,7 +64,7 @@ def read(path: Path) -> dict[str, Any]:
             f"{path} cannot be read ({error}); move it away, or give another --metadata_file"
         ) from error
     if not isinstance(content, dict):
-        raise MetadataError(f"{path} holds no JSON object; move it away, or give another --metadata_file")
+        raise MetadataError(f"{path} contains no JSON object; move it away, or set another --metadata_file")
     return content
 
 

@@ -88,7 +88,7 @@ def refusal(facts: RunFacts, round_name: str) -> str:
     if facts.log is not None and facts.log.scenario is not facts.run.scenario.issued_as:
         return f"its log is of {facts.log.scenario.value}"
     if facts.figure is None:
-        return "its log has no figure of this scenario"
+        return "its log has no value for this scenario"
     return duration_shortage(facts, round_name) or rules.query_shortage(facts, round_name)
 
 

@@ -230,7 +230,7 @@ def test_the_page_says_simulated_first_and_ends_with_the_sum(capsys: pytest.Capt
     run("nd-h100-v5")
     out = capsys.readouterr().out
     assert out.splitlines()[1].startswith("SIMULATED")
-    titles = ("What is there", "What fits together", "Backends (packages of", "User, containers, space")
+    titles = ("What is there", "Compatibility", "Backends (packages of", "User, containers, space")
     places = [out.index(title) for title in titles]
     assert places == sorted(places)
     assert "1 problem: fabric manager. Nothing was changed" in out

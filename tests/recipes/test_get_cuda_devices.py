@@ -199,7 +199,7 @@ def test_without_nvcc_the_driver_is_asked_and_it_is_said(hook_input: Any, tmp_pa
     told = capsys.readouterr()
     assert answer == {"return": 0}
     assert "asking nvidia-smi (NVML): there is no nvcc" in told.err
-    assert "does not tell the CUDA runtime version" in told.err
+    assert "does not report the CUDA runtime version" in told.err
     assert "MIG mode" in told.err
     assert "GPU Name: Tesla T4\n" in told.out
     assert "Max clock rate: 1590.000000 MHz\n" in told.out

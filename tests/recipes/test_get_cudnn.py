@@ -408,7 +408,7 @@ def test_wheels_that_left_no_cudnn_are_told(hook_input: Any, tmp_path: Path) -> 
     call = hook_input({**env, "CM_PYTHON_BIN_WITH_PATH": "/venv/bin/python3"}, machine=machine)
     answer = recipe.postprocess(call)
     assert answer["return"] == 1
-    assert "no cuDNN lies below /venv" in answer["error"]
+    assert "there is no cuDNN below /venv" in answer["error"]
 
 
 @needs_gcc

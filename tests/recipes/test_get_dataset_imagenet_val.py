@@ -74,7 +74,7 @@ def test_a_few_pictures_of_ones_own_are_taken_and_not_registered_as_imagenet(hoo
     answer, env = call(hook_input, photos, **NAMED)
     assert answer == {"return": 0}
     assert (env["CM_DATASET_SIZE"], env["CM_MLPERF_DATA_REGISTERED_AS"]) == ("2", "")
-    assert "2 pictures of your own, not the 50,000 of ImageNet" in capsys.readouterr().out
+    assert "2 of your own pictures, not the 50,000 of ImageNet" in capsys.readouterr().out
     listed = write_copy(tmp_path / "listed", 3)
     assert call(hook_input, listed, **NAMED)[1]["CM_DATASET_SIZE"] == "3"
 

@@ -142,7 +142,7 @@ def test_a_folder_without_transcripts_is_no_librispeech(tmp_path: Path) -> None:
     need("numpy")
     ended = run("convert.py", "--source", tmp_path, "--output_dir", tmp_path)
     assert ended.returncode == 1
-    assert "holds no *.trans.txt files" in ended.stderr
+    assert "contains no *.trans.txt files" in ended.stderr
 
 
 @pytest.fixture

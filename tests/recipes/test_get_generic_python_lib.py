@@ -613,7 +613,7 @@ def test_without_the_main_index_pip_does_not_try_again_and_one_line_says_why(set
     access = adapted("--index-url", "http://me:secret@127.0.0.1:9/simple/")
     assert access.options[-2:] == index_access.NO_RETRIES
     [note] = access.notes
-    assert note.startswith("cannot reach http://***@127.0.0.1:9/simple/ (") and note.endswith("works offline")
+    assert note.startswith("cannot reach http://***@127.0.0.1:9/simple/ (") and note.endswith("work offline")
 
 
 def test_where_no_index_is_configured_pips_own_is_looked_at(

@@ -58,13 +58,13 @@ def test_the_one_with_the_most_free_space_off_the_systems_disk_is_taken(
     }
     verdicts = {row["mount_point"]: row["verdict"] for row in call["state"]["scratch_disk"]["file_systems"]}
     assert verdicts == {
-        "/": "the operating system lies on its disk",
-        "/home": "the operating system lies on its disk",
+        "/": "the operating system is on its disk",
+        "/home": "the operating system is on its disk",
         "/data": "fits",
         "/mnt/my disk": "fits",
     }
     told = capsys.readouterr().out
-    assert "/data" in told and "not taken: another has more free space" in told
+    assert "/data" in told and "rejected: another has more free space" in told
     assert "--path='/mnt/my disk/scratch'" in told
 
 
@@ -169,7 +169,7 @@ def test_what_cannot_be_scratch_space_says_why(tmp_path: Path) -> None:
     found = {one.mount_point: one.against for one in mounts.look(here)}
     assert found == {
         "/": "",
-        "/mem": "it lies in memory",
+        "/mem": "it is in memory",
         "/fat": "vfat has no links, which the folders of a benchmark need",
         "/cd": "it is mounted read-only",
         "/closed": "user may not write there",

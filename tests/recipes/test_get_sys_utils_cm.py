@@ -284,7 +284,7 @@ def test_a_system_without_a_known_package_tool_is_told_so(
 ) -> None:
     answer, _ = run(hook_input, machine(tmp_path, *paths), CM_SYS_UTILS_TOOLS="rsync", CM_SYS_UTILS_APPLY="yes")
     assert answer["return"] == 1
-    assert "nothing can be installed here (no known package tool)" in answer["error"]
+    assert "packages cannot be installed here (no known package tool)" in answer["error"]
     assert run(hook_input, machine(tmp_path, *paths), CM_SYS_UTILS_TOOLS="rsync")[0] == {"return": 0}
 
 

@@ -268,7 +268,7 @@ def test_a_call_by_name_gets_official_names(given, model, precision):
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({}, "no model is named"),
+        ({}, "no model is given"),
         ({"CM_MLPERF_MODEL": "resnet51"}, "unknown benchmark 'resnet51'"),
         ({"CM_MLPERF_MODEL": "digits", "CM_MLPERF_SOURCE": "tiny"}, "digits has one model and one data set"),
         ({"CM_MLPERF_MODEL": "bert,resnet50"}, "--run_args=--benchmarks=bert,resnet50"),
@@ -322,7 +322,7 @@ def test_an_entry_is_valid_while_the_model_is_the_one_it_was_made_from(tmp_path,
 @pytest.mark.parametrize(
     ("tags", "words", "expected"),
     [
-        ("generate,engine,_openvino", [], "no model is named"),
+        ("generate,engine,_openvino", [], "no model is given"),
         ("generate,engine,_openvino", ["--model=resnet51"], "unknown benchmark 'resnet51'"),
         ("generate,engine,_openvino", ["--benchmarks=bert,resnet50"], "--target=generate_engines"),
         ("generate,engine,_openvino", ["--model=resnet50", "--model_info=none.json"], "none.json does not exist"),

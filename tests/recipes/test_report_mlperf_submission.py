@@ -129,7 +129,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_everything(inside, ca
     [
         ({"label": SYNTHETIC, "is_synthetic": {"model": True, "dataset": True}}, f"{SYNTHETIC} (All results here)"),
         ({"label": "full-length run", "is_synthetic": {"model": False, "dataset": False}}, None),
-        (None, "Nothing says whether model and data of these results are real ones"),
+        (None, "It is unknown whether model and data of these results are real ones"),
     ],
 )
 def test_what_a_result_is_made_with_is_said_in_plain_words(inside, call, own, words):

@@ -439,7 +439,7 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
 @pytest.mark.parametrize(
     ("inputs", "told"),
     [
-        ({"COMMANDS": ""}, "nothing to run"),
+        ({"COMMANDS": ""}, "no command to run"),
         ({"BASE_IMAGE_ASKED": "UPPER CASE"}, "is not a reference"),
         ({"BASE_IMAGE_ASKED": "ubuntu@sha256:12"}, "64 hexadecimal digits"),
         ({"BASE_IMAGE_ASKED": "ubuntu AS x"}, "is not a reference"),
@@ -455,7 +455,7 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
         ({"ENGINE_ASKED": "lxc"}, "docker, podman, apptainer"),
         ({"SECURITY": "off"}, "unconfined"),
         ({"RUN_ARGS": "-v 'x"}, "quotes that end"),
-        ({"COMMANDS": "[1]"}, "not a text"),
+        ({"COMMANDS": "[1]"}, "not a string"),
         ({"COMMANDS": "[oops"}, "JSON"),
         ({"ENV": "1A=x"}, "NAME=VALUE"),
         ({"RECIPE_TAGS": "get,x", "WITH_CM": "no"}, "--with_cm"),

@@ -41,7 +41,7 @@ def test_the_newest_result_is_taken_and_words_stay_words(tmp_path: Path, results
         ({"result": "elsewhere"}, "is not a result folder"),
         ({"token": "token.txt"}, "--token is not a file here\nhint: --token=FILE"),
         ({"token": "../token"}, "--token is not a file here"),
-        ({"alias": "a\n--yes"}, "holds a line break"),
+        ({"alias": "a\n--yes"}, "contains a line break"),
     ],
 )
 def test_a_call_that_cannot_succeed_is_refused(tmp_path: Path, results: Path, inputs: dict, message: str) -> None:

@@ -112,7 +112,7 @@ def test_filters(show, tmp_path: Path, inputs: dict[str, str], found: list[str])
     put(root, "20261103T000000Z-c", "SingleStream", "Offline", model="resnet50")
     answer = show(**inputs)
     assert [f"{row['model']} {row['scenario']}" for row in answer["found"]] == found
-    assert found or f"none of 4 results fits; looked in {root}" in answer["text"]
+    assert found or f"none of 4 results matches; looked in {root}" in answer["text"]
 
 
 @pytest.mark.parametrize(

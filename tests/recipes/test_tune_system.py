@@ -258,7 +258,7 @@ def test_a_failing_command_stops_and_tells_the_way_back(tmp_path: Path, hook_inp
     ],
 )
 def test_a_record_cannot_bring_in_other_settings(row: Any) -> None:
-    with pytest.raises(rules.TuneError, match="never writes"):
+    with pytest.raises(rules.TuneError, match="unknown setting"):
         rules.undo({"settings": [row]})
     with pytest.raises(rules.TuneError, match="no list"):
         rules.undo({"settings": "thp"})
