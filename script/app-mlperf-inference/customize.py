@@ -17,6 +17,7 @@ from pathlib import Path
 from crowdperf.call import model_server
 from crowdperf.call.answers import failure
 from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths, make_run_id
 from crowdperf.logs.run_requests import portable_request, read_request
 from crowdperf.machine import neuron, nvidia, selection
@@ -161,7 +162,7 @@ def preprocess(i):
     paths.folder.mkdir(parents=True, exist_ok=True)
     paths.result_json.unlink(missing_ok=True)
     written = portable_request(request, paths.folder)
-    paths.run_json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_json(paths.run_json, written)
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
     env["CM_TMP_MLPERF_OWNER"] = str(os.getpid())

@@ -8,11 +8,11 @@ fills the file of a submission, `page.py` makes lines of it. Nothing is changed;
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import json
 from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.user_paths import users_folder
+from crowdperf.kit.whole_file import write_json
 from crowdperf.machine import known_systems, pythons, selection
 from crowdperf.machine import system as systems
 
@@ -67,7 +67,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
 def _write(env: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
     path = Path.cwd() / FILE_NAME
     try:
-        path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        write_json(path, content, sort_keys=True)
     except OSError as error:
         hint = "hint: --outdirname=FOLDER of a folder that you may write to"
         return {"return": 1, "error": f"cannot write {path}: {error.strerror}\n  {hint}"}

@@ -21,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from frames import TableError, read_pickled_table
 from sources import SETS, Part
 
+from crowdperf.kit.whole_file import write_json
+
 SAMPLES_FILE = "samples.jsonl"
 MADE_ANSWER = "made_answer"
 """A column that only tables of crowdperf.standins have."""
@@ -195,7 +197,7 @@ def convert(benchmark: str, source: Path, target: Path, *, is_published: bool) -
     described = {**said, **{key: facts[key] for key in ("license",) if key in facts}}
     described["count"] = counts.get("", counts.get("performance", 0))
     described["parts"] = {name: count for name, count in counts.items() if name}
-    (target / "dataset.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    write_json(target / "dataset.json", described)
     return counts
 
 

@@ -25,6 +25,7 @@ from crowdperf.harness.base.model_facts import ModelFacts, file_sha256, read_mod
 from crowdperf.harness.text.engine import EngineRequest, Prompt, Request
 from crowdperf.harness.text.request import TextRequest
 from crowdperf.harness.text.tokenizer import open_tokenizer
+from crowdperf.kit.whole_file import write_json
 
 PROMPTS_FILE = Path(__file__).parent / "prompts.txt"
 SAMPLES_FILE = "samples.jsonl"
@@ -151,7 +152,7 @@ def make_dataset(model_info: Path, output_dir: Path, has_answers: bool = True) -
         "prompts_sha256": hashlib.sha256(PROMPTS_FILE.read_bytes()).hexdigest(),
         "sha256": {SAMPLES_FILE: file_sha256(path)},
     }
-    (output_dir / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_json(output_dir / "dataset.json", description)
     return description
 
 

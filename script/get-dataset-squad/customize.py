@@ -8,6 +8,7 @@ from crowdperf.data import answers, copy_identity, datasets
 from crowdperf.data.errors import DataError
 from crowdperf.data.file_check import ExpectedFile, check_folder
 from crowdperf.kit.rooms import MissingRoom
+from crowdperf.kit.whole_file import write_json
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
 DOWNLOADED_FACTS = {
@@ -72,7 +73,7 @@ def postprocess(i):
     env = i["env"]
     folder = Path(env["CM_SQUAD_FOLDER"])
     if env["CM_SQUAD_WORK"] == "download":
-        (folder / FACTS_FILE).write_text(json.dumps(DOWNLOADED_FACTS, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / FACTS_FILE, DOWNLOADED_FACTS)
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
         return failure(f"{folder} lacks {', '.join(missing)}", "hint: rebuild it with --renew")

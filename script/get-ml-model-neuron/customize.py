@@ -55,7 +55,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: places the compiled file, and exports where it is."""
-    from crowdperf.kit.whole_file import link_or_copy
+    from crowdperf.kit.whole_file import link_or_copy, write_json
 
     env = i["env"]
     source = Path(env[INFO_KEY])
@@ -69,7 +69,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     except (OSError, ValueError, KeyError) as error:
         return {"return": 1, "error": f"{source} cannot be used: {error!r}\nhint: run it again with --new"}
     about = place.with_name("compile.json")
-    about.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_json(about, facts)
     env["CM_ML_MODEL_NEURON_FILE"] = str(place.absolute())
     env["CM_ML_MODEL_NEURON_ROOT"] = str(Path.cwd())
     env["CM_ML_MODEL_NEURON_COMPILER"] = json.dumps(facts["compiler"])

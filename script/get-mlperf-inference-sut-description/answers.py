@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.text_documents import given_text, json_for_yaml, yaml_mapping
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 
 from .description import Fact
 from .questions import QUESTIONS, BadAnswer, checked
@@ -88,4 +88,4 @@ def remember(local_repo: Path, name: str, given: Mapping[str, Fact]) -> None:
     if not new or {**old, **new} == old:
         return
     content = {"format": FORMAT, "answers": {**old, **new}}
-    write_whole(_file_of(local_repo, name), json.dumps(content, indent=2) + "\n")
+    write_json(_file_of(local_repo, name), content)

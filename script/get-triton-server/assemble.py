@@ -35,6 +35,7 @@ from crowdperf.harness.backends.triton import repository
 from crowdperf.harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
+from crowdperf.kit.whole_file import write_json
 
 HERE = Path(__file__).resolve().parent
 SERVER_VERSION = {"0.7.0": "2.51.0"}
@@ -193,8 +194,8 @@ def assemble(folder: Path) -> None:
         "perf_analyzer": perf_analyzer(folder / "lib", libraries),
     }
     file = folder / "server.json"
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    file.write_text(json.dumps({**content, "versions": self_test(folder)}, indent=2) + "\n", encoding="utf-8")
+    write_json(file, content)
+    write_json(file, {**content, "versions": self_test(folder)})
 
 
 def perf_analyzer(links: Path, libraries: Path) -> dict[str, str] | None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.whole_file import file_sha256, write_whole
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 FORMAT = 1
 FILE = "compliance.json"
@@ -51,7 +51,7 @@ def read_record(folder: Path) -> Record | None:
 
 def write_record(folder: Path, record: Record) -> None:
     """Puts the record in place, whole."""
-    write_whole(folder / FILE, json.dumps({"format": FORMAT, **asdict(record)}, indent=2) + "\n")
+    write_json(folder / FILE, {"format": FORMAT, **asdict(record)})
 
 
 def sha256_of(path: Path) -> str:

@@ -12,7 +12,6 @@ process-mlperf-accuracy.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from crowdperf.compliance.verification import (
     verify_responses,
     verify_scores,
 )
-from crowdperf.kit.whole_file import copy_whole, write_whole
+from crowdperf.kit.whole_file import copy_whole, write_json, write_whole
 from crowdperf.logs.accuracy_log import DamagedLog
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import LogError, read_run_logs
@@ -130,7 +129,7 @@ def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], s
         ):
             file.writelines(baseline_lines(reference, sampled))
         request = {**read_request(tested), "output_dir": str(baseline.folder)}
-        write_whole(baseline.run_json, json.dumps(portable_request(request, baseline.folder), indent=2) + "\n")
+        write_json(baseline.run_json, portable_request(request, baseline.folder))
         of_baseline = score(baseline.folder)
         copy_whole(baseline.accuracy_text, accuracy / BASELINE_TEXT)
     finally:

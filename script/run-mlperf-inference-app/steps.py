@@ -5,7 +5,6 @@ Effects: calls other recipes, writes `sut.json`, and prints. Everything is decid
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -16,7 +15,7 @@ import yaml
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.terminal import aligned
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.seeds import SEEDS
 from crowdperf.rules.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
@@ -69,7 +68,9 @@ def perform(call: Call) -> dict[str, Any]:
     sut, config_file = named["new_state"]["CM_SUT_RECORD"], named["new_env"]["CM_SUT_CONFIG_FILE"]
     paths = ResultsPaths(request.style_folder, sut["sut"])
     print(f"SUT: {sut['sut']}\nResults: {paths.folder}", flush=True)
-    _write_json(paths.folder / "sut.json", {"format": SUT_FORMAT, **sut})
+    record = {"format": SUT_FORMAT, **sut}
+    if read_object(paths.folder / "sut.json") != record:
+        write_json(paths.folder / "sut.json", record)
     if request.execution_mode is ExecutionMode.VALID or request.makes_submission:
         print("\n".join(needs.lines(request, lambda need: _is_there(paths, request.model, need))), flush=True)
     if request.is_finding:
@@ -228,12 +229,6 @@ def _foreign_seeds(request: Request, paths: ResultsPaths, results: Mapping[str, 
             print(f"! {words}", flush=True)
             return [words] if request.makes_submission else []
     return []
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    if read_object(path) == content:
-        return
-    write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
 def planned(call: Call, sut: str) -> Sequence[Mapping[str, Any]]:

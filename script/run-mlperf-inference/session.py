@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.rules.app_names import APP_RECIPE, recipe_meta
 from crowdperf.rules.benchmarks import accuracy_tags
@@ -96,7 +96,7 @@ class Session:
         place = aside.relative_to(self.paths.folder).as_posix()
         result = secondtry.with_first(second.result, first.result, place)
         content = {name: value for name, value in result.items() if name != "output_dir"}  # only the state has it
-        write_whole(paths.result_json, json.dumps(content, indent=2) + "\n")
+        write_json(paths.result_json, content)
         return replace(second, result=result)
 
     def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:

@@ -12,14 +12,13 @@ call works in it, so that no two calls go on with the same one.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.run_requests import read_request
 from crowdperf.rules.names import Mode
@@ -106,7 +105,7 @@ class SessionFile:
         row = {"progress": progress.value, "error": error, **self._basis(spec, progress)}
         self._runs[self._folder(spec)] = row
         content = {**self._content, "runs": self._runs}
-        write_whole(self._paths.session_json, json.dumps(content, indent=2) + "\n")
+        write_json(self._paths.session_json, content)
 
 
 def find_former(results_folder: Path, settings: Mapping[str, Any]) -> ResultsPaths | None:

@@ -7,12 +7,11 @@ mlcommons/inference_results_v0.7 (31060d57), read 2026-11-28.
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.rules.backends import weight_changes, weight_type
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import SYNTHETIC_LABEL
@@ -53,7 +52,7 @@ def write(workspace: Path, place: str, run: Described) -> None:
         ),
         **({"crowdperf": {"label": run.label}} if run.label else {}),
     }
-    write_whole(folder / f"{run.system}_{run.scenario}.json", json.dumps(content, indent=2) + "\n")
+    write_json(folder / f"{run.system}_{run.scenario}.json", content)
     write_whole(folder / "README.md", _readme(run, weights))
     write_whole(folder / "calibration.md", _calibration(run))
 

@@ -18,7 +18,7 @@ from typing import Any
 from crowdperf.call import model_server
 from crowdperf.call.answers import failure
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.sweeps import commands, sweep
 from crowdperf.sweeps.collecting import Facts, summary_text, sweep_json
 from crowdperf.sweeps.definition import SweepError
@@ -86,7 +86,7 @@ def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
         content["executor_problems"] = list(call.executor.problems())
         commands.say("\n".join(f"executor: {line}" for line in content["executor_problems"]))
     if call.values["output"]:
-        sweep.write_json(call.values["output"], content)
+        write_json(call.values["output"], content, indent=1)
     i["state"]["mlperf_sweep"] = content
     return {"return": 0}
 
@@ -115,7 +115,7 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
         program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))
     points = with_earlier(made.points, earlier)
     write_whole(call.folder.sweep_file, call.text)
-    sweep.write_json(call.folder.plan_file, plan_json(replace(made, points=points)))
+    write_json(call.folder.plan_file, plan_json(replace(made, points=points)), indent=1)
     for point in made.points:
         folder = call.folder.point(point.id)
         sweep.write_point(folder, program.point_file(point, folder))

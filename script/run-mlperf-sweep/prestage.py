@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
 from crowdperf.kit.canonical_json import canonical_json
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 from crowdperf.sweeps import commands
 from crowdperf.sweeps.planning import steps_of_points
 from crowdperf.sweeps.report import LOCK_NAME
@@ -68,7 +67,7 @@ def prestage(access: Access, call: Call, found: Mapping[str, Any]) -> tuple[str,
         _asked(access({**run, "action": "prepare", "automation": SCRIPT_AUTOMATION, "quiet": True}), run)
     path = call.folder.path / LOCK_NAME
     locks = [_asked(access({**run, "action": "lock", "automation": SCRIPT_AUTOMATION}), run)["lock"] for run in calls]
-    write_whole(path, json.dumps(_joined(locks), indent=2) + "\n")
+    write_json(path, _joined(locks))
     return (f"--frozen={path.absolute()}", "--only_execute_from_cache")
 
 

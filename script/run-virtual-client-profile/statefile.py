@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_json
 
 NAME, LOCK_NAME, FORMAT = "virtual_client_state.json", ".virtual_client.lock", 1
 RUNNING, FINISHED, TIMED_OUT, FAILED = "running", "finished", "timed_out", "failed"
@@ -58,7 +57,7 @@ class State:
         """Writes the file whole."""
         names = ("fingerprint", "experiment_id", "call_id", "progress", "done", "failed", "env")
         content = {"format": FORMAT, **{name: getattr(self, name) for name in names}}
-        write_whole(self.path, json.dumps(content, indent=2) + "\n")
+        write_json(self.path, content)
 
 
 def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[State, bool]:

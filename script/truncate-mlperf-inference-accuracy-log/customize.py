@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdperf.kit.user_paths import filled
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.truncation import SCORE_NAME, truncate_tree
 
 DIVISIONS = ("closed", "open", "network")
@@ -85,4 +85,4 @@ def _note(root: Path, logs: dict[Path, str]) -> None:
                     files[path.relative_to(root).as_posix()] = [hashlib.sha256(path.read_bytes()).hexdigest()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return
-    write_whole(manifest, json.dumps(content, indent=2) + "\n")
+    write_json(manifest, content)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdperf.kit.whole_file import copy_whole, link_or_copy, write_once, write_whole
+from crowdperf.kit.whole_file import copy_whole, link_or_copy, write_json, write_once, write_whole
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
@@ -69,3 +69,22 @@ def test_a_file_that_finds_no_room_is_named_and_its_beginning_removed(tmp_path: 
     with pytest.raises(IsADirectoryError) as caught:
         write_whole(tmp_path / "folder", "{}")
     assert caught.value.filename == str(tmp_path / "folder")
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ({}, '{\n  "a": "\\u00e9",\n  "B": 1\n}\n'),
+        ({"indent": 1, "end": ""}, '{\n "a": "\\u00e9",\n "B": 1\n}'),
+        ({"indent": None, "ensure_ascii": False, "sort_keys": True}, '{"B": 1, "a": "\u00e9"}\n'),
+    ],
+)
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_json_is_written_as_the_caller_says_and_on_disk_only_where_it_must_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: dict, text: str, is_durable: bool
+) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(os, "fsync", kept.append)
+    write_json(tmp_path / "new" / "x.json", {"a": "\u00e9", "B": 1}, is_durable=is_durable, **form)
+    assert (tmp_path / "new" / "x.json").read_text(encoding="utf-8") == text
+    assert len(kept) == is_durable and [path.name for path in (tmp_path / "new").iterdir()] == ["x.json"]

@@ -157,7 +157,7 @@ def test_a_command_killed_after_sbatch_finds_its_jobs_again(
     program = (
         "import os, signal, sys; from pathlib import Path; from crowdperf.sweeps.folder import SweepFolder\n"
         "from crowdperf.sweeps import slurm; from crowdperf.sweeps.sbatch import SlurmOptions\n"
-        "slurm.write_json = lambda *given: os.kill(os.getpid(), signal.SIGKILL)  # of submitted.json\n"
+        "slurm.write_state = lambda *given: os.kill(os.getpid(), signal.SIGKILL)  # of submitted.json\n"
         "sweep = SweepFolder(Path(sys.argv[1]))\n"
         "slurm.SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"
     )
@@ -224,7 +224,7 @@ def test_a_node_that_loses_attempts_is_avoided(sweep: SweepFolder, monkeypatch: 
         folder = point.attempts / "001"
         folder.mkdir(parents=True)
         process = {"boot": "x", "pid_namespace": "x", "pid": 1, "start_ticks": 1}
-        attempts.write_json(
+        attempts.write_state(
             folder / "state.json", {"state": "running", "node": "n1", "process": process, "heartbeat_s": 0}
         )
         (folder / "heartbeat").touch()

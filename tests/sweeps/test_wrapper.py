@@ -191,7 +191,7 @@ def elsewhere(point: Any, age_s: float, **more: Any) -> None:
     folder.mkdir(parents=True)
     process = {"boot": "another", "pid_namespace": "x", "pid": 1, "start_ticks": 1}
     content = {"state": "running", "node": "n7", "process": process, "heartbeat_s": 0.1, **more}
-    attempts.write_json(folder / "state.json", content)
+    attempts.write_state(folder / "state.json", content)
     (folder / "heartbeat").touch()
     beat = time.time() - age_s
     os.utime(folder / "heartbeat", (beat, beat))

@@ -27,7 +27,7 @@ from crowdperf.endpoints.events import derive
 from crowdperf.endpoints.readtree import CURVE, TREE
 from crowdperf.endpoints.samples import SAMPLES, EventsError
 from crowdperf.endpoints.tree import CurveFacts, MeasuredPoint, write_tree
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_json, write_whole
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, LOCAL
@@ -35,7 +35,7 @@ from crowdperf.sweeps.folder import PointFile, PointFolder, State, SweepFolder
 from crowdperf.sweeps.ids import point_id
 from crowdperf.sweeps.planning import Plan, PlannedPoint, plan_json
 from crowdperf.sweeps.states import status
-from crowdperf.sweeps.sweep import Conduct, Sweep, locked, write_json, write_point
+from crowdperf.sweeps.sweep import Conduct, Sweep, locked, write_point
 
 FORMAT = 1
 UNDER_WAY = (State.PLANNED.value, State.SUBMITTED.value, State.RUNNING.value)
@@ -135,7 +135,7 @@ class CurveRun:
         with locked(self.folder):
             for point in points:
                 write_point(point.folder, point_file(point, self.client))
-            write_json(SweepFolder(self.folder).plan_file, plan_json(self._plan(points)))
+            write_json(SweepFolder(self.folder).plan_file, plan_json(self._plan(points)), indent=1)
             if self.submission is None and not (self.folder / FORM).exists():
                 write_whole(self.folder / FORM, form())
 
@@ -173,7 +173,7 @@ class CurveRun:
     def collect(self, points: Sequence[CurvePoint], findings: Sequence[str] = ()) -> CurvePage:
         """Write curve.json, curve.csv, curve.html and summary.txt from what is there. Raises OSError."""
         page = self._page([self._row(point) for point in points], findings)
-        write_json(self.folder / CURVE, self._content(page, points))
+        write_json(self.folder / CURVE, self._content(page, points), indent=1)
         write_whole(self.folder / CSV, curve_csv(page.rows))
         write_whole(self.folder / PAGE, html_page(page))
         write_whole(self.folder / SUMMARY, summary_text(page))

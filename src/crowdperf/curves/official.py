@@ -19,6 +19,7 @@ from pathlib import Path
 from crowdperf.endpoints.edition import SEED_SETS_VARIABLE
 from crowdperf.kit.records import Record
 from crowdperf.kit.text_documents import json_object
+from crowdperf.kit.whole_file import write_json
 
 CHECKER_VERSION = "1.5.3.0"
 VIEWER_VERSION = "2.0.0"
@@ -133,7 +134,7 @@ def _without_path(bundle: Path, folder: Path) -> int:
     except ValueError as error:
         raise OfficialError(f"the viewer's bundle: {error}") from None
     content["source_root"] = folder.name
-    bundle.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(bundle, content)
     runs = content.get("runs")
     return len(runs) if isinstance(runs, list) else 0
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from crowdperf.data.copy_identity import GivenError, identity
 from crowdperf.data.errors import DataError
+from crowdperf.kit.whole_file import write_json
 
 REGISTRATION_FILE = "own-copy.json"
 OWN_SOURCES = ("checkpoint", "download", "given", "published", "real", "zenodo")
@@ -59,7 +60,7 @@ def register(folder: Path, copy_of: str, path: Path) -> None:
         "path": str(path),
         "registered_utc": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    (folder / REGISTRATION_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / REGISTRATION_FILE, content)
 
 
 def registered(cache: Path) -> list[OwnCopy]:

@@ -7,8 +7,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +20,29 @@ def write_whole(path: Path, text: str) -> None:
     write_bytes_whole(path, text.encode("utf-8"))
 
 
-def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+def write_json(path: Path, content: object, *, is_durable: bool = False, end: str = "\n", **form: Any) -> None:
+    """Write a value as JSON beside `path` and rename it; the folder is made. Raises OSError.
+
+    is_durable: it is there also if the machine loses its power right afterwards. form: options of json.dumps, whose
+    indent is 2 where nothing is said.
+    """
+    text = json.dumps(content, **{"indent": 2, **form}) + end
+    write_bytes_whole(path, text.encode("utf-8"), is_durable=is_durable)
+
+
+def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666, *, is_durable: bool = False) -> None:
     """Write `content` beside `path` and rename it; the folder is made. Raises OSError, which names the file.
 
-    mode: the file's, less the process's umask; 0o600 for what nobody else may read.
+    mode: the file's, less the process's umask; 0o600 for what nobody else may read. is_durable: as in `write_json`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
             file.write(content)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink()
@@ -44,6 +55,8 @@ def copy_whole(source: Path, target: Path) -> None:
     """Copy `source` beside `target` and rename it; the folder is made. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    import shutil  # here and below, because a point of a sweep waits for each import, and copies nothing
+
     shutil.copyfile(source, unfinished)
     os.replace(unfinished, target)
 
@@ -54,7 +67,7 @@ def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
     Of several processes that do so at the same moment one does: a hard link fails where there is a file, unlike a
     rename. The folder must be there. mode: the file's, less the process's umask. Raises OSError.
     """
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
@@ -77,6 +90,8 @@ def link_or_copy(source: Path, target: Path) -> None:
     except FileNotFoundError:
         raise
     except OSError:
+        import shutil
+
         shutil.copy2(source, target)
 
 

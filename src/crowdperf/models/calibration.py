@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Array
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 
 FORMAT = 2
 METHODS = ("entropy", "minmax", "percentile")
@@ -164,7 +164,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
         "networks": {name: {tensor: list(row) for tensor, row in sorted(rows.items())}
                      for name, rows in calibration.networks.items()},
     }  # fmt: skip
-    write_whole(path, json.dumps(content, indent=1) + "\n")
+    write_json(path, content, indent=1)
 
 
 def read_calibration(path: Path) -> Calibration:

@@ -10,7 +10,6 @@ conversion); reading turns that back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.libraries import import_library
+from crowdperf.kit.whole_file import write_json
 from crowdperf.models.model_json import describe_files, versions, write_model_info
 
 Weights = npt.NDArray[np.float32]
@@ -108,7 +108,7 @@ def write_huggingface(path: Path, folder: Path, facts: Mapping[str, Any], *, has
         "tokenizer.json": _tokenizer(values),
     }
     for name, content in contents.items():
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(folder / name, content, indent=None, ensure_ascii=False)
     written = {Path(name).stem: [folder / name] for name in contents}
     if has_weights:
         _write_weights(gguf, reader, values, folder / "model.safetensors")

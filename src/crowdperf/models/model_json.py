@@ -5,7 +5,6 @@ Needs no library, so that files can be quantised and compiled without torch.
 
 from __future__ import annotations
 
-import json
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import FORMAT, file_sha256, sealed_origin
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 
 MODEL_INFO_FILE = "model.json"
 OF_THE_FILES = ("format", "sha256", "size_bytes", "beside", "origin")
@@ -50,7 +49,7 @@ def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
     path = folder / MODEL_INFO_FILE
     origin = {"origin": sealed_origin(info["origin"], info["files"])} if info.get("origin") else {}
     try:
-        write_whole(path, json.dumps({"format": FORMAT, **info, **origin}, indent=2) + "\n")
+        write_json(path, {"format": FORMAT, **info, **origin})
     except OSError as error:
         raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
     return path

@@ -25,7 +25,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.model_facts import ModelFacts, read_model_facts
 from crowdperf.harness.base.tensors import NetworkSpec
 from crowdperf.harness.runner.registry import load_model
-from crowdperf.kit.whole_file import link_or_copy
+from crowdperf.kit.whole_file import link_or_copy, write_json
 from crowdperf.rules.backends import BACKENDS, misfit
 from crowdperf.rules.benchmarks import model_of, record_of
 from crowdperf.rules.names import UnknownName
@@ -115,7 +115,7 @@ def generate(asked: argparse.Namespace) -> Path:
     about = {"model": asked.model, "name": name, "sha256": file.sha256, "device": asked.device}
     if is_neuron:
         about |= {"device": BACKENDS[str(facts.framework)].devices[0], "runs_with": facts.engine["runs_with"]}
-    (asked.output_dir / "repository.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    write_json(asked.output_dir / "repository.json", about)
     return Path(folder)
 
 

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.libraries import import_library
+from crowdperf.kit.whole_file import write_json
 from crowdperf.models.model_json import describe_files, versions, write_model_info
 from crowdperf.standins.tokenizers import trained
 
@@ -66,9 +67,9 @@ def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_h
     tokenizer = trained(bundled_texts(), vocab, SPECIAL_TOKENS)
     tokenizer.save(str(folder / "tokenizer.json"))
     config = _config(tokenizer.get_vocab_size(), hidden, layers, heads, kv_heads)
-    _write_json(folder / "config.json", config)
-    _write_json(folder / "generation_config.json", {key: config[key] for key in ("bos_token_id", "eos_token_id")})
-    _write_json(folder / "tokenizer_config.json", _tokenizer_config())
+    write_json(folder / "config.json", config)
+    write_json(folder / "generation_config.json", {key: config[key] for key in ("bos_token_id", "eos_token_id")})
+    write_json(folder / "tokenizer_config.json", _tokenizer_config())
     names = ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
     if seed is not None:
         safetensors = import_library("safetensors.numpy", "safetensors")
@@ -161,10 +162,6 @@ def _tokenizer_config() -> dict[str, Any]:
     }
 
 
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-
-
 @program("tiny_llama")
 def main(words: Sequence[str] | None) -> None:
     """Command line entry."""
@@ -177,7 +174,7 @@ def main(words: Sequence[str] | None) -> None:
     path = make(Path.cwd(), **SIZES[given.size], seed=None if given.without_weights else given.seed)
     info = json.loads(path.read_text(encoding="utf-8"))
     info |= {"name": given.name, "architecture": "Llama", "license": "CC0-1.0: made by a program"}
-    path.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+    write_json(path, info)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.whole_file import file_sha256, write_whole
+from crowdperf.kit.whole_file import file_sha256, write_json
 
 FORMAT = 1
 MANIFEST_NAME, LOCK_NAME = "manifest.json", "lock"
@@ -84,7 +84,7 @@ def read_manifest(place: OutputFolder) -> dict[str, tuple[str, ...]]:
 def write_manifest(place: OutputFolder, files: Mapping[str, Iterable[str]]) -> None:
     """Write the manifest, whole at any instant."""
     content = {"format": FORMAT, "files": {path: sorted(set(files[path])) for path in sorted(files)}}
-    write_whole(place.manifest, json.dumps(content, indent=2) + "\n")
+    write_json(place.manifest, content)
 
 
 def files_below(folder: Path) -> dict[str, Path]:

@@ -6,7 +6,6 @@ The only module of the package that changes the disk beside `placing`, which it 
 
 from __future__ import annotations
 
-import json
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdperf.kit import privacy
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.truncation import LOG_NAME, truncate_tree, truncated_bytes
 from crowdperf.rules.names import Mode, counted
 from crowdperf.submission import call_summary, checks, placement, rehearsal, run_discovery
@@ -278,7 +277,7 @@ def _write_facts(request: Request, systems: Mapping[str, Mapping[str, Any]]) -> 
     path = request.facts_folder / FACTS_NAME
     before = (read_object(path) or {}).get("systems") or {}
     rows = {name: {"facts": row["facts"], "is_this_machine": row["is_this_machine"]} for name, row in systems.items()}
-    write_whole(path, json.dumps({"format": 1, "systems": {**before, **rows}}, indent=2) + "\n")
+    write_json(path, {"format": 1, "systems": {**before, **rows}})
 
 
 def _pack(folder: Path, tell: Callable[[str], None]) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from crowdperf.kit.whole_file import read_object, write_json
 
 HEARTBEAT_S = 15.0
 STALE_AFTER = 3
@@ -36,24 +37,9 @@ def random_word() -> str:
     return os.urandom(6).hex()
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None where there is none, or it holds something else."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def write_json(path: Path, content: Mapping[str, Any], *, is_durable: bool = True) -> None:
-    """Puts a file in place whole; where durable, also if the machine loses its power right afterwards."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with open(unfinished, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        if is_durable:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(unfinished, path)
+def write_state(path: Path, content: Mapping[str, Any], *, is_durable: bool = True) -> None:
+    """Writes a file about an attempt, or about jobs, whole; it lasts unless it is said not to matter."""
+    write_json(path, content, is_durable=is_durable, indent=1, end="")
 
 
 # Processes: which attempt is alive, and what a dead one has left behind.
@@ -79,7 +65,7 @@ def _start_ticks(pid: int) -> int | None:
 
 def is_running(attempt: Path) -> bool:
     """Whether an attempt has not ended: by its process where that can be seen from here, else by its heartbeat."""
-    state = read_json(attempt / "state.json") or {}
+    state = read_object(attempt / "state.json") or {}
     if state.get("state", "running") != "running":
         return False
     known = state.get("process") or {}
@@ -165,7 +151,7 @@ def damage(point: Path, done: Mapping[str, Any], *, is_thorough: bool = True) ->
 def make_room(point: Path, attempt: Path) -> str:
     """Moves results that cannot be continued out of the way, into the attempt they came from; says what was done."""
     results, done_file = point / "results", point / "done.json"
-    if (done := read_json(done_file)) is not None or done_file.exists():
+    if (done := read_object(done_file)) is not None or done_file.exists():
         if done is not None and not (wrong := damage(point, done)):
             return ""
         done_file.rename(attempt / "damaged-done.json")
@@ -173,7 +159,7 @@ def make_room(point: Path, attempt: Path) -> str:
             results.rename(attempt / "damaged-results")
         return wrong if done is not None else "done.json cannot be read"
     earlier = sorted(path for path in attempt.parent.iterdir() if path.name.isdigit() and path != attempt)
-    invalid = [path for path in earlier if (read_json(path / "state.json") or {}).get("state") == "invalid"]
+    invalid = [path for path in earlier if (read_object(path / "state.json") or {}).get("state") == "invalid"]
     if invalid and results.is_dir() and not (invalid[-1] / "results").exists():
         results.rename(invalid[-1] / "results")
         return f"the invalid results of attempt {invalid[-1].name} lie in its folder"
@@ -197,7 +183,7 @@ def claim(point: Path, job: Mapping[str, str], wait_s: float) -> Path | None:
                 new.mkdir()
                 return new
             continue
-        before = (read_json(running[-1] / "state.json") or {}).get("job") or {}
+        before = (read_object(running[-1] / "state.json") or {}).get("job") or {}
         if not job or before.get("SLURM_JOB_ID") != job.get("SLURM_JOB_ID") or time.monotonic() > until:
             return None
         time.sleep(min(1.0, wait_s / 10))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdperf.kit.file_locks import lock_open_file
+from crowdperf.kit.whole_file import read_object
 from crowdperf.sweeps import attempts, states
-from crowdperf.sweeps.attempts import read_json
 from crowdperf.sweeps.executor import ExecutorError, wrapper_words
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.surroundings import machine_lock
@@ -158,7 +158,7 @@ class LocalExecutor:
         ended = []
         for point in sweep.points():
             attempt = states.mark_cancelled(point)
-            process = ((read_json(attempt / "state.json") or {}).get("process") or {}) if attempt else {}
+            process = ((read_object(attempt / "state.json") or {}).get("process") or {}) if attempt else {}
             if process and attempts.identity(process["pid"]) == process:
                 os.kill(process["pid"], signal.SIGTERM)
                 ended.append(point.id)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.whole_file import read_object
 from crowdperf.sweeps import sbatch, states
-from crowdperf.sweeps.attempts import read_json, utc_now, write_json
+from crowdperf.sweeps.attempts import utc_now, write_state
 from crowdperf.sweeps.executor import ExecutorError
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 from crowdperf.sweeps.sbatch import Limits, SlurmOptions
@@ -100,7 +101,7 @@ class SlurmExecutor:
         descriptor, more = given
         folder = _new_folder(sweep)
         (folder / "indexes.txt").write_text("".join(f"{point.id}\n" for point in points), encoding="ascii")
-        planned_s = [float((read_json(point.point_file) or {}).get("planned_s") or 0.0) for point in points]
+        planned_s = [float((read_object(point.point_file) or {}).get("planned_s") or 0.0) for point in points]
         options = replace(self.options, exclude=self._excluded(sweep))
         words, text = self._script(sweep, folder, planned_s, limits, options)
         (folder / "job.sh").write_text(text, encoding="utf-8")
@@ -118,7 +119,7 @@ class SlurmExecutor:
         descriptor, known = given
         number = self.client.submit([*words, str(folder.resolve() / "job.sh")], known, descriptor)
         comment = f"{sbatch.tag(sweep)}:{folder.name}"
-        write_json(folder / "submitted.json", {"format": 1, "job": number, "comment": comment, "utc": utc_now()})
+        write_state(folder / "submitted.json", {"format": 1, "job": number, "comment": comment, "utc": utc_now()})
         return number
 
     def _script(
@@ -278,7 +279,7 @@ def _noted(sweep: SweepFolder, jobs: Iterable[Job]) -> dict[str, str]:
     """The jobs whose number is the one that sbatch gave, with their places."""
     found = {}
     for job in jobs:
-        known = read_json(sweep.jobs / job.place / "submitted.json")
+        known = read_object(sweep.jobs / job.place / "submitted.json")
         if known is None or known.get("job") == job.number:
             found[job.number] = job.place
     return found

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.whole_file import read_object
 from crowdperf.sweeps import attempts
-from crowdperf.sweeps.attempts import read_json
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
 
 
@@ -32,15 +32,15 @@ class PointStatus:
 def status(point: PointFolder) -> PointStatus:
     """What the files of a point say: done.json before the newest attempt; PLANNED where there is none of both."""
     made = attempt_folders(point)
-    done = read_json(point.done_file)
+    done = read_object(point.done_file)
     if done is not None and not attempts.damage(point.path, done, is_thorough=False):
         facts = {name: done.get(name) for name in ("verdict", "label", "node", "begin_utc", "duration_s")}
         return PointStatus(State.DONE, len(made), **_known(facts))
     if not made:
         return PointStatus(State.PLANNED)
-    content = read_json(made[-1] / "state.json") or {}
+    content = read_object(made[-1] / "state.json") or {}
     facts = {name: content.get(name) for name in ("verdict", "reason", "node", "begin_utc", "duration_s")}
-    label = (read_json(made[-1] / "job.json") or {}).get("label")
+    label = (read_object(made[-1] / "job.json") or {}).get("label")
     return PointStatus(_attempt_state(made[-1], content), len(made), **_known({**facts, "label": label}))
 
 
@@ -67,7 +67,7 @@ def lost_on_nodes(sweep: SweepFolder) -> dict[str, int]:
     found: dict[str, int] = {}
     for point in sweep.points():
         for attempt in attempt_folders(point):
-            content = read_json(attempt / "state.json") or {}
+            content = read_object(attempt / "state.json") or {}
             if content.get("state") == "running" and content.get("node") and not attempts.is_running(attempt):
                 found[content["node"]] = found.get(content["node"], 0) + 1
     return found

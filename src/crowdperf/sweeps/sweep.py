@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
-from crowdperf.kit.whole_file import read_object, write_once, write_whole
+from crowdperf.kit.whole_file import read_object, write_once
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.folder import PointFile, PointFolder, State, SweepFolder
@@ -62,11 +62,6 @@ def write_point(folder: PointFolder, content: PointFile) -> None:
         return
     folder.path.mkdir(parents=True, exist_ok=True)
     write_once(folder.point_file, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Puts a JSON file in place whole. Raises OSError."""
-    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def to_start(states: Mapping[str, State], ids: Sequence[str], rerun: Sequence[str]) -> list[str]:

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from crowdperf.kit.whole_file import read_object
 from crowdperf.sweeps import attempts, surroundings
-from crowdperf.sweeps.attempts import HEARTBEAT_S, MARKER, read_json, utc_now, write_json
+from crowdperf.sweeps.attempts import HEARTBEAT_S, MARKER, utc_now, write_state
 from crowdperf.sweeps.folder import PointFile, PointFolder
 from crowdperf.sweeps.secretsfile import WrongSecrets, read_secrets
 
@@ -123,7 +124,7 @@ def read_point(point: PointFolder) -> PointFile:
             raise WrongPoint(f"{path} is missing")
         if path.stat().st_uid != os.getuid():
             raise WrongPoint(f"{path} belongs to user {path.stat().st_uid}, and this is user {os.getuid()}")
-    content = read_json(point.point_file)
+    content = read_object(point.point_file)
     if content is None or content.get("format") != 1 or content.get("id") != point.id or not content.get("argv"):
         raise WrongPoint(f"{point.point_file} does not describe point {point.id} in format 1")
     for path in (point.results, point.attempts):
@@ -138,7 +139,7 @@ def attempt(point: PointFolder, options: Options) -> int:
     Raises WrongPoint, WrongSecrets, OSError.
     """
     what = read_point(point)
-    done = read_json(point.done_file)
+    done = read_object(point.done_file)
     if done is not None and not attempts.damage(point.path, done):
         return DONE
     secrets = read_secrets(options.secrets)
@@ -159,7 +160,7 @@ def attempt(point: PointFolder, options: Options) -> int:
     }
     busyness = surroundings.Busyness()
     (folder / "heartbeat").touch()
-    write_json(folder / "state.json", state)
+    write_state(folder / "state.json", state)
     begin = time.monotonic()
     try:
         killed = attempts.end_leftovers(point.path) if int(folder.name) > 1 else 0
@@ -174,14 +175,14 @@ def attempt(point: PointFolder, options: Options) -> int:
         ending = Ending("failed", str(error))
     facts = {"end_utc": utc_now(), "duration_s": round(time.monotonic() - begin, 3)}
     ending = _publish(point, folder, ending, {**state, **facts})
-    write_json(folder / "state.json", {**state, **facts, **ending._asdict()})
+    write_state(folder / "state.json", {**state, **facts, **ending._asdict()})
     if ending.reason == TIME_LIMIT and _times_at_the_limit(point, job) <= options.requeues:
         subprocess.run(["scontrol", "requeue", job["SLURM_JOB_ID"]], check=False, timeout=60)
     return CODES[ending.state]
 
 
 def _times_at_the_limit(point: PointFolder, job: dict[str, str]) -> int:
-    states = [read_json(path) or {} for path in point.attempts.glob("*/state.json")]
+    states = [read_object(path) or {} for path in point.attempts.glob("*/state.json")]
     own = [one for one in states if (one.get("job") or {}).get("SLURM_JOB_ID") == job.get("SLURM_JOB_ID")]
     return sum(one.get("reason") == TIME_LIMIT for one in own)
 
@@ -224,7 +225,7 @@ def _measure(
     reasons = surroundings.disturbances(before, after, busy, company)
     label = "not exclusive" if reasons else ""
     known = {"label": label, "reasons": reasons, "busy": busy, "before": before, "after": after}
-    write_json(folder / "job.json", known, is_durable=False)
+    write_state(folder / "job.json", known, is_durable=False)
     ending = stopped or judge(what, point.results, child.returncode)
     error = attempts.last_error(folder / "out.txt") if ending.state == "failed" else ""
     return ending._replace(reason=f"{ending.reason}: {error}") if error else ending
@@ -283,7 +284,7 @@ def judge(what: PointFile, results: Path, code: int) -> Ending:
     path = results / what["outcome"]
     if not path.resolve().is_relative_to(results.resolve()):
         return Ending("failed", f"{what['outcome']} lies outside the point's folder")
-    outcome = read_json(path) or {}
+    outcome = read_object(path) or {}
     verdict = outcome.get("verdict")
     if verdict == "INVALID":
         reasons = outcome.get("reasons")
@@ -299,10 +300,10 @@ def _publish(point: PointFolder, folder: Path, ending: Ending, state: dict[str, 
     if ending.verdict != "VALID":
         return ending
     names = ("node", "begin_utc", "end_utc", "duration_s")
-    label = (read_json(folder / "job.json") or {}).get("label", "")
+    label = (read_object(folder / "job.json") or {}).get("label", "")
     known = {"format": 1, "id": point.id, "verdict": ending.verdict, "label": label, "attempt": folder.name}
     files = attempts.digests(point.results, lambda: os.utime(folder / "heartbeat"))
-    write_json(folder / "done.json", {**known, **{name: state[name] for name in names}, "files": files})
+    write_state(folder / "done.json", {**known, **{name: state[name] for name in names}, "files": files})
     try:
         os.link(folder / "done.json", point.done_file)
     except FileExistsError:

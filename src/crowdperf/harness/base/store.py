@@ -26,7 +26,7 @@ from crowdperf.harness.base.dataset import Dataset
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.identity import DatasetIdentity, content_sha256, stamp_of
 from crowdperf.harness.base.tensors import Array, Samples, Tensors
-from crowdperf.kit.whole_file import write_bytes_whole, write_whole
+from crowdperf.kit.whole_file import write_bytes_whole, write_json
 
 FORMAT = 2
 INDEX_FILE = "preprocessed.json"
@@ -73,7 +73,7 @@ def write_chunk(folder: Path, number: int, samples: Samples) -> None:
         arrays, names, is_ragged = _flat_files(number, samples), list(samples[0]), True
     files = {name: _write_array(folder / name, array) for name, array in arrays.items()}
     content = {"tensors": names, "is_ragged": is_ragged, "files": files}
-    write_whole(folder / chunk_name(number), json.dumps(content, indent=1) + "\n")
+    write_json(folder / chunk_name(number), content, indent=1)
 
 
 def read_chunk_index(folder: Path, number: int) -> dict[str, Any] | None:

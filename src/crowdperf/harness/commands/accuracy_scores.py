@@ -15,10 +15,9 @@ from crowdperf.harness.runner import registry
 from crowdperf.harness.runner.accuracy import ResponseLog, all_passed, judge, official_targets
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.metadata_json import metadata
-from crowdperf.harness.runner.result import write_json
 from crowdperf.harness.text.model import TextModel
 from crowdperf.kit.records import Problem
-from crowdperf.kit.whole_file import read_object
+from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.round_tables import files_beside_score
 from crowdperf.logs.run_log import Json

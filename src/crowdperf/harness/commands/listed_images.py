@@ -26,6 +26,7 @@ from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.errors import HarnessError, program
 from crowdperf.harness.base.model_facts import file_sha256
 from crowdperf.harness.media import image_files
+from crowdperf.kit.whole_file import write_json
 
 TRIES = 4
 TIMEOUT_S = 60
@@ -97,7 +98,7 @@ def record_images(url: str, names: Sequence[str], folder: Path, list_path: Path)
         "url": url, "size_bytes": len(lines), "sha256": hashlib.sha256(lines.encode()).hexdigest(), "checked": "",
     }  # fmt: skip
     content = {"format": 1, "files": files}
-    target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_json(target, content, indent=1, sort_keys=True)
 
 
 @program("listed_images")

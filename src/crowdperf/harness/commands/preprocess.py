@@ -26,7 +26,7 @@ from crowdperf.harness.base.model_facts import read_model_facts
 from crowdperf.harness.base.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk
 from crowdperf.harness.runner import registry
 from crowdperf.kit.records import Problem
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json, write_whole
 from crowdperf.rules.benchmarks import benchmarks_of, model_of
 
 _STEM_FILE = "preprocess.json"
@@ -96,7 +96,7 @@ def _keep_or_clear(task: Task, stem: dict[str, object]) -> None:
     if not is_same:
         for stale in (*task.output.glob("*.[0-9][0-9][0-9][0-9][0-9].*"), *task.output.glob(".*.part")):
             stale.unlink()
-        write_whole(path, json.dumps(stem, indent=1) + "\n")
+        write_json(path, stem, indent=1)
 
 
 def _tell(done: int, chunks: int, start: float, first: int) -> None:
@@ -182,7 +182,7 @@ def _finish(task: Task, dataset: Dataset, chunks: int, made_from: DatasetIdentit
         "chunk_samples": task.chunk_samples, "tensors": chunk["tensors"], "is_ragged": chunk["is_ragged"],
         "dataset": {"folder": str(task.dataset.resolve()), **asdict(made_from)}, "sha256": digest.hexdigest(),
     }  # fmt: skip
-    write_whole(task.output / INDEX_FILE, json.dumps(content, indent=1) + "\n")
+    write_json(task.output / INDEX_FILE, content, indent=1)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -21,7 +21,7 @@ from pathlib import Path
 from crowdperf.harness.find.probe_run import Outcome, Verdict
 from crowdperf.harness.find.search import Kind, Tried, Try
 from crowdperf.harness.runner.config import RunConfig
-from crowdperf.harness.runner.result import write_json
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.run_log import Json
 
 FILE = "find.json"

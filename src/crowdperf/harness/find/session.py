@@ -18,9 +18,10 @@ from crowdperf.harness.find.server import search_server
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.loadgen_run import available_memory_bytes
 from crowdperf.harness.runner.query_memory import require_memory
-from crowdperf.harness.runner.result import build_result, write_json
+from crowdperf.harness.runner.result import build_result
 from crowdperf.harness.runner.run import Prepared, prepare
 from crowdperf.harness.runner.settings import Origin, Setting, Settings
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, LoadGenLog
 from crowdperf.rules.names import ExecutionMode, Scenario

@@ -22,7 +22,6 @@ from crowdperf.harness.runner.audit import clear_audit
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.effective import require_same_settings
 from crowdperf.harness.runner.metadata_json import metadata as metadata_record
-from crowdperf.harness.runner.result import write_json
 from crowdperf.harness.runner.settings import Origin, Settings
 from crowdperf.harness.runner.sut import Issue
 from crowdperf.harness.watch.localserver import place_of
@@ -31,6 +30,7 @@ from crowdperf.harness.watch.monitor import Monitor
 from crowdperf.harness.watch.progress import Counts, Expectation, progress
 from crowdperf.kit.records import Problem
 from crowdperf.kit.text_documents import given_text
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.interference import disturbances
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_log import Json, LoadGenLog

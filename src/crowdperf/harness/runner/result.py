@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from crowdperf.harness.base.model_facts import CalibrationSource
 from crowdperf.harness.runner.config import FORMAT, RunConfig
 from crowdperf.harness.runner.settings import Origin, Setting, Settings
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
-from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.log_record import record_of_log
 from crowdperf.logs.run_log import Json, LoadGenLog
 from crowdperf.rules.names import (
@@ -140,8 +138,3 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
     }
     written: dict[str, Json] = honest(content, KnownFolders({RESULT: str(config.output_dir), HOME: str(Path.home())}))
     return written
-
-
-def write_json(path: Path, content: Mapping[str, Json]) -> None:
-    """Write `content` to `path` in one step: a reader sees the old file or the whole new one."""
-    write_whole(path, json.dumps(content, indent=2) + "\n")

@@ -23,7 +23,7 @@ from crowdperf.harness.base.environment_errors import explained
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.runner.config import RunConfig
 from crowdperf.harness.runner.shape_search import BestShape, Layout
-from crowdperf.kit.whole_file import write_whole
+from crowdperf.kit.whole_file import write_json
 from crowdperf.logs.run_log import Json
 
 FORMAT = 2
@@ -101,6 +101,6 @@ def write_shape(path: Path, wanted: Mapping[str, Json], found: BestShape) -> Non
         "candidates": [asdict(candidate) for candidate in found.candidates],
     }
     try:
-        write_whole(path, json.dumps(content, indent=2) + "\n")
+        write_json(path, content)
     except OSError as error:
         raise explained(error) or HarnessError(f"cannot write {path}: {error.strerror}") from error

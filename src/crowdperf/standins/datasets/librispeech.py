@@ -10,7 +10,6 @@ entries have a further key `character_ends`: the sample at which each character 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from crowdperf.harness.datasets.librispeech import described, write_wav
 from crowdperf.harness.media.audio_features import SAMPLE_RATE_HZ
 from crowdperf.harness.metrics.wer import CHARACTERS
+from crowdperf.kit.whole_file import write_json
 from crowdperf.standins.dataset_program import NOTE, Given, MadeSet, limited
 
 LICENSE = "CC0-1.0: made by a program, no recording of anybody"
@@ -100,7 +100,7 @@ def write_part(folder: Path, part: str, utterances: list[Utterance], *, has_ends
         write_wav(folder / name, utterance.sound.tobytes())
         ends = {"character_ends": utterance.character_ends} if has_ends else {}
         entries.append(described(name, utterance.transcript, len(utterance.sound)) | ends)
-    (folder / f"{part}.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / f"{part}.json", entries)
 
 
 def make(given: Given) -> Mapping[str, Any]:

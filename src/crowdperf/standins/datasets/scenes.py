@@ -11,7 +11,6 @@ seed gives the same pictures whatever their number.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.commands.listed_images import read_classes
 from crowdperf.harness.detection.boxes import Floats, Integers, overlaps
+from crowdperf.kit.whole_file import write_json
 from crowdperf.standins.dataset_program import Given, MadeSet
 
 _JPEG_QUALITY = 92
@@ -159,7 +159,7 @@ def make(given: Given) -> Mapping[str, Any]:
     }
     path = given.output_dir / layout.annotations
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    write_json(path, content, indent=None)
     return {"name": given.layout, "pictures": given.pictures, "license": "Apache-2.0"}
 
 

@@ -11,16 +11,15 @@ file too, on which get-ml-model-bert-large-squad fits its tiny model.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import random
 import string
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from crowdperf.kit.whole_file import write_json
 from crowdperf.standins.dataset_program import Given, MadeSet
 
 LICENSE = "Apache-2.0"
@@ -207,13 +206,6 @@ def make_articles(
     return articles
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a JSON file whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(path)
-
-
 def make(given: Given) -> None:
     """Write the files and, last, dataset.json."""
     kind, seed, output_dir = given.kind, given.seed, given.output_dir
@@ -221,12 +213,13 @@ def make(given: Given) -> None:
     language = make_language(shape, random.Random(f"words {kind} {seed}"))
     (output_dir / VOCABULARY_FILE).write_text("".join(f"{row}\n" for row in language.vocabulary), encoding="utf-8")
     names = [VOCABULARY_FILE, QUESTIONS_FILE]
+    form: dict[str, Any] = {"indent": None, "ensure_ascii": False}
     articles = make_articles(language, shape, given.count, random.Random(f"validation {kind} {seed}"), answers=3)
-    write_json(output_dir / QUESTIONS_FILE, {"data": articles, "version": "1.1"})
+    write_json(output_dir / QUESTIONS_FILE, {"data": articles, "version": "1.1"}, **form)
     if shape.training_questions:
         rng = random.Random(f"training {kind} {seed}")
         articles = make_articles(language, shape, shape.training_questions, rng, answers=1)
-        write_json(output_dir / TRAINING_FILE, {"data": articles, "version": "1.1"})
+        write_json(output_dir / TRAINING_FILE, {"data": articles, "version": "1.1"}, **form)
         names.append(TRAINING_FILE)
     facts = {
         "format": 1,
@@ -240,7 +233,7 @@ def make(given: Given) -> None:
         "source": "made by get-dataset-squad/make_dataset.py",  # where this was: the data set's identity has the text
         "sha256": {name: hashlib.sha256((output_dir / name).read_bytes()).hexdigest() for name in names},
     }
-    write_json(output_dir / "dataset.json", facts)
+    write_json(output_dir / "dataset.json", facts, **form)
 
 
 MADE = MadeSet(
