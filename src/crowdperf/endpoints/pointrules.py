@@ -58,7 +58,7 @@ def concurrency_agrees(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error(f"load_pattern.target_concurrency = {config.concurrency}", str(point.number))
 
 
-@rule("E3", "The client asked for the model and the data set of the point.", POINT_RULES)
+@rule("E3", "The client requested the model and the data set of the point.", POINT_RULES)
 def model_agrees(point: PointView, curve: CurveView) -> Iterator[Finding]:
     """The name that a server gives a model may go on after the benchmark's: gpt-oss-120b-mxfp4."""
     says, dataset = Says("E3", f"{point.path}/{CONFIG}"), point.config.performance_dataset
@@ -97,7 +97,7 @@ def passes_are_whole(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error(f"n_samples_issued = {point.summary.issued}", f"a multiple of the data set's {size} samples")
 
 
-@rule("E7", "Percentiles rise from the least to the greatest value.", POINT_RULES)
+@rule("E7", "Percentiles rise from the minimum to the maximum.", POINT_RULES)
 def percentiles_rise(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says = Says("E7", f"{point.path}/{SUMMARY}")
     for name in (*_LATENCIES, "input_tokens", "output_tokens"):
@@ -194,7 +194,7 @@ def folder_is_named_so(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield Says("E11", point.path).error(f"r{point.number}", f"r{point.declared.concurrency}, as in {POINT}")
 
 
-@rule("E12", "The run lasted as long as the rules ask.", POINT_RULES)
+@rule("E12", "The run lasted as long as the rules require.", POINT_RULES)
 def lasted(point: PointView, curve: CurveView) -> Iterator[Finding]:
     if point.is_dedicated_offline:
         return
@@ -205,7 +205,7 @@ def lasted(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield Says("E12", f"{point.path}/{SUMMARY}").error(f"{name}: {seconds:.1f} s", f"at least {floor:g} s")
 
 
-@rule("E13", "The result says which client made it, and when.", POINT_RULES)
+@rule("E13", "The result records its client and time.", POINT_RULES)
 def has_provenance(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says, known = Says("E13", f"{point.path}/{SUMMARY}"), point.provenance
     if not point.summary.git_sha and not (known and known.client_commit):
@@ -214,7 +214,7 @@ def has_provenance(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error("test_started_at = 0", f"when the run began, there or in {PROVENANCE}")
 
 
-@rule("E17", "The figures are those of a model, not of a stand-in.", POINT_RULES)
+@rule("E17", "The results are those of a model, not of a stand-in.", POINT_RULES)
 def is_no_stand_in(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says = Says("E17", f"{point.path}/{POINT}")
     if curve.provenance and curve.provenance.label:
@@ -239,7 +239,7 @@ def no_negative_times(point: PointView, curve: CurveView) -> Iterator[Finding]:
             yield says.warning(f"{name}: min = {values.least:g} ns", "0 or more")
 
 
-@rule("E19", "As many requests were under way as the folder says.", POINT_RULES)
+@rule("E19", "As many requests were in flight as the folder's name requires.", POINT_RULES)
 def in_flight_as_declared(point: PointView, curve: CurveView) -> Iterator[Finding]:
     if point.is_dedicated_offline:
         return

@@ -292,7 +292,7 @@ def rates_follow(view: EndpointsView) -> Iterator[Violation]:
             yield _of_summary(view, "tps", f"tps = {tps:g}", f"{wanted:g}, by the tokens and the duration")
 
 
-@rule("EP-019", Scope.ENDPOINTS, "The result says which client made it, and when.", source=OURS,
+@rule("EP-019", Scope.ENDPOINTS, "The result records its client and time.", source=OURS,
       severity=Severity.WARNING)  # fmt: skip
 def has_provenance(view: EndpointsView) -> Iterator[Violation]:
     """A warning: the client of ea332753 writes 0 for the time, and null for the commit of an installed package."""
