@@ -24,7 +24,7 @@ TOKEN_TESTS = ("TEST06", "TEST09")
 USUAL_SOURCE = "real"
 
 
-class CallError(Exception):
+class WrongCall(Exception):
     """The call asks for something that cannot be; `problems` holds one text for each."""
 
     def __init__(self, problems: list[str]) -> None:
@@ -67,7 +67,7 @@ class MeasuredRun:
 def parse_call(values: Mapping[str, Any]) -> Call:
     """Return the call. values: the typed inputs of a hook.
 
-    Raises CallError with every problem.
+    Raises WrongCall with every problem.
     """
     tests, round_name, problems = values["test"], values["version"] or "", []
     if not values["results_dir"]:
@@ -75,7 +75,7 @@ def parse_call(values: Mapping[str, Any]) -> Call:
     if round_name and round_name not in ROUNDS:
         problems.append(f"--version: {unknown_text('round', round_name, ROUNDS)}")
     if problems:
-        raise CallError(problems)
+        raise WrongCall(problems)
     return Call(
         folder=values["results_dir"],
         tests=None if ALL in tests else tuple(dict.fromkeys(tests)),
@@ -92,7 +92,7 @@ def round_of(call: Call, benchmark: str) -> str:
 
 
 def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
-    """Return the tests to make of a benchmark, none where it is exempt; raises CallError for one that the round needs
+    """Return the tests to make of a benchmark, none where it is exempt; raises WrongCall for one that the round needs
     and nobody here makes, for one that cannot pass, and for a benchmark the round does not have."""
     if call.tests is not None:
         _refuse_without_tokens(benchmark, call.tests)
@@ -104,20 +104,20 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
             return ()
         newest = f"--version={rounds_of(benchmark)[-1]} takes the newest that has it" if benchmark in BENCHMARKS else ""
         ways = " and ".join(way for way in (newest, "--test names the tests") if way)
-        raise CallError([f"{error}; {ways}"]) from error
+        raise WrongCall([f"{error}; {ways}"]) from error
     unknown = [test for test in needed if test not in TESTS]
     if unknown:
         made = ", ".join(test for test in needed if test in TESTS)
         problem = (
             f"{benchmark} needs {', '.join(unknown)} in {round_of(call, benchmark)}, which this recipe does not make"
         )
-        raise CallError([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
+        raise WrongCall([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
     _refuse_without_tokens(benchmark, needed)
     return needed
 
 
 def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
-    """Raises CallError for a test that reads how long answers are, where the harness logs no numbers of tokens."""
+    """Raises WrongCall for a test that reads how long answers are, where the harness logs no numbers of tokens."""
     record = RECORDS.get(model_of(benchmark))
     found = [test for test in tests if test in TOKEN_TESTS]
     if record is None or not record.is_official or record.generation is not None or not found:
@@ -125,7 +125,7 @@ def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
     said = f"{', '.join(found)} of {benchmark} cannot pass: it reads how many tokens each answer has, and this harness"
     exempt = next((one for one in reversed(rounds_of(benchmark)) if not tests_needed(benchmark, one, "closed")), "")
     way = f"; --version={exempt} is the newest round that asks for no test of it" if exempt else ""
-    raise CallError([f"{said} logs no numbers of tokens for it{way}"])
+    raise WrongCall([f"{said} logs no numbers of tokens for it{way}"])
 
 
 def _resolved(result: Mapping[str, Any], name: str) -> Any:

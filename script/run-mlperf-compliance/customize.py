@@ -16,7 +16,7 @@ HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/R
 
 
 def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
-    """What a user sees first, and the tests in order. Raises asking.CallError."""
+    """What a user sees first, and the tests in order. Raises asking.WrongCall."""
     call = asking.parse_call(i["values"])
     runs = finding.find_runs(call.folder)
     steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
@@ -27,7 +27,7 @@ def plan(i):
     """Crowdperf hook of `cm plan script`: the LoadGen runs that preprocess will make; changes nothing."""
     try:
         _, steps = read_work(i)
-    except asking.CallError as error:
+    except asking.WrongCall as error:
         return failure(error, HINT)
     runs = [{**step.inputs, "quiet": True} for step in steps if step.is_to_run]
     return {"return": 0, "runs": runs}
@@ -37,7 +37,7 @@ def preprocess(i):
     """CM hook: makes and verifies the tests. Error when one fails or cannot be made."""
     try:
         story, steps = read_work(i)
-    except asking.CallError as error:
+    except asking.WrongCall as error:
         return failure(error, HINT)
     print(story, flush=True)
     maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))

@@ -10,7 +10,7 @@ from typing import Any
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_requests import usable_request
 
-from .asking import CallError, MeasuredRun
+from .asking import MeasuredRun, WrongCall
 
 TEST_PREFIX = "TEST"
 SESSION_NAME = "session.json"
@@ -18,8 +18,8 @@ _LEVELS_ABOVE = 4
 """session.json lies beside the folder of the model: <session>/<model>/<Scenario>/performance/run_1."""
 
 
-def read_object(path: Path, failed: Callable[[str], Exception] = lambda text: CallError([text])) -> dict[str, Any]:
-    """The object in a JSON file. Raises what `failed` makes of the reason, CallError by default."""
+def read_object(path: Path, failed: Callable[[str], Exception] = lambda text: WrongCall([text])) -> dict[str, Any]:
+    """The object in a JSON file. Raises what `failed` makes of the reason, WrongCall by default."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -56,10 +56,10 @@ def _scenario_folders(folder: Path) -> Iterator[Path]:
 
 
 def find_runs(folder: Path) -> tuple[MeasuredRun, ...]:
-    """The performance runs below a folder in order of their paths. Raises CallError where there is none, and for one
+    """The performance runs below a folder in order of their paths. Raises WrongCall where there is none, and for one
     that is not finished or not VALID."""
     if not folder.is_dir():
-        raise CallError([f"{folder} is not a folder"])
+        raise WrongCall([f"{folder} is not a folder"])
     runs, problems = [], []
     for scenario_folder in _scenario_folders(folder.resolve()):
         paths = RunPaths(scenario_folder / "performance" / "run_1")
@@ -83,5 +83,5 @@ def find_runs(folder: Path) -> tuple[MeasuredRun, ...]:
     if not runs and not problems:
         problems.append(f"{folder} has no finished performance run (<Scenario>/performance/run_1/run.json) in it")
     if problems:
-        raise CallError(problems)
+        raise WrongCall(problems)
     return tuple(runs)

@@ -57,13 +57,13 @@ class Step:
 
 
 def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The tests of a call in order. Raises CallError, also where a run that a test is compared with is missing."""
+    """The tests of a call in order. Raises WrongCall, also where a run that a test is compared with is missing."""
     problems: list[str] = []
     steps = []
     for run in runs:
         try:
             tests = asking.wanted_tests(call, run.request["model"])
-        except asking.CallError as error:
+        except asking.WrongCall as error:
             problems += error.problems
             continue
         for test in tests:
@@ -73,7 +73,7 @@ def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: M
                 continue
             steps.append(_step(call, run, test, passed_on))
     if problems:
-        raise asking.CallError(problems)
+        raise asking.WrongCall(problems)
     return tuple(steps)
 
 

@@ -22,16 +22,13 @@ from typing import Any
 
 from crowdperf.kit.file_locks import file_lock
 from crowdperf.kit.whole_file import file_sha256, read_object
+from crowdperf.submission.placement import PlacingError
 
 from .metadata import Digests
 
 FORMAT = 1
 MARK = "made-by-update-mlperf-results"
 """File without content in the work folder: only a folder with it is ever removed."""
-
-
-class PlacingError(Exception):
-    """Something stands in the way; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)

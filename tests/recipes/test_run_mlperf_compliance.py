@@ -406,7 +406,7 @@ def asked(division: str, round_name: str = "v6.1") -> Any:
 
 
 def test_a_benchmark_that_the_round_no_longer_has_names_the_newest_round_with_it():
-    with pytest.raises(asking.CallError, match=r"--version=v5\.0 takes the newest that has it and --test names"):
+    with pytest.raises(asking.WrongCall, match=r"--version=v5\.0 takes the newest that has it and --test names"):
         asking.wanted_tests(asked("closed"), "gptj-99")
     assert asking.wanted_tests(asked("open"), "gptj-99") == ()
     assert asking.wanted_tests(asked("closed", "v6.1"), "resnet50")
@@ -426,7 +426,7 @@ def test_without_a_version_the_newest_round_that_has_the_benchmark_decides(bench
 
 @pytest.mark.parametrize("tests", [None, ("TEST06",)])
 def test_a_test_that_cannot_pass_is_refused_at_once_with_the_round_that_asks_for_none(tests):
-    with pytest.raises(asking.CallError, match=r"TEST06 of gptj-99 cannot pass.*--version=v4\.1"):
+    with pytest.raises(asking.WrongCall, match=r"TEST06 of gptj-99 cannot pass.*--version=v4\.1"):
         asking.wanted_tests(dataclasses.replace(asked("closed", ""), tests=tests), "gptj-99")
     assert asking.wanted_tests(asked("closed", "v4.1"), "gptj-99") == ()
     assert asking.wanted_tests(asked("closed", "v6.1"), "llama2-70b-99.9")

@@ -28,7 +28,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 class PlacingError(Exception):
-    """A tree that cannot be brought into place; the text lists the files in the way."""
+    """A tree or a folder of results cannot be put in place: something is in the way, and nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
