@@ -33,7 +33,7 @@ from crowdperf.rules.end_tokens import end_tokens, padding_token
 from crowdperf.rules.record import Sampling
 
 MOST, COUNT = 12, 4
-RIGHT, REFUSED, INVALID = "right figure", "refused before the run", "INVALID"
+RIGHT, REFUSED, INVALID = "right result", "refused before the run", "INVALID"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ IGNORED = Sampling(max_tokens=MOST, is_end_ignored=True)
 STREAMS = (
     Odd("one event for each token, with token ids", "odd=plain"),
     Odd("text alone, with usage", TEXT + "odd=plain"),
-    Odd("every byte in a packet of its own", "split,odd=plain"),
+    Odd("every byte in a separate packet", "split,odd=plain"),
     Odd("lines end with CR and LF", "odd=crlf"),
     Odd("lines end with CR alone", "odd=cr"),
     Odd("a byte order mark in front", "odd=bom"),
@@ -126,7 +126,7 @@ COUNTS = (
     Odd("ids as texts", "odd=text_id", REFUSED, "could be read"),
     Odd("a second choice in the stream", "odd=two_choices"),
     Odd("pieces of two answers in one stream from the test on", "odd=mixed,after=9", INVALID, "two answers"),
-    Odd("each event has an id of its own", "odd=own_ids"),
+    Odd("each event has its own id", "odd=own_ids"),
 )
 ENDS = (
     Odd("the end token is the last token", "odd=ends", tokens=6),
@@ -147,7 +147,7 @@ ENDS = (
     Odd("an empty answer from the test on", "empty,after=9", INVALID, "empty stream"),
     Odd("the connection is cut in the middle", "die,after=9", INVALID, "ended the connection in the middle"),
     Odd("data: [DONE] is missing from the test on", "odd=no_done,after=9", INVALID, "without data: [DONE]"),
-    Odd("special tokens are part of the text where they are asked for", TEXT + "odd=special", sampling=SPECIALS),
+    Odd("special tokens are part of the text if requested", TEXT + "odd=special", sampling=SPECIALS),
     Odd("text alone that lost its special tokens", TEXT + "odd=special_lost", REFUSED, "its special tokens",
         sampling=SPECIALS),
     Odd("token ids, text that lost its special tokens", "odd=special_lost", sampling=SPECIALS),
@@ -173,14 +173,14 @@ NAMES = (
     Odd("answers as the dated model", "odd=dated"),
     Odd("answers as org/model", "odd=prefixed", REFUSED, f"answered as 'org/{MODEL}'"),
     Odd("no name in the answers", "odd=null_model"),
-    Odd("two models, none is named", "models=a+b", REFUSED, "it serves 2 models: a, b"),
-    Odd("no list of models, the model is named", "nomodels", model=MODEL),
-    Odd("no list of models, none is named", "nomodels", REFUSED, "does not know this path or model (404)"),
+    Odd("two models, none requested by name", "models=a+b", REFUSED, "it serves 2 models: a, b"),
+    Odd("no list of models, model given", "nomodels", model=MODEL),
+    Odd("no list of models, none given", "nomodels", REFUSED, "does not know this path or model (404)"),
 )
 LIMITS = (
     Odd("refuses fields that it does not know", "strict"),
     Odd("refuses them without saying which", "vague"),
-    Odd("takes texts only", "textonly"),
+    Odd("accepts texts only", "textonly"),
     Odd("a context that is shorter than the longest prompt", "max_model_len=64", says="max_model_len"),
     Odd("a context of 4,300 digits", f"max_model_len={'9' * 4300}"),
     Odd("a context below zero", "max_model_len=-5"),
@@ -279,11 +279,11 @@ def measured(url: str, folder: Path, odd: Odd) -> Outcome:
 
 def table(rows: Sequence[tuple[str, Odd]]) -> list[str]:
     """The table in Markdown."""
-    lines = ["| | server | what comes of it |", "|---|---|---|"]
+    lines = ["| | server | outcome |", "|---|---|---|"]
     for kind, odd in rows:
         is_right = odd.outcome == RIGHT
-        words = f": {odd.tokens} tokens an answer" if is_right else f": ... {odd.words} ..."
-        note = f"; noted: ... {odd.says} ..." if odd.says else ""
+        words = f": {odd.tokens} tokens per answer" if is_right else f": ... {odd.words} ..."
+        note = f". Noted: ... {odd.says} ..." if odd.says else ""
         lines.append(f"| {kind} | {odd.name} | {odd.outcome}{words}{note} |")
     return lines
 
