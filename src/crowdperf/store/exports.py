@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from crowdperf.kit.text_documents import given_bytes, given_text, json_object
 from crowdperf.kit.whole_file import write_bytes_whole
 from crowdperf.store.keys import key_id_of
 from crowdperf.store.model import NewResult, Signer, Source
-from crowdperf.store.result_json import WrongObject, result_object, result_of
+from crowdperf.store.result_folders import LeftOut
+from crowdperf.store.result_json import WrongFields, WrongObject, result_object, result_of, value_of
 from crowdperf.store.select import read_result
 from crowdperf.store.store import Action, Store
 
@@ -65,9 +66,10 @@ class ExportedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """An export as it was read. trust: of keys that somebody knows or blocked."""
+    """An export as it was read. left_out: results with a wrong field. trust: of keys that somebody knows or blocked."""
 
     results: tuple[ExportedResult, ...]
+    left_out: tuple[LeftOut, ...]
     actions: tuple[Action, ...]
     trust: Mapping[str, str]
 
@@ -185,10 +187,13 @@ def _result(folder: Path, content: Mapping[str, Any]) -> NewResult:
     return result_of({**content, "files": own}, bodies)
 
 
-def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -> ExportedResult:
+def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -> ExportedResult | LeftOut:
     result, gone = row.get("result"), {}
     if isinstance(result, Mapping):
-        new = _result(folder, result)
+        try:
+            new = _result(folder, result)
+        except WrongFields as error:
+            return LeftOut(str(result.get("run_id")), str(error))
     elif row.get("state") == "withdrawn":
         new, gone = None, {name: str(row.get(name)) for name in ("id", "kind", "run_id", "digest")}
     else:
@@ -196,15 +201,11 @@ def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -
     key_id = row.get("signer")
     if key_id is not None and key_id not in signers:
         raise WrongObject(f"{EXPORT}: result {row.get('id')} has a signer {key_id} that is not among the signers")
-    try:
-        source = Source(**row["source"])
-    except (TypeError, KeyError) as error:
-        raise WrongObject(f"{EXPORT}: result {row.get('id')}: source: {error}") from error
     return ExportedResult(
         id=str(row.get("id")),
         state=str(row.get("state")),
         added_utc=str(row.get("added_utc")),
-        source=source,
+        source=value_of(Source, row.get("source"), f"{EXPORT}: result {row.get('id')}: source"),
         signer=signers[key_id] if key_id is not None else None,
         new=new,
         gone=gone,
@@ -224,14 +225,6 @@ def _signer(row: Mapping[str, Any]) -> Signer:
     return found
 
 
-def _actions(content: Mapping[str, Any]) -> Iterator[Action]:
-    for row in _objects(content, "actions"):
-        try:
-            yield Action(**row)
-        except TypeError as error:
-            raise WrongObject(f"{EXPORT}: actions: {error}") from error
-
-
 def read_export(folder: Path) -> Export:
     """Return what was exported. Raises WrongObject, OSError."""
     try:
@@ -242,8 +235,10 @@ def read_export(folder: Path) -> Export:
         raise WrongObject(f"{EXPORT}: format must be {FORMAT}, got {content.get('format')!r}")
     rows = _objects(content, "signers")
     signers = {signer.key_id: signer for signer in map(_signer, rows)}
+    read = [_kept(folder, row, signers) for row in _objects(content, "results")]
     return Export(
-        results=tuple(_kept(folder, row, signers) for row in _objects(content, "results")),
-        actions=tuple(_actions(content)),
+        results=tuple(one for one in read if isinstance(one, ExportedResult)),
+        left_out=tuple(one for one in read if isinstance(one, LeftOut)),
+        actions=tuple(value_of(Action, row, f"{EXPORT}: actions") for row in _objects(content, "actions")),
         trust={str(row["key_id"]): str(row.get("trust", "none")) for row in rows if row.get("trust") != "none"},
     )

@@ -132,7 +132,7 @@ def _bundle(path: Path) -> Loaded:
 
 def _export(path: Path) -> Loaded:
     export = read_export(path)
-    return Loaded("export", export.results, export=export)
+    return Loaded("export", [*export.left_out, *export.results], export=export)
 
 
 def is_bundle(path: Path) -> bool:

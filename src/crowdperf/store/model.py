@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from crowdperf.kit.records import Kind
 
 SourceKind = Literal["inference-csv", "endpoints-tree", "results-folder", "bundle"]
 ResultKind = Literal["published", "crowd", "own"]
 Verification = Literal["logs consistent", "not consistent", "summary", "published", "none"]
 """`logs consistent`: every figure was derived again from the logs; `not consistent`: something differs, which the notes
 name; `summary`: read from a summary only."""
+
+
+_BYTES: Kind[bytes] = Kind("bytes", lambda value: value if isinstance(value, bytes) else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +88,7 @@ class File:
     name: str
     sha256: str
     size_bytes: int
-    body: bytes | None
+    body: Annotated[bytes | None, _BYTES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

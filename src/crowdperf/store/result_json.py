@@ -6,17 +6,23 @@ The bodies of files are not in the object, only their digests.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from crowdperf.kit.records import Record
 from crowdperf.store.keys import configuration_key, digest_of
-from crowdperf.store.model import Accuracy, Configuration, CurvePoint, Figure, File, NewResult, System
+from crowdperf.store.model import NewResult
 
 T = TypeVar("T")
+_MAX_PROBLEMS = 20
 
 
 class WrongObject(ValueError):
-    """An object that is no result; the text names the field."""
+    """An export, or an object in it, that is none; the text names the field."""
+
+
+class WrongFields(WrongObject):
+    """An object whose fields are not those of a value of model.py; the text names each that is wrong."""
 
 
 def kept_text(text: str) -> str:
@@ -63,42 +69,21 @@ def fields_of(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
-def _made(kind: Callable[..., T], content: object, name: str, **more: Any) -> T:
+def value_of(kind: type[T], content: object, name: str) -> T:
+    """Return the value of model.py that an object is. Raises WrongFields."""
     if not isinstance(content, Mapping):
-        raise WrongObject(f"{name} must be an object, got {type(content).__name__}")
-    try:
-        return kind(**{**content, **more})
-    except TypeError as error:
-        raise WrongObject(f"{name}: {error}") from error
-
-
-def _list(content: Mapping[str, Any], name: str) -> list[Any]:
-    found = content.get(name)
-    if not isinstance(found, list):
-        raise WrongObject(f"{name} must be a list")
-    return found
+        raise WrongFields(f"{name} must be an object, got {type(content).__name__}")
+    record = Record(content, place=f"{name}.")
+    made = record.filled(kind)
+    if made is None or record.problems:
+        raise WrongFields("; ".join(map(str, record.problems[:_MAX_PROBLEMS])))
+    return made
 
 
 def result_of(content: Mapping[str, Any], bodies: Mapping[str, bytes | None]) -> NewResult:
-    """Return the result of an object; `bodies` has what is kept of its files, by their names. Raises WrongObject."""
-    configuration = content.get("configuration")
-    if not isinstance(configuration, Mapping):
-        raise WrongObject("configuration must be an object")
-    system = _made(System, configuration.get("system"), "configuration.system")
-    return _made(
-        NewResult,
-        content,
-        "result",
-        configuration=_made(Configuration, configuration, "configuration", system=system),
-        labels=tuple(_list(content, "labels")),
-        notes=tuple(_list(content, "notes")),
-        figures=tuple(_made(Figure, part, "figures") for part in _list(content, "figures")),
-        accuracy=tuple(_made(Accuracy, part, "accuracy") for part in _list(content, "accuracy")),
-        files=tuple(
-            _made(File, part, "files", body=bodies.get(str(part.get("name")))) for part in _list(content, "files")
-        ),
-        curve=tuple(_made(CurvePoint, part, "curve") for part in _list(content, "curve")),
-    )
+    """Return the result of an object; `bodies` has what is kept of its files, by their names. Raises WrongFields."""
+    files = [{**one, "body": bodies.get(str(one.get("name")))} for one in content["files"]]
+    return value_of(NewResult, {**content, "files": files}, "result")
 
 
 def result_digest(new: NewResult) -> str:
