@@ -169,7 +169,7 @@ prepare_cm_home() {
     return 0
   fi
   mkdir -p "$CM_REPOS"
-  "$CHECKOUT/.venv/bin/python" "$CHECKOUT/tools/register_repo.py" "$CM_REPOS" "$CHECKOUT"
+  "$CHECKOUT/.venv/bin/python" "$CHECKOUT/src/crowdperf/call/cm_home.py" "$CM_REPOS" "$CHECKOUT"
   if [ ! -f "$CM_REPOS/index.json" ]; then # cmind's own index, made once and without its announcement
     "$CHECKOUT/.venv/bin/python" "$CHECKOUT/.venv/bin/cm" version core >/dev/null
   fi

@@ -252,7 +252,7 @@ def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) ->
 
 def test_the_registration_of_a_checkout_puts_it_first(home: TemporaryHome, other: Path) -> None:
     home.register(other, home.repo)
-    register = CHECKOUT / "tools" / "register_repo.py"
+    register = CHECKOUT / "src" / "crowdperf" / "call" / "cm_home.py"
     subprocess.run([sys.executable, str(register), str(home.path), str(CHECKOUT)], check=True)
     assert is_ours(home.run_cm("our,recipe"))
 

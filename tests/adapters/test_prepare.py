@@ -201,7 +201,7 @@ def test_a_python_that_is_too_old_is_passed_over(shell: Shell, tmp_path: Path) -
 
 
 def register(home: Path, checkout: Path) -> list[str]:
-    subprocess.run([sys.executable, str(ROOT / "tools" / "register_repo.py"), str(home), str(checkout)], check=True)
+    subprocess.run([sys.executable, str(ROOT / "src/crowdperf/call/cm_home.py"), str(home), str(checkout)], check=True)
     known: list[str] = json.loads((home / "repos.json").read_text(encoding="utf-8"))
     return known
 
@@ -241,7 +241,7 @@ def test_an_index_that_a_killed_start_left_is_removed_from_a_registered_home(tmp
 
 def test_a_home_that_cannot_be_written_is_an_error_of_two_lines(tmp_path: Path) -> None:
     (tmp_path / "repos").write_text("no folder", encoding="utf-8")
-    words = [sys.executable, str(ROOT / "tools" / "register_repo.py"), str(tmp_path), str(ROOT)]
+    words = [sys.executable, str(ROOT / "src/crowdperf/call/cm_home.py"), str(tmp_path), str(ROOT)]
     failed = subprocess.run(words, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert failed.stderr.startswith(

@@ -178,6 +178,19 @@ def test_a_package_that_python_finds_elsewhere_first_is_refused(
     assert caught.value.hint == "remove it with pip uninstall, or take its folder out of PYTHONPATH"
 
 
+def test_a_package_that_is_a_link_to_the_one_that_python_finds_first_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does the repository of an installed wheel have its packages."""
+    pair, installed = Pair(tmp_path, "in_a_wheel"), tmp_path / "site-packages"
+    installed.mkdir()
+    (tmp_path / "first/src/in_a_wheel").rename(installed / "in_a_wheel")
+    (tmp_path / "first/src/in_a_wheel").symlink_to(installed / "in_a_wheel")
+    monkeypatch.setattr(sys, "path", [str(installed), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    pair.run("get,first")  # raises where it is refused
+
+
 def test_a_package_that_a_script_would_find_elsewhere_first_is_refused(
     pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

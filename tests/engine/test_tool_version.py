@@ -37,7 +37,8 @@ def _asked_anew():
     toolversion.tool_version.cache_clear()
 
 
-def test_a_checkout_has_its_commit_and_says_when_what_runs_was_modified(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["script", "src", "automation"])
+def test_a_checkout_has_its_commit_and_says_when_what_runs_was_modified(tmp_path: Path, place: str) -> None:
     folder = checkout(tmp_path / "c")
     commit = git(folder, "rev-parse", "HEAD")
     found = toolversion.tool_version(folder)
@@ -46,9 +47,16 @@ def test_a_checkout_has_its_commit_and_says_when_what_runs_was_modified(tmp_path
     (folder / "notes.txt").write_text("mine\n")  # a result does not depend on it
     toolversion.tool_version.cache_clear()
     assert toolversion.tool_version(folder).is_modified is False
-    (folder / "script" / "new.py").write_text("b = 2\n")
+    (folder / place).mkdir(exist_ok=True)
+    (folder / place / "new.py").write_text("b = 2\n")
     toolversion.tool_version.cache_clear()
     assert toolversion.tool_version(folder).text == f"7.8.9+g{commit[:12]}.modified"
+
+
+def test_the_repository_of_a_wheel_has_the_commit_that_it_was_built_from(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "c", is_repository=False)
+    (folder / "built-from.json").write_text('{"commit": "%s", "is_modified": true}' % ("0123456789" * 4))
+    assert toolversion.tool_version(folder).text == "7.8.9+g012345678901.modified"
 
 
 @pytest.mark.parametrize("is_around", [True, False])

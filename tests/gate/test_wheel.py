@@ -1,4 +1,4 @@
-"""`pip install .`: what is in the wheel, what it requires, and that its command needs nothing else."""
+"""`pip install .`: what is in the wheel, what it requires, and that its commands need nothing else."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gate_support import trees  # noqa: F401 - a fixture
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
 SOURCE = CHECKOUT / "src"
+REPOSITORY = "crowdperf/repository/"
 
 
 def list_of(name: str) -> list[str]:
@@ -43,21 +44,35 @@ def test_the_extra_web_is_what_the_recipe_installs() -> None:
 
 
 @pytest.mark.full
-def test_pip_builds_it_from_src_and_its_command_needs_no_cm(trees, tmp_path):  # noqa: F811
+def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: F811
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(SOURCE, source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "cmr.yaml"):
         shutil.copy(CHECKOUT / name, source)
+    for name in ("automation", "script"):
+        shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     flags = ["--no-index", "--no-deps"]  # PyYAML is for results of endpoints
     build = [*pip, "wheel", "--no-build-isolation", *flags, "-w", str(tmp_path), str(source)]
     subprocess.run(build, check=True, capture_output=True, timeout=300)
     (wheel,) = tmp_path.glob("crowdperf-*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert sorted(name for name in archive.namelist() if ".dist-info/" not in name) == files_of_source()
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    bundled = {name.removeprefix(REPOSITORY) for name in names if name.startswith(REPOSITORY)}
+    assert sorted(name for name in names if not name.startswith(REPOSITORY)) == files_of_source()
+    assert {"cmr.yaml", "pyproject.toml", "automation/script/module.py", "script/get-cuda/_cm.yaml"} <= bundled
     install = [*pip, "install", *flags, "--target", str(target), str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=300)
     call = [str(target / "bin" / "check-mlperf-submission"), str(trees.folder / "open"), "--version", "v6.1"]
     environment = {"PYTHONPATH": str(target), "PATH": os.environ["PATH"]}
     done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "verdict: accepted")
+
+    home = {**environment, "HOME": str(tmp_path / "home")}  # cmind is that of these tests
+    call = [str(target / "bin" / "crowdperf"), "plan", "--scenario=Offline", "-v"]
+    for _ in range(2):  # the second one finds its repository
+        done = subprocess.run(call, cwd=tmp_path, env=home, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "get-mlperf-loadgen" in done.stdout and "would fail" not in done.stdout.partition("\n\n")[2]
+        assert done.stderr.startswith("crowdperf cm plan script --tags=run,mlperf,inference --scenario=Offline -v\n")
+    assert len(list((tmp_path / "home/.local/share/crowdperf/repository").iterdir())) == 1

@@ -303,10 +303,15 @@ def rival_package(packages: str, places: Iterable[str]) -> str:
     """What is wrong when one of ``places``, where Python looks first, has a package of this folder too; else empty."""
     names = sorted(package_names(packages))
     for place, name in ((place, name) for place in places if place for name in names):
-        is_there = any(os.path.isfile(os.path.join(place, name + end)) for end in (".py", "/__init__.py"))
-        if is_there and not os.path.samefile(place, packages):
+        found = [name + end for end in (".py", "/__init__.py") if os.path.isfile(os.path.join(place, name + end))]
+        if found and not _is_same(os.path.join(place, found[0]), os.path.join(packages, found[0])):
             return f"Python finds the package {name} in {place}, before that of the recipe's repository in {packages}"
     return ""
+
+
+def _is_same(path: str, other: str) -> bool:
+    """Whether both are one file, as of a wheel and its repository, which leads to the wheel's packages by a link."""
+    return os.path.exists(other) and os.path.samefile(path, other)
 
 
 def package_names(packages: str) -> set[str]:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ..disk.files import read_json
 from ..disk.repos import CHECKOUT
 from .process import answer_of
 
-WHAT_RUNS = ("automation", "script", "tools", "cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt")
+WHAT_RUNS = ("automation", "script", "src", "tools", "cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt")
 """What of a checkout a result depends on: notes and results that lie next to it do not make it another one."""
+BUILT_FROM = "built-from.json"
+"""In the repository of a wheel: the commit that it was built from, and whether files differed (setup.py writes it)."""
 SHORT = 12
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 """Set in hooks of git, for the user's own repository."""
@@ -53,7 +56,10 @@ def project_version(checkout: Path) -> str:
 def tool_version(checkout: Path = CHECKOUT) -> ToolVersion:
     """Asks git, once in a process: two calls of about 10 ms, so for the end of runs and ``--version`` alone."""
     version = project_version(checkout)
-    commit = _git(checkout, "rev-parse", "--verify", "HEAD") if (checkout / ".git").exists() else ""
+    if not (checkout / ".git").exists():
+        built = read_json(checkout / BUILT_FROM) or {}
+        return ToolVersion(version, str(built.get("commit", "")), built.get("is_modified"))
+    commit = _git(checkout, "rev-parse", "--verify", "HEAD")
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit):
         return ToolVersion(version, "", None)
     return ToolVersion(version, commit, bool(_git(checkout, "status", "--porcelain", "--", *WHAT_RUNS)))

@@ -1,10 +1,12 @@
-"""Registers this checkout in a CM home: ``register_repo.py CM_HOME CHECKOUT``.
+"""Registers a checkout in a CM home: ``cm_home.py CM_HOME CHECKOUT``; needs nothing but Python.
 
 The same as ``cm add repo --path=CHECKOUT`` leaves behind, but written as a whole, so that a killed start never leaves
 half a file, and in the first place, so that its engine answers where another repository brings one too; an index that
 no longer parses is removed, and cmind makes it anew. Another copy of the same repository, as a checkout that was moved
 or copied with its home leaves one, is no longer registered: the engine refuses two.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -53,7 +55,7 @@ def identity(repo: Path) -> str:
     return next((line for line in lines if line.startswith("uid:")), "")
 
 
-def main(home: Path, checkout: Path) -> None:
+def register(home: Path, checkout: Path) -> None:
     """Makes ``home`` know ``checkout``; changes nothing when it does already."""
     make_local_repo(home)
     if not isinstance(load(home / "index.json"), dict):
@@ -73,7 +75,7 @@ def main(home: Path, checkout: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        register(Path(sys.argv[1]), Path(sys.argv[2]))
     except OSError as error:
         sys.exit(
             f"cannot set up the CM home {sys.argv[1]}: {error.strerror}: {error.filename}\n"

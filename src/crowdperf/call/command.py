@@ -1,0 +1,171 @@
+"""The command `crowdperf` of the wheel: short verbs for the commands of CM that people use most.
+
+    crowdperf run --model=resnet50 --source=tiny     is   cm run script --tags=run,mlperf,inference --model=...
+    crowdperf cm ANY WORDS OF CM                     is   cm ANY WORDS OF CM
+
+With -v it prints the `cm` command first. State is in CM's home ($CM_REPOS), else in the folders of the XDG Base
+Directory Specification (0.8): $XDG_DATA_HOME/crowdperf and $XDG_CACHE_HOME/crowdperf.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.metadata
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crowdperf.call.cm_home import register
+
+PACKAGE = Path(__file__).resolve().parents[1]
+BUNDLED = PACKAGE / "repository"
+"""In an installed wheel: recipes, engine and cmr.yaml (setup.py puts them there)."""
+COMMAND = "crowdperf cm"
+"""How the commands begin that crowdperf prints."""
+
+
+class CommandError(Exception):
+    """What cannot be called so; the text says what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """words: of CM. takes: the input that a word without dashes becomes, `*` for any words of CM; `tags` replaces the
+    recipe itself."""
+
+    words: tuple[str, ...]
+    about: str
+    takes: str = ""
+
+
+def _recipe(tags: str) -> tuple[str, ...]:
+    return ("run", "script", f"--tags={tags}")
+
+
+VERBS: Mapping[str, Verb] = {
+    "run": Verb(
+        _recipe("run,mlperf,inference"), "run a benchmark; with words, any recipe: crowdperf run get,cuda", "tags"
+    ),
+    "plan": Verb(
+        ("plan", "script", "--tags=run,mlperf,inference"), "show what a run would do, download and need", "tags"
+    ),
+    "show": Verb(_recipe("show,mlperf,results"), "list your results", "results_dir"),
+    "diff": Verb(("diff", "script"), "compare two result folders", "*"),
+    "check": Verb(_recipe("check,mlperf,submission"), "check a submission tree", "submission_dir"),
+    "sweep": Verb(_recipe("run,mlperf,sweep"), "run the points of a sweep file", "file"),
+    "curve": Verb(_recipe("run,mlperf,curve"), "measure a server at rising concurrency", "url"),
+    "serve": Verb(_recipe("serve,mlperf,results"), "browse results at http://127.0.0.1", "path"),
+    "share": Verb(_recipe("share,mlperf,result"), "send a result to a collector", "result"),
+    "doctor": Verb(_recipe("doctor"), "check what this machine can run"),
+    "cache": Verb(("show", "cache"), "list what has been installed", "*"),
+    "find": Verb(("find", "script"), "list recipes", "*"),
+    "runs": Verb(("runs", "script"), "list past runs", "*"),
+    "resume": Verb(("resume", "script"), "resume a run that failed or was interrupted", "*"),
+    "cm": Verb((), "any command of CM", "*"),
+}
+
+
+def usage() -> str:
+    """The help of the command, one line for each verb."""
+    rows = "\n".join(f"  {name:8}{verb.about}" for name, verb in VERBS.items())
+    return f"""\
+crowdperf: MLPerf Inference benchmarks, installed, run and recorded by one command.
+
+crowdperf VERB ...
+
+{rows}
+
+crowdperf VERB --help lists the options of a verb, -v prints the cm command that it runs."""
+
+
+def words_of_cm(words: Sequence[str]) -> list[str]:
+    """The words of `cm` for those of `crowdperf`. Pure. Raises CommandError for an unknown verb or a word too many."""
+    name, rest = words[0], list(words[1:])
+    verb = VERBS.get(name)
+    if verb is None:
+        near = difflib.get_close_matches(name, VERBS, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise CommandError(f"unknown verb {name!r}.{meant} Known: {', '.join(VERBS)}")
+    if verb.takes == "*":
+        return [*verb.words, *rest]
+    plain = [word for word in rest if not word.startswith(("-", "@"))]
+    options = [word for word in rest if word not in plain]
+    if not plain:
+        return [*verb.words, *options]
+    if not verb.takes or len(plain) > 1:
+        taken = f"one word, for --{verb.takes}" if verb.takes else "options only"
+        raise CommandError(f"crowdperf {name} accepts {taken}; found {' '.join(map(shlex.quote, plain))}")
+    if verb.takes == "tags":
+        return [*verb.words[:2], f"--tags={plain[0]}", *options]
+    return [*verb.words, f"--{verb.takes}={plain[0]}", *options]
+
+
+def repository(data: Path) -> Path:
+    """The CM repository: the checkout that this file is in, else a copy of what the wheel has, with a link to its
+    packages, made once in `data` for each content of the wheel. Raises OSError."""
+    checkout = PACKAGE.parents[1]
+    if (checkout / "cmr.yaml").is_file():
+        return checkout
+    files = importlib.metadata.distribution("crowdperf").read_text("RECORD") or ""
+    target = data / "repository" / hashlib.sha256(files.encode()).hexdigest()[:16]
+    if target.is_dir():
+        return target
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copytree(BUNDLED, scratch)
+    (scratch / "src").mkdir()
+    (scratch / "src" / "crowdperf").symlink_to(PACKAGE)  # recipes refuse another package of this name
+    try:
+        scratch.rename(target)
+    except OSError:  # another process was first
+        shutil.rmtree(scratch)
+        if not target.is_dir():
+            raise
+    return target
+
+
+def environment(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a CM process needs, where they are not set. Pure."""
+    home = Path(env.get("HOME") or Path.home())
+    data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
+    cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache") / "crowdperf"
+    wanted = {"CROWDPERF_CM": COMMAND}
+    if not env.get("CM_REPOS"):
+        wanted |= {"CM_REPOS": str(data / "cm"), "CROWDPERF_CACHE": str(cache)}
+    return {name: value for name, value in wanted.items() if not env.get(name)}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Becomes the command of CM; returns 0 after help and 1 for a wrong call."""
+    asked = list(sys.argv[1:] if words is None else words)
+    if not asked or asked[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    try:
+        line = ["version", "script"] if asked[0] in ("-V", "--version") else words_of_cm(asked)
+        added = environment(os.environ)
+        os.environ.update(added)
+        home = Path(os.environ["CM_REPOS"])
+        register(home, repository(home.parent if "CM_REPOS" in added else home))
+    except CommandError as error:
+        print(f"crowdperf: {error}\n  hint: crowdperf --help", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"crowdperf: cannot set up its home: {error}\n  hint: CM_REPOS=FOLDER chooses another", file=sys.stderr)
+        return 1
+    if asked[0] != "cm" and "-v" in asked:
+        print(f"{COMMAND} {shlex.join(line)}", file=sys.stderr)
+    cm = [sys.executable, "-c", "from cmind.cli import run; run()"]  # rooms do not import CM
+    if not (home / "index.json").is_file():  # CM announces its first index on standard output
+        subprocess.run([*cm, "version", "core"], stdout=subprocess.DEVNULL, check=False)
+    sys.stdout.flush()
+    return os.execv(sys.executable, [*cm, *line])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

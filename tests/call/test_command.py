@@ -1,0 +1,77 @@
+"""The command crowdperf: its words become those of cm, and what it does not know is refused with what it knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crowdperf.call import command
+
+RUN = ["run", "script", "--tags=run,mlperf,inference"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run", RUN),
+        ("run --model=resnet50 -v", [*RUN, "--model=resnet50", "-v"]),
+        ("run get,cuda --out=json", ["run", "script", "--tags=get,cuda", "--out=json"]),
+        ("run @inputs.yaml", [*RUN, "@inputs.yaml"]),
+        ("plan --model=bert-99", ["plan", "script", "--tags=run,mlperf,inference", "--model=bert-99"]),
+        ("show", ["run", "script", "--tags=show,mlperf,results"]),
+        ("show results/a", ["run", "script", "--tags=show,mlperf,results", "--results_dir=results/a"]),
+        ("diff results/a results/b", ["diff", "script", "results/a", "results/b"]),
+        ("check tree --version=v6.1",
+         ["run", "script", "--tags=check,mlperf,submission", "--submission_dir=tree", "--version=v6.1"]),
+        ("sweep s.yaml --plan", ["run", "script", "--tags=run,mlperf,sweep", "--file=s.yaml", "--plan"]),
+        ("doctor", ["run", "script", "--tags=doctor"]),
+        ("cache --tags=get,python3", ["show", "cache", "--tags=get,python3"]),
+        ("cm rm cache --tags=x -f", ["rm", "cache", "--tags=x", "-f"]),
+    ],
+)  # fmt: skip
+def test_a_verb_is_a_command_of_cm(line: str, expected: list[str]) -> None:
+    assert command.words_of_cm(line.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("rnu", "unknown verb 'rnu'. Did you mean run? Known: run, plan, show"),
+        ("doctor now", "crowdperf doctor accepts options only; found now"),
+        ("check a b", "crowdperf check accepts one word, for --submission_dir; found a b"),
+    ],
+)
+def test_what_is_not_known_is_refused_before_anything_is_written(
+    line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert command.main(line.split()) == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in command.VERBS if f"\n  {name} " not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"HOME": "/h"}, {"CM_REPOS": "/h/.local/share/crowdperf/cm", "CROWDPERF_CACHE": "/h/.cache/crowdperf"}),
+        ({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CACHE_HOME": "/c"},
+         {"CM_REPOS": "/d/crowdperf/cm", "CROWDPERF_CACHE": "/c/crowdperf"}),
+        ({"HOME": "/h", "CM_REPOS": "/cm"}, {}),
+        ({"HOME": "/h", "CROWDPERF_CACHE": "/big"}, {"CM_REPOS": "/h/.local/share/crowdperf/cm"}),
+        ({"HOME": "/h", "CM_REPOS": "/cm", "CROWDPERF_CM": "mine"}, {"CROWDPERF_CM": "mine"}),
+    ],
+)  # fmt: skip
+def test_state_is_in_cms_home_or_in_xdg_folders(given: dict[str, str], expected: dict[str, str]) -> None:
+    found = {**given, **command.environment(given)}
+    assert found == {**given, "CROWDPERF_CM": "crowdperf cm", **expected}
+
+
+def test_the_repository_of_a_checkout_is_the_checkout(tmp_path: Path) -> None:
+    assert command.repository(tmp_path) == Path(__file__).resolve().parents[2]
