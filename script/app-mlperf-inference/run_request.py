@@ -41,7 +41,7 @@ class RequestError(Exception):
     """The call asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
 
     def __init__(self, problems: list[str], code: int = 1) -> None:
-        super().__init__(with_problems("cannot run what was asked for", problems))
+        super().__init__(with_problems("cannot run this request", problems))
         self.problems = tuple(problems)
         self.code = code
 
@@ -124,7 +124,7 @@ class Asked:
         allowed = [one.value for one in scenarios_of(self.model)]
         if scenario and scenario not in allowed:
             yield "scenario", f"{self.model} has no {scenario}; it has {', '.join(allowed)}"
-        if why := gpus_problem(values["gpus"] or (), self.device, "take _cuda"):
+        if why := gpus_problem(values["gpus"] or (), self.device, "use _cuda"):
             yield "gpus", f"found {values.text('gpus')!r}; {why}"
         for name in (name for name in ("compliance_test", "find") if values[name] and mode == "accuracy"):
             yield name, f"found {values.text(name)!r} in mode {mode}; it needs performance mode (_performance)"
@@ -145,7 +145,10 @@ class Asked:
         for name in OWN_PATHS if known is not None and known.recipes.is_fixed else ():
             if values.is_given(name):
                 made = f"{self.model} makes its data and model here"
-                yield name, f"found {values.text(name)!r}; {made}: docs/howto/add-model.md adds a model of your own"
+                yield (
+                    name,
+                    f"found {values.text(name)!r}; {made}: docs/howto/add-model.md explains how to add your own model",
+                )
 
     def _uneven_threads(self) -> Iterator[tuple[str, str]]:
         """A problem for threads that instances cannot share evenly: they are those of all together."""

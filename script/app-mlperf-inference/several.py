@@ -44,10 +44,10 @@ def inputs_for_all(
         is_made_here = values["output_dir"] or values["compliance_test"] or values["find"]
         return None if is_made_here else _handed_on(env, inputs, mapping)
     if values["output_dir"]:
-        way_out = "name its scenario and its mode too, or give --results_dir, which gets a folder of this call"
+        way_out = "also give its scenario and mode, or use --results_dir, which gets a folder for this run"
         raise RequestError([f"--output_dir is the folder of one run: {way_out}"])
     if values["compliance_test"]:
-        words = "suits one run in performance mode: name its scenario, and --mode=performance"
+        words = "is for one run in performance mode: give its scenario, and --mode=performance"
         raise RequestError([f"--compliance_test {words}"])
     return _handed_on(env, inputs, mapping)
 

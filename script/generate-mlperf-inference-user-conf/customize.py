@@ -22,7 +22,7 @@ from . import conf_plan, inputs
 CONF_NAME = "user.conf"
 UNUSED_KEY = "CM_TMP_MLPERF_RECORDED_UNUSED_IN"
 """Set by run-mlperf-inference-app: the kind of runs that do not go by what is recorded."""
-HEAD = "# Written by crowdperf before the runs; the comments say where each value comes from. Times in ms.\n"
+HEAD = "# Written by crowdperf before the runs; the comments show the origin of each value. Times in ms.\n"
 HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=resnet50 --scenario=Offline"
 
 

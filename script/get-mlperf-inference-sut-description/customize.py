@@ -46,7 +46,7 @@ def _call_facts(asked: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str
     for key, value in values.items():
         if value:
             try:
-                found[key] = description.Fact(questions.checked(key, value), "given with the call")
+                found[key] = description.Fact(questions.checked(key, value), "given in the command")
             except questions.BadAnswer as error:
                 raise answers.AnswersError(str(error)) from error
     return found
@@ -89,7 +89,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     try:
         sources, is_here = _gather(i)
     except (answers.AnswersError, selection.MachineError) as error:
-        return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
+        return {"return": 1, "error": f"{error}\nhint: correct the values, then rerun the command"}
     name = i["values"]["name"] or description.name_of(description.describe(sources))
     local = _local_repo(i)
     sources = dataclasses.replace(sources, remembered=answers.remembered(local, name) if local else {})

@@ -26,11 +26,11 @@ QUESTIONS: Mapping[str, str] = {
     "system_name": "name of the system as readers know it, such as the vendor's product name (not the host's name)",
     "system_type": "edge, datacenter, or datacenter,edge",
     "number_of_nodes": "number of machines that worked together",
-    "host_processor_model_name": "model of the processor",
-    "host_processors_per_node": "processors in a machine",
-    "host_processor_core_count": "cores of one processor",
+    "host_processor_model_name": "model of the CPU",
+    "host_processors_per_node": "number of CPUs in a machine",
+    "host_processor_core_count": "number of cores per CPU",
     "host_memory_capacity": "memory of a machine, such as 512 GB",
-    "host_memory_configuration": "memory modules, such as 16 x 32 GB DDR5-4800, or a word on why nobody can know",
+    "host_memory_configuration": "memory modules, such as 16 x 32 GB DDR5-4800, or the reason why it is unknown",
     "host_storage_capacity": "storage of a machine, such as 1 TB",
     "host_storage_type": "kind of storage, such as NVMe SSD",
     "host_networking": "network of a machine, such as 10 Gb Ethernet",
@@ -47,9 +47,9 @@ QUESTIONS: Mapping[str, str] = {
     "operating_system": "operating system with its version",
     "other_software_stack": "other software that matters, with versions",
     "system_type_detail": "more about the kind of system; may be empty",
-    "host_processor_frequency": "clock of the processor; may be empty",
-    "host_processor_caches": "caches of the processor; may be empty",
-    "host_processor_interconnect": "how processors are connected; may be empty",
+    "host_processor_frequency": "clock of the CPU; may be empty",
+    "host_processor_caches": "caches of the CPU; may be empty",
+    "host_processor_interconnect": "interconnect of the CPUs; may be empty",
     "accelerator_frequency": "clock of the accelerators; may be empty",
     "accelerator_interconnect_topology": "topology of the accelerators; may be empty",
     "accelerator_on-chip_memories": "memories on the accelerator's chip; may be empty",
@@ -99,8 +99,8 @@ def checked(key: str, value: object) -> str:
 def template(name: str, missing: Iterable[str]) -> str:
     """The text of a YAML file with one question a line, for the user to fill in."""
     lines = [
-        f"# What nobody but you knows about the system {name}. Fill the lines in, then give this file to the same call",
-        "# with --system_facts=FILE. An empty line is a question that is still open.",
+        f"# Facts about the system {name} that cannot be detected. Fill in the lines, then rerun the command with",
+        "# --system_facts=FILE. An empty line is an open question.",
         "",
     ]
     for key in missing:

@@ -71,7 +71,7 @@ def parse_call(values: Mapping[str, Any]) -> Call:
     """
     tests, round_name, problems = values["test"], values["version"] or "", []
     if not values["results_dir"]:
-        problems.append("--results_dir: nothing given; the folder of runs that are finished")
+        problems.append("--results_dir is missing: give the folder of finished runs")
     if round_name and round_name not in ROUNDS:
         problems.append(f"--version: {unknown_text('round', round_name, ROUNDS)}")
     if problems:
@@ -102,8 +102,10 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
     except UnknownName as error:
         if call.division not in CHECKED_DIVISIONS:
             return ()
-        newest = f"--version={rounds_of(benchmark)[-1]} takes the newest that has it" if benchmark in BENCHMARKS else ""
-        ways = " and ".join(way for way in (newest, "--test names the tests") if way)
+        newest = (
+            f"--version={rounds_of(benchmark)[-1]} selects the newest that has it" if benchmark in BENCHMARKS else ""
+        )
+        ways = " and ".join(way for way in (newest, "--test selects the tests") if way)
         raise WrongCall([f"{error}; {ways}"]) from error
     unknown = [test for test in needed if test not in TESTS]
     if unknown:
@@ -124,7 +126,7 @@ def _refuse_without_tokens(benchmark: str, tests: tuple[str, ...]) -> None:
         return
     said = f"{', '.join(found)} of {benchmark} cannot pass: it reads how many tokens each answer has, and this harness"
     exempt = next((one for one in reversed(rounds_of(benchmark)) if not tests_needed(benchmark, one, "closed")), "")
-    way = f"; --version={exempt} is the newest round that asks for no test of it" if exempt else ""
+    way = f"; --version={exempt} is the newest round that requires no test of it" if exempt else ""
     raise WrongCall([f"{said} logs no numbers of tokens for it{way}"])
 
 

@@ -51,6 +51,8 @@ def preprocess(i):
     i["env"]["CM_MLPERF_COMPLIANCE_PASSED"] = "no" if failed else "yes"
     i["state"]["mlperf_compliance"] = {"passed": not failed, "tests": rows}
     if failed:
-        words = "let nothing else use the machine and call it again: a test that failed is made again, passed ones stay"
+        words = (
+            "stop other programs on the machine and rerun the command: failed tests are repeated, passed ones are kept"
+        )
         return failure(Exception(f"compliance tests failed: {', '.join(failed)}"), f"hint: {words}")
     return {"return": 0}

@@ -25,7 +25,7 @@ def read_object(path: Path, failed: Callable[[str], Exception] = lambda text: Wr
     except (OSError, ValueError) as error:
         raise failed(f"{path} cannot be used: {error}") from error
     if not isinstance(content, dict):
-        raise failed(f"{path} holds no JSON object")
+        raise failed(f"{path} contains no JSON object")
     return content
 
 

@@ -61,7 +61,7 @@ def least_score(run: MeasuredRun) -> float:
     rows = read_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json, DamagedLog)["metrics"]
     value = next((float(row["value"]) for row in rows if row["name"] == "exact_match"), None)
     if value is None:
-        raise DamagedLog("the accuracy run beside has no exact_match: TEST07 of generated data needs it")
+        raise DamagedLog("the accuracy run has no exact_match, which TEST07 requires for synthetic data")
     return round(OWN_SCORE_PART * value, 3)
 
 

@@ -113,5 +113,5 @@ def view(given: Inputs, program: Path) -> tuple[str, ...]:
     return (
         f"{runs} runs: {target / BUNDLE}",
         f"official page: {target / SITE}",
-        "the official page asks two outside hosts, for fonts and a visitor counter; curve.html asks nobody",
+        "the official page contacts two other hosts (fonts, a visitor counter); curve.html makes no network requests",
     )

@@ -42,7 +42,7 @@ def refused(error: Exception | str, action: str = "") -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out."""
     hint = FOLDER_HINT.format(action) if action in ("check", "view") else HINT
     if isinstance(error, ProbeError):
-        hint = "hint: the same line again once the server answers; nothing was written"
+        hint = "hint: rerun the command once the server answers; nothing was written"
     return failure(printable_lines(str(error)), hint)
 
 
@@ -175,5 +175,5 @@ def close(i: dict[str, Any], given: Inputs, run: CurveRun, states: dict[str, Sta
     if submission is not None:
         return finished(i, submission, run.folder)
     wrong = "\n  ".join(f"{one.name}: {one.state}" for one in page.rows if one.state != State.DONE.value)
-    hint = "hint: the same line makes what is missing; --rerun=invalid,failed these too"
+    hint = "hint: rerun the command for the missing points; add --rerun=invalid,failed to repeat these too"
     return {"return": code, "error": f"points without a valid result:\n  {wrong}\n{hint}"}

@@ -58,13 +58,13 @@ def is_made_by(request: Request, need: Need) -> bool:
 def obstacle(request: Request) -> tuple[str, ...]:
     """Why no submission can hold the runs, however long they are, and how to try its way sooner; empty where it can."""
     if request.source not in ("", "real"):
-        why = f"--source={request.source} takes data or weights that a program made"
+        why = f"--source={request.source} uses synthetic data or weights"
     elif request.model not in BENCHMARKS or request.round_name not in rounds_of(request.model):
         why = f"{request.model} is not a benchmark of {request.round_name}"
     else:
         return ()
     return (
-        f"! no submission can hold these runs: {why}",
+        f"! these runs cannot be submitted: {why}",
         "  hint: to try all its steps in minutes, make runs with --execution_mode=test, then:",
         "  cm run script --tags=generate,inference,submission --rehearsal --results_dir=RESULTS",
     )
@@ -81,7 +81,7 @@ def lines(request: Request, is_there: Callable[[Need], bool]) -> tuple[str, ...]
         if is_there(need):
             found.append(f"{what}: there")
         elif is_made_by(request, need):
-            found.append(f"{what}: made by this call")
+            found.append(f"{what}: made by this run")
         else:
             found.append(f"{what}: missing")
             missing = True

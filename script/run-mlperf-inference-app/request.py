@@ -35,7 +35,7 @@ class RequestError(Exception):
     """The inputs ask for something that cannot be done; `problems` holds one text for each."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__(with_problems("cannot do what was asked for", problems))
+        super().__init__(with_problems("cannot run this request", problems))
         self.problems = tuple(problems)
 
 
@@ -107,12 +107,14 @@ def read(env: Mapping[str, Any], values: Any, system: Any, known: Known, folder:
     backend, device = _stand_in(call, values["backend"] or default_backend(model, asks_server=values.is_given(URL)))
     precision = PRECISION_ALIASES.get(values["precision"], values["precision"])
     if (name := values["implementation"]) != "crowdperf":
-        call.remarks.append(f"--implementation={name}: what runs is crowdperf's own harness, and results say crowdperf")
+        call.remarks.append(
+            f"--implementation={name}: the runs use crowdperf's own harness, and results record crowdperf"
+        )
     round_name = _round(call, model)
     category = _category(values["category"] or "", model, round_name)
     division = values["division"]
     if call.chosen("CM_MLPERF_SUBMISSION_GENERATION_STYLE") == "short" and division != "open":
-        call.problems.append(f"--division: found {division!r}; _short is for the open division, take _full")
+        call.problems.append(f"--division: found {division!r}; _short is for the open division, use _full")
     modes = _modes(call)
     is_finding = values["find_performance"] is True
     makes_submission = is_yes(env.get("CM_MLPERF_SUBMISSION_RUN"))

@@ -211,7 +211,7 @@ def verdicts(request: Request, results: Mapping[str, Any]) -> list[str]:
                 problems.append(f"{row['scenario']} is INVALID: {reasons}")
         accuracy = row["accuracy"]
         if accuracy is not None and accuracy.get("passed") is False and request.division != "open":
-            problems.append(f"{row['scenario']} misses the accuracy that the {request.division} division asks for")
+            problems.append(f"{row['scenario']} misses the accuracy that the {request.division} division requires")
     return problems
 
 

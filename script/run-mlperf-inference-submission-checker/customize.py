@@ -20,8 +20,8 @@ MAPPING_FILE = "model_mapping.json"
 GATE_KEYS = tuple(f"CM_MLPERF_SUBMISSION_{word}" for word in ("IS_ACCEPTED", "RESULT_COUNT", "VERDICT"))
 
 REFUSED = {
-    "skip_compliance": "the gate skips nothing",
-    "skip_power_check": "the gate skips nothing",
+    "skip_compliance": "the submission checker cannot skip checks",
+    "skip_power_check": "the submission checker cannot skip checks",
     "power": "power results need the official power checker",
     "extra_args": f"give the options of {GATE_TAGS}",
     "preprocess": "generate,inference,submission does it",
@@ -54,7 +54,7 @@ def gate_inputs(env: dict[str, Any], values: Mapping[str, Any]) -> tuple[dict[st
 
 def answer_of(env: dict[str, Any], refused: list[str]) -> dict[str, Any]:
     """CM's answer for a call that cannot be handed on."""
-    error = "\n  ".join(["this call cannot be handed on to the gate:", *refused])
+    error = "\n  ".join(["these inputs cannot be passed to the submission checker:", *refused])
     return {"return": 2, "error": f"{error}\n{filled(HINT, env, PLACES)}"}
 
 

@@ -143,7 +143,7 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
     for name in sorted(set(targets) - used):
         takers = ", ".join(scenario.value for scenario, names in TARGETS.items() if name in names[1:])
         own = ", ".join(f"--{TARGETS[scenario][1]}" for scenario in scenarios)
-        problems.append(f"--{name}: only {takers} has such a target; asked for: {wanted}, whose target is {own}")
+        problems.append(f"--{name}: only {takers} has such a target; requested: {wanted}, whose target is {own}")
     return problems
 
 

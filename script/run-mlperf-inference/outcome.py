@@ -134,22 +134,24 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     notes = []
     made = [words for name, words in (("model", "weights"), ("dataset", "data")) if synthetic_parts(runs)[name]]
     if made:
-        notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
+        notes.append(f"{' and '.join(made)} are synthetic: the results are for tests, not for comparison")
     own = [
         one for run in runs if (one := provenance.parse(run.result.get("provenance"))) and one.model == provenance.OWN
     ]
     if own and "model_path" not in config.options:
         notes.append(
-            "own model: no published file has the digest of these weights. A conversion of the published file that an "
-            "older crowdperf made reads the same: cm show cache --tags=ml-model lists it, and --renew makes it again"
+            "own model: no published file has the digest of these weights. A conversion of the published file by an "
+            "older crowdperf looks the same: cm show cache --tags=ml-model lists it, and --renew rebuilds it"
         )
     if config.model not in BENCHMARKS:
-        notes.append(f"{config.model} is not an MLPerf benchmark model: compare its figures with each other only")
+        notes.append(
+            f"{config.model} is not an MLPerf benchmark. Compare its results only with other {config.model} runs."
+        )
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
     chosen = [run for run in runs if run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result)]
     if any(not run.result.get("text") for run in chosen):
-        notes.append("Server ran at a low rate that the harness chose, not at the highest: --find looks for that")
+        notes.append("Server ran at a conservative rate chosen by the harness. To find the maximum, add --find=yes.")
     notes += [
         f"{run.spec.scenario.value} ran {chosen_rate_text(run.result)}" for run in chosen if run.result.get("text")
     ]

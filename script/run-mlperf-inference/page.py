@@ -22,7 +22,7 @@ HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
 
 _NANOSECONDS_PER_MS = 1e6
 LATENCY_NOTE = (
-    "These are the latencies that were seen. The figures of SingleStream and MultiStream in the table above are"
+    "These are the latencies that were seen. The results of SingleStream and MultiStream in the table above are"
     " LoadGen's early-stopping estimates of the 90th and 99th percentile: never lower than the percentile seen, and"
     " higher the fewer queries a run had."
 )

@@ -18,7 +18,7 @@ class ConfigError(Exception):
     """The inputs ask for something that cannot be run; `problems` holds one text for each wrong input."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__(with_problems("cannot run what was asked for", problems))
+        super().__init__(with_problems("cannot run this request", problems))
         self.problems = tuple(problems)
 
 

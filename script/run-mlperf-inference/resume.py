@@ -54,7 +54,7 @@ MADE_AGAIN: Mapping[str, frozenset[Flaw]] = {
 }
 """By the value of `--resume`, or the input that has none; the first is for a new folder."""
 
-BASIS = {"request": "asked for differently", "recipes": "changed recipes", "files": "changed files"}
+BASIS = {"request": "requested differently", "recipes": "changed recipes", "files": "changed files"}
 """The parts of what a run is made with, and what a user reads when one has changed."""
 
 
@@ -128,7 +128,7 @@ def flaws_of(candidate: Candidate) -> Iterator[tuple[Flaw, str]]:
                 yield Flaw.CHANGED, f"{words}: {', '.join(names)}"
         if problems:
             yield Flaw.MISSED, "it did not pass"
-    yield Flaw.NONE, "asked for with --rerun"
+    yield Flaw.NONE, "requested with --rerun"
 
 
 def rule_of(config: Config) -> str:
@@ -147,7 +147,7 @@ def choose(candidates: Sequence[Candidate], rule: str) -> Choice:
         reason = next((text for flaw, text in flaws_of(candidate) if flaw in MADE_AGAIN[rule]), None)
         if reason is not None:
             make.append(candidate.spec)
-            again += [f"{name} is made again: {reason}"] if reason else []
+            again += [f"{name} is repeated: {reason}"] if reason else []
         elif candidate.progress is Progress.FINISHED and run is not None:
             kept.append(run)
             changed.update(candidate.changes("recipes"))

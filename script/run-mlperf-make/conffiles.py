@@ -69,7 +69,7 @@ def _readme(run: Described, weights: str) -> str:
 
 Harness: crowdperf, backend {run.backend}, precision {run.precision}. Weights: {weights}.
 Settings of LoadGen: user.conf; mlperf.conf is the one in LoadGen.
-Made before the run, by `make generate_conf_files`: no figure is in here.
+Made before the run, by `make generate_conf_files`. It contains no results.
 """
 
 
@@ -79,6 +79,6 @@ def _calibration(run: Described) -> str:
         "The weights are quantized to int8, with the benchmark's official calibration list; `make calibrate` makes\n"
         "build/calibration/<benchmark>/calibration.json with its digests and the scales."
         if is_quantized
-        else f"Nothing is quantized: the weights are {weight_type(run.precision)}."
+        else f"Not quantized: the weights are {weight_type(run.precision)}."
     )
     return f"# Calibration of {run.benchmark}\n\n{text}\n"

@@ -104,6 +104,6 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except execution.CallFailed as error:
         return error.answer
     told = "\n  ".join(
-        ["not passed:", *problems, "hint: what each recipe said of it is above; runs and scores are recorded"]
+        ["not passed:", *problems, "hint: see the output of each recipe above; runs and scores are recorded"]
     )
     return {"return": 1, "error": told} if problems else {"return": 0}

@@ -91,7 +91,7 @@ def cost_lines(plan: Plan) -> list[str]:
         return []
     seconds = sum(map(least_s, runs))
     shown = f"{seconds / 3600:.2f} h" if seconds >= 600 else f"{seconds:.0f} s"
-    lines = [f"runs: at least {shown}; what they need is prepared before that"]
+    lines = [f"runs: at least {shown}; their requirements are prepared before that"]
     real = dict.fromkeys(call.inputs["model"] for call in runs if call.inputs["source"] == "real")
     for name in real:
         sizes = record_of(name).sizes

@@ -159,7 +159,7 @@ def _tree_values(around: Around) -> dict[str, str]:
     division, submitter = folder.parts[-2:] if len(folder.parts) > 2 else ("", "")
     if division not in DIVISIONS:
         said = f"a workspace is in <division>/<submitter>, with division {', '.join(DIVISIONS)}; this is {folder}"
-        raise MakeError(said, f"make {around.request.work} outside the container, where the workspace has its place")
+        raise MakeError(said, f"make {around.request.work} outside the container, in the folder of the workspace")
     has_runs = any((folder / run["RUN"]).is_dir() for run in around.kept_runs())
     backup = Path(f"{folder.parent.parent}_logs")  # of truncate_results
     facts = next((name for name in FACTS_NAMES if (folder / name).is_file()), FACTS_NAMES[0])
@@ -177,7 +177,7 @@ def _tree_values(around: Around) -> dict[str, str]:
 def _require_neuron(around: Around, hint: str = "") -> None:
     request = around.request
     if not (request.is_plan or request.values["SIMULATE"]) and (why := neuron.missing(Machine())):
-        raise MakeError(why, hint or f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
+        raise MakeError(why, hint or f"make {request.work} SIMULATE=neuron tests the path on the CPU", code=16)
 
 
 def _parts(around: Around) -> Rows:
@@ -264,7 +264,7 @@ def _configs(around: Around) -> Rows:
         config = _on_neuron(config, request.values["SIMULATE"]) if around.is_neuron else config
         found[config.benchmark, scenario, config.config_ver] = config
     if not found:
-        raise MakeError("nothing is left to do:\n  " + "\n  ".join(left_out))
+        raise MakeError("nothing to do:\n  " + "\n  ".join(left_out))
     configs = sorted(found.values(), key=lambda config: config.config_ver != DEFAULT)
     for config in configs:
         _require(config, around)
@@ -288,7 +288,7 @@ def _harness_remarks(args: RunArgs, around: Around) -> Iterator[str]:
     if "test_mode" not in args.flags:
         yield "no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only"
     if around.source != "real" and args.length is None:
-        yield f"SOURCE={around.source}: made data, so runs of 2 s; --fast makes runs of 60 s"
+        yield f"SOURCE={around.source}: synthetic data, so runs of 2 s; --fast makes runs of 60 s"
 
 
 def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
@@ -322,10 +322,10 @@ def _require(config: EffectiveConfig, around: Around) -> None:
     if around.machine:
         return
     if config.device == "cuda" and (why := nvidia.missing_gpu(Machine())):
-        hint = "USE_CPU=1 runs on the processor; make plan TARGET=run MACHINE=... plans for a recorded machine"
+        hint = "USE_CPU=1 runs on the CPU; make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
-        raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the processor")
+        raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the CPU")
 
 
 def _values(config: EffectiveConfig, args: RunArgs, around: Around) -> dict[str, str]:

@@ -15,7 +15,7 @@ from crowdperf.rules.names import unknown_text
 from crowdperf.rules.rounds import ROUNDS
 
 PREFIX = "CM_MAKE_"
-AGAIN = "cm run script --tags=run,mlperf,make,_init --path=../.. makes it again"
+AGAIN = "cm run script --tags=run,mlperf,make,_init --path=../.. recreates it"
 
 
 class MakeError(Exception):
@@ -81,7 +81,7 @@ def read(env: Mapping[str, Any], outer: Mapping[str, str], folder: Path) -> Requ
     own, machine = table("targets")[work][1:], values["MACHINE"]
     if machine and target != "plan" and "MACHINE" not in own:
         raise MakeError(
-            f"MACHINE={machine} is a recorded machine: nothing can run on it",
+            f"MACHINE={machine} is a recorded machine, which cannot run anything",
             f"make plan TARGET={target} MACHINE={machine} shows what would be done there",
         )
     groups = table("groups")

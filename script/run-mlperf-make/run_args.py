@@ -19,7 +19,7 @@ from crowdperf.rules.official_names import parse_benchmark
 from .request import MakeError, misfit, table
 
 HINT = "make help; docs/howto/from-nvidia.md shows the flags"
-QUOTE_REMARK = "RUN_ARGS: quotes around all flags were taken off"
+QUOTE_REMARK = "RUN_ARGS: quotes around all flags were removed"
 SETTINGS = tuple(name for row in FIELDS.values() for name in (row.name, *row.spellings))
 """The fields of a configuration, and their earlier spellings: flags, too."""
 
@@ -125,7 +125,7 @@ def read(text: str) -> RunArgs:
             remarks.append(f"--{name} has no effect: {row[0]}")
         elif kind == "switch":
             if value is not None and not is_yes(value):
-                problems.append(f"--{name} takes no value, found {value!r}")
+                problems.append(f"--{name} accepts no value, found {value!r}")
             flags[name] = "yes"
             remarks += [f"--{name}: {said}" for said in row]
         else:

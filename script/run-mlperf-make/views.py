@@ -28,7 +28,7 @@ INNER = {"performance": "performance/run_1", "accuracy": "accuracy"}
 """The folder of a run of a mode, below that of its scenario."""
 SUBMITTED = ("calibration", "code", "compliance", "documentation", "measurements", "results", "src", "systems")
 """The folders of a submitter in the tree of a round: submission rules of mlcommons/policies (read 2026-11-23)."""
-ELSEWHERE = "move it away and call make again"
+ELSEWHERE = "move it away and rerun make"
 
 
 class View(NamedTuple):
@@ -108,7 +108,7 @@ def link(workspace: Path, place: str, target: Path, maker: str) -> None:
         if path.resolve() == target.resolve():
             return  # the scratch space has the files themselves
         kind = "folder" if path.is_dir() else "file"
-        raise MakeError(f"{path} is a {kind}, where a link belongs; it is left as it is", ELSEWHERE)
+        raise MakeError(f"{path} is a {kind}instead of a link; it is not changed", ELSEWHERE)
     note(workspace, place, "link", str(target), maker)
     with _beside(path) as beside:
         beside.symlink_to(target)

@@ -33,7 +33,7 @@ from crowdperf.sweeps.states import status
 from . import plans, prestage
 from .request import Call, read_call
 
-HINT = "hint: cm run script --tags=run,mlperf,sweep --file=FILE --plan   # shows the points, starts nothing"
+HINT = "hint: cm run script --tags=run,mlperf,sweep --file=FILE --plan   # shows the points only"
 
 
 def command_of(call: Call, inputs: dict[str, Any]) -> str:
@@ -63,7 +63,7 @@ def preprocess(i):
         if call.is_plan:
             return show_plan(i, call, made)
         if made.problems:
-            return failure("a point would surely fail, so nothing is started:\n  " + "\n  ".join(made.problems), HINT)
+            return failure("a point cannot succeed, so nothing is started:\n  " + "\n  ".join(made.problems), HINT)
         if problems := call.executor.problems():
             return failure("\n".join(problems), HINT)
         with sweep.locked(call.folder.path):

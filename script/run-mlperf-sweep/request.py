@@ -58,7 +58,7 @@ def _file_of(values: Mapping[str, Any]) -> str:
     """The file that is given under one of its names. Raises SweepError."""
     names = {text for name in ("file", "sweep_file") if (text := str(values[name] or ""))}
     if not names:
-        lock = "with cm lock script, whose --file names the lockfile, give --sweep_file=FILE"
+        lock = "with cm lock script, where --file is the lockfile, use --sweep_file=FILE"
         raise SweepError([Problem(0, f"--file is missing: the file of the sweep; {lock}")])
     if len(names) > 1:
         raise SweepError([Problem(0, "--file and --sweep_file are the same input, and name two files; give one")])
@@ -111,7 +111,7 @@ def read_call(i: Mapping[str, Any], say: Say) -> Call:
     problems += [*wrong, *_secrets_problems(settings)]
     for flag in ("adr", "add_deps_recursive", "env"):
         if i["input"].get(flag):
-            problems.append(Problem(0, f"--{flag}.*: give it in base of the file; points are calls of their own"))
+            problems.append(Problem(0, f"--{flag}.*: set it in base of the file; points are separate runs"))
     try:
         recipe = recipes.find_recipe(i["automation"], definition.recipe)
         choice = Choice(selector, parse_where(values["where"] or ()), values["tags_filter"] or ())

@@ -40,7 +40,7 @@ WITHOUT_MACHINE = ("install,cuda,prebuilt",)
 NOT_FOUND = 16
 """CM's code for something that the machine lacks."""
 SHIPPED = Path(__file__).resolve().parent / "profiles"
-HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps, runs nothing"
+HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps only"
 PLAN_HINT = "hint: cm help script run-virtual-client-profile   # its inputs; --machine plans for a recorded machine"
 
 
@@ -100,7 +100,7 @@ def read_call(i: dict[str, Any]) -> StepList:
     except ProfileError as error:
         problems, profile = [*problems, *error.problems], error.rest
     if (folder := values["log_dir"]).is_file():
-        problems.append(f"--log-dir: {folder} is a file; give a folder, which is made where it is missing")
+        problems.append(f"--log-dir: {folder} is a file; give a folder, which is created if missing")
     try:
         machine = machine_of(i)
     except selection.MachineError as error:
@@ -136,7 +136,7 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
     """Everything that the machine lacks for the steps: a GPU, and what the recipes that only look do not find."""
     is_cuda = made.options.choices["device"] == "cuda"
     why = nvidia.missing_gpu(machine_of(i)) if is_cuda else ""
-    found = [f"--device=cuda: {why}; --device=cpu stands in for it"] if why else []
+    found = [f"--device=cuda: {why}; use --device=cpu instead"] if why else []
     if not (found or i["env"].get(PREFIX + "IS_PLAN") == "yes"):
         return []  # the steps tell the rest
     has_disks = not i["env"].get(MACHINE_KEY) or bool(machine_of(i).read_text("/proc/mounts"))  # else not recorded
@@ -189,7 +189,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             banner = selection.choose(recorded, users_folder(env)).banner
             print("\n".join(filter(None, (banner, printable_lines(plan_text(made))))))
         elif recorded:
-            raise ProfileError([f"--machine={recorded} is a recorded machine: nothing can run on it; add _plan"])
+            raise ProfileError([f"--machine={recorded} is a recorded machine, which cannot run anything; add _plan"])
         if missing := lacking(i, made):
             return {**refused(i, ProfileError(missing)), "return": NOT_FOUND}
         if is_plan:

@@ -121,7 +121,7 @@ class Runner:
                 raise StepFailed(error.code, "\n  ".join(map(str, (error, *more)))) from error
 
     def _finish(self, progress: str) -> None:
-        unseen = None if self.has_gpu_figures else StepFailed(1, "no run's load.json has figures of a GPU")
+        unseen = None if self.has_gpu_figures else StepFailed(1, "no run's load.json has metrics of a GPU")
         for step in self.made.of("monitor"):
             self._note_success(step, 0, datetime.now(timezone.utc), unseen)
         self.state.ended(progress)
@@ -210,7 +210,7 @@ class Runner:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise StepFailed(16, f"git clone: {error}") from None
         if code:
-            raise StepFailed(1, f"git clone ended with code {code}; what it said stands above")
+            raise StepFailed(1, f"git clone ended with code {code}; see its output above")
 
     def _benchmark(self, step: Step, call: Mapping[str, Any], number: int) -> None:
         """Makes the runs of one model; metrics of the finished ones are kept, however it ends. Raises StepFailed."""

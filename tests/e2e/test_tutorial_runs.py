@@ -147,7 +147,7 @@ def test_the_commands_make_a_results_folder_and_repeat_nothing(shared):
     done = cm(shared, "run", "script", *accuracy)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "SingleStream accuracy: Run files exist, skipping run..." in done.stdout
-    assert "MultiStream accuracy is made again: it was not finished" in done.stdout
+    assert "MultiStream accuracy is repeated: it was not finished" in done.stdout
     assert "accuracy=" in done.stdout
 
     done = cm(shared, "run", "script", *words_of(TUTORIAL[2], shared, is_small=True))

@@ -664,7 +664,7 @@ def test_an_error_of_the_store_is_the_answer(tmp_path: Path) -> None:
 
 def test_a_system_and_a_machine_are_not_both_given(tmp_path: Path) -> None:
     answer, _ = call(tmp_path, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="T4x8", MACHINE="t4x1")
-    assert "give one of them" in answer["error"]
+    assert "cannot be combined" in answer["error"]
 
 
 @pytest.mark.parametrize("given", ["$(id)", {"gpu_batch_size": "$(id)"}, {"$(id)": "1"}])

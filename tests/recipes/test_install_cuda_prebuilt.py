@@ -189,7 +189,7 @@ def test_a_file_with_the_wrong_checksum_is_not_started(home: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("#!/bin/sh\nexit 0\n", "holds no nvcc that runs"),
+        ("#!/bin/sh\nexit 0\n", "contains no working nvcc"),
         ("#!/bin/sh\necho disk full >&2; exit 3\n", "exit code 3"),
     ],
 )

@@ -166,7 +166,7 @@ def test_the_folder_of_the_made_inputs_is_handed_on_and_an_empty_one_is_an_error
     hooks = load_recipe("generate-neuron-inputs")
     variation = recipe_meta("generate-neuron-inputs")["variations"]["bert"]
     env = {**variation["env"], "CM_MLPERF_SCRATCH_PATH": str(tmp_path)}
-    assert "holds no samples" in hooks.postprocess({"env": env})["error"]
+    assert "contains no samples" in hooks.postprocess({"env": env})["error"]
     folder = tmp_path / "preprocessed_data" / "squad_tokenized"
     folder.mkdir(parents=True)
     (folder / "input_ids.npy").touch()

@@ -129,7 +129,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_escapes_everything(inside, ca
     [
         ({"label": SYNTHETIC, "is_synthetic": {"model": True, "dataset": True}}, f"{SYNTHETIC} (All results here)"),
         ({"label": "full-length run", "is_synthetic": {"model": False, "dataset": False}}, None),
-        (None, "It is unknown whether model and data of these results are real ones"),
+        (None, "It is unknown whether model and data of these results are real or synthetic"),
     ],
 )
 def test_what_a_result_is_made_with_is_said_in_plain_words(inside, call, own, words):
@@ -230,7 +230,7 @@ def test_a_home_folder_or_a_token_never_gets_into_a_page(inside, call, planted):
     tree(inside, {"hw_notes": f"measured in {planted}"})
     answer = call(input="tree")
     assert answer["return"] == 1
-    assert "would give away" in answer["error"]
+    assert "would reveal" in answer["error"]
     assert planted not in answer["error"]
     assert not list(inside.rglob("*.html"))
     assert not any(planted in path.read_text() for path in inside.glob("mlperf_report/*"))

@@ -406,7 +406,7 @@ def asked(division: str, round_name: str = "v6.1") -> Any:
 
 
 def test_a_benchmark_that_the_round_no_longer_has_names_the_newest_round_with_it():
-    with pytest.raises(asking.WrongCall, match=r"--version=v5\.0 takes the newest that has it and --test names"):
+    with pytest.raises(asking.WrongCall, match=r"--version=v5\.0 selects the newest that has it and --test selects"):
         asking.wanted_tests(asked("closed"), "gptj-99")
     assert asking.wanted_tests(asked("open"), "gptj-99") == ()
     assert asking.wanted_tests(asked("closed", "v6.1"), "resnet50")

@@ -478,7 +478,7 @@ def test_an_own_model_and_incomplete_data_are_said_in_label_files_table_and_page
     assert (record["provenance"], record["label"]) == (facts, "; ".join([*said, TEST_RUN_LABEL]))
     assert said[0] in table.render("t", record)
     assert outcome.results_record(config(), "id", runs[1:])["provenance"] is None
-    assert any("--renew makes it again" in note for note in record["notes"])
+    assert any("--renew rebuilds it" in note for note in record["notes"])
     given = outcome.notes_on(config(CM_MLPERF_MODEL="resnet50", CM_MLPERF_OWN_MODEL_PATH="/m.onnx"), runs)
     assert not any("--renew" in note for note in given)
 
@@ -830,7 +830,7 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
     printed = capsys.readouterr().out
     assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, as the harness chose." in printed
     assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
-    assert "--find looks for that" in printed  # still a rate that was chosen here
+    assert "To find the maximum, add --find=yes" in printed  # still a rate that was chosen here
     assert found_runs.find_runs(folder)[0][0].paths.folder == second
 
 
@@ -845,7 +845,7 @@ def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_m
     printed = " ".join(capsys.readouterr().out.split())
     assert "it was planned for 8,000 samples/s, as the harness chose. It is run once more with 13,500." in printed
     assert "the logs of the first run are in digits/Offline/first_attempt" in printed
-    assert "--find looks for that" not in printed
+    assert "To find the maximum, add --find=yes" not in printed
 
 
 def short_run(planned_for: float, answered: float, origin: str = "warm-up estimate") -> dict[str, Any]:

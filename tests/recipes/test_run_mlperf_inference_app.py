@@ -229,7 +229,7 @@ def test_a_round_has_its_loadgen_where_there_is_one():
 
 def test_names_of_the_community_are_understood_and_told():
     told = read(implementation="nvidia", device="gpu", precision="float32", model="bert").remarks
-    assert "--implementation=nvidia: what runs is crowdperf's own harness, and results say crowdperf" in told
+    assert "--implementation=nvidia: the runs use crowdperf's own harness, and results record crowdperf" in told
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_closed_submission_is_told_run_tested_and_built(call, cm, capsys):
     assert (submission["submission_version"], submission["system"]) == ("v6.1", {"cooling": "air"})
     told = capsys.readouterr().out
     assert "A closed edge submission of resnet50 to v6.1 needs these runs:" in told
-    assert "Offline TEST04: made by this call" in told
+    assert "Offline TEST04: made by this run" in told
 
 
 def test_an_open_submission_has_no_compliance_tests(call, cm):
@@ -419,7 +419,7 @@ def test_what_is_there_is_not_called_missing():
     lines = needs.lines(asked, lambda need: need == needs.Need(Scenario.OFFLINE, "TEST01"))
     assert "  Offline TEST01: there" in lines
     assert "  Offline performance: missing" in lines
-    assert "  Offline accuracy: made by this call" in lines
+    assert "  Offline accuracy: made by this run" in lines
     assert needs.Need(Scenario.OFFLINE, "TEST01").place == Path("TEST01/performance/run_1")
     assert needs.Need(Scenario.OFFLINE, Mode.ACCURACY.value).place == Path("accuracy")
 
@@ -427,14 +427,14 @@ def test_what_is_there_is_not_called_missing():
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"model": "bert-99", "source": "tiny"}, "--source=tiny takes data or weights that a program made"),
+        ({"model": "bert-99", "source": "tiny"}, "--source=tiny uses synthetic data or weights"),
         ({"model": "digits"}, "digits is not a benchmark of v6.1"),
         ({"model": "bert-99"}, ""),
     ],
 )
 def test_what_no_submission_can_hold_is_said_before_the_runs(values, why) -> None:
     lines = needs.lines(read(**values), lambda need: False)
-    assert (lines[0] == f"! no submission can hold these runs: {why}") is bool(why)
+    assert (lines[0] == f"! these runs cannot be submitted: {why}") is bool(why)
     assert any("--rehearsal" in line for line in lines) is bool(why)
 
 

@@ -138,18 +138,18 @@ def test_calls_add_to_one_folder_and_make_no_run_twice(call, runs, tmp_path, cap
 @pytest.mark.parametrize(
     ("env", "inputs", "reason"),
     [
-        ({"CM_MLPERF_RUN_STYLE": "fast"}, {}, "asked for differently: execution_mode"),
-        ({"CM_MLPERF_LOADGEN_TARGET_QPS": "9"}, {}, "asked for differently: targets"),
-        ({"CM_NUM_THREADS": "1"}, {}, "asked for differently: options"),
-        ({}, {"adr": {"python": {"name": "other"}}}, "asked for differently: passed_on"),
-        ({"CM_RERUN": "yes"}, {}, "asked for with --rerun"),
+        ({"CM_MLPERF_RUN_STYLE": "fast"}, {}, "requested differently: execution_mode"),
+        ({"CM_MLPERF_LOADGEN_TARGET_QPS": "9"}, {}, "requested differently: targets"),
+        ({"CM_NUM_THREADS": "1"}, {}, "requested differently: options"),
+        ({}, {"adr": {"python": {"name": "other"}}}, "requested differently: passed_on"),
+        ({"CM_RERUN": "yes"}, {}, "requested with --rerun"),
     ],
 )
 def test_a_run_with_other_inputs_is_made_again_and_the_reason_told(call, runs, capsys, env, inputs, reason):
     call()
     call(inputs, **env)
     assert len(runs.made) == 2
-    assert f"Offline performance is made again: {reason}" in capsys.readouterr().out
+    assert f"Offline performance is repeated: {reason}" in capsys.readouterr().out
 
 
 def test_a_target_that_was_only_planned_decides_nothing(call, runs, capsys):
@@ -182,10 +182,10 @@ def test_a_call_that_was_killed_or_failed_goes_on(call, runs, capsys):
         call(CM_MLPERF_LOADGEN_MODE="all")
     runs.dies, runs.fails = False, "no memory"
     assert call(CM_MLPERF_LOADGEN_MODE="all")[0]["return"] == 1
-    assert "Offline accuracy is made again: it was not finished" in capsys.readouterr().out
+    assert "Offline accuracy is repeated: it was not finished" in capsys.readouterr().out
     runs.fails = ""
     assert call(CM_MLPERF_LOADGEN_MODE="all")[0] == {"return": 0}
-    assert "Offline accuracy is made again: it failed: the run digits Offline accuracy failed: no memory" in (
+    assert "Offline accuracy is repeated: it failed: the run digits Offline accuracy failed: no memory" in (
         capsys.readouterr().out
     )
     assert runs.made == ["Offline/performance/run_1", "Offline/accuracy"]

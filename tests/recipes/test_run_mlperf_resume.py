@@ -154,14 +154,14 @@ def test_recipes_that_changed_are_named_of_kept_runs_alone() -> None:
     ("candidate", "again"),
     [
         (former(ACCURACY, progress=FINISHED, percent=10.0), ""),
-        (former(ACCURACY, progress=FINISHED, percent=10.0, before={"request": {"x": 1}}), "asked for differently: x"),
+        (former(ACCURACY, progress=FINISHED, percent=10.0, before={"request": {"x": 1}}), "requested differently: x"),
         (former(progress=FINISHED, is_valid=False, before={"request": {"x": 1}}), "it was INVALID"),
     ],
 )
 def test_a_missed_accuracy_is_kept_in_a_shared_folder_unless_its_request_changed(candidate: Any, again: str) -> None:
-    for rule, reason in (("run_id", again), ("rerun", again or "asked for with --rerun")):
+    for rule, reason in (("run_id", again), ("rerun", again or "requested with --rerun")):
         texts = resume.choose([candidate], rule).again
-        assert [text.partition(" is made again: ")[2] for text in texts] == ([reason] if reason else [])
+        assert [text.partition(" is repeated: ")[2] for text in texts] == ([reason] if reason else [])
 
 
 def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -> None:

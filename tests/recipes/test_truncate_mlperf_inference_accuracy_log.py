@@ -149,7 +149,7 @@ def test_a_log_without_a_score_is_left_whole_and_the_call_fails(tmp_path: Path, 
     [
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": ""}, "--submission_dir is missing"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "nothing"}, "not a submission tree"),
-        ({"CM_MLPERF_ACCURACY_LOG_BACKUP_DIR": "tree/logs"}, "lies in the tree"),
+        ({"CM_MLPERF_ACCURACY_LOG_BACKUP_DIR": "tree/logs"}, "is inside the tree"),
         ({"CM_MLPERF_SUBMITTER": "Other"}, "there: cTuning"),
     ],
 )
