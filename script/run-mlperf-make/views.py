@@ -108,7 +108,7 @@ def link(workspace: Path, place: str, target: Path, maker: str) -> None:
         if path.resolve() == target.resolve():
             return  # the scratch space has the files themselves
         kind = "folder" if path.is_dir() else "file"
-        raise MakeError(f"{path} is a {kind}instead of a link; it is not changed", ELSEWHERE)
+        raise MakeError(f"{path} is a {kind} instead of a link; it is not changed", ELSEWHERE)
     note(workspace, place, "link", str(target), maker)
     with _beside(path) as beside:
         beside.symlink_to(target)

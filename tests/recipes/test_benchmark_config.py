@@ -14,7 +14,7 @@ import pytest
 from benchmark_configs import BASE, CONFIG, write_sheet
 from helpers import TemporaryHome
 from machine_builder import MACHINES
-from recipe_loader import load_module, recipe_meta
+from recipe_loader import input_values, load_module, recipe_meta
 
 from crowdperf.fronts.nvidia import lookup
 from crowdperf.fronts.nvidia.effective import EffectiveConfig
@@ -191,7 +191,7 @@ def test_the_inputs_of_a_run_on_eight_gpus() -> None:
     }
 
 
-def test_a_run_takes_the_inputs_of_every_entry(tmp_path: Path) -> None:
+def test_a_run_takes_the_inputs_of_every_entry() -> None:
     known, meta = app_names(recipe_meta("app-mlperf-inference")), recipe_meta("run-mlperf-inference")
     for benchmark, scenario, system, config_ver in every_entry():
         config = REGISTRY.effective(benchmark, scenario, system, config_ver)
@@ -199,9 +199,9 @@ def test_a_run_takes_the_inputs_of_every_entry(tmp_path: Path) -> None:
             assert config.told[0].startswith("backend triton cannot run on cuda")
             continue
         keys = meta["input_mapping"]
-        env = {**meta["default_env"], **{keys[name]: text for name, text in config.inputs().items()}}
+        env = {keys[name]: text for name, text in config.inputs().items()}
         env["CM_MLPERF_LOADGEN_MODE"] = "performance"
-        (run,) = matrix.matrix(matrix.parse_config(env, keys, known, tmp_path))
+        (run,) = matrix.matrix(matrix.parse_config(input_values("run-mlperf-inference", env), known))
         assert (run.model, run.scenario, run.backend) == (config.benchmark, scenario, config.backend)
 
 

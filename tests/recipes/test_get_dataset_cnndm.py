@@ -140,7 +140,7 @@ def test_the_work_follows_from_variation_and_path(customize: ModuleType, tmp_pat
     for path in (tmp_path, tmp_path / "cnn_eval.json"):
         work = customize.plan_work(path, "download", entry)
         assert (work["CM_CNNDM_WORK"], work["CM_CNNDM_FOLDER"]) == ("check", str(tmp_path))
-    with pytest.raises(customize.given.GivenError, match="a synthetic data set exclude each other"):
+    with pytest.raises(customize.copy_identity.GivenError, match="a synthetic data set exclude each other"):
         customize.plan_work(tmp_path, "synthetic", entry)
 
 

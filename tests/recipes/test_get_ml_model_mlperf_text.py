@@ -93,7 +93,7 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_and_random_weights_exclude_each_other(tmp_path: Path) -> None:
-    with pytest.raises(recipe.given.GivenError, match="leave one of them out"):
+    with pytest.raises(recipe.copy_identity.GivenError, match="leave one of them out"):
         recipe.plan_work(env_of(source="tiny"), tmp_path, {})
 
 

@@ -157,7 +157,7 @@ def test_a_download_is_taken_from_a_mirror_where_it_must_and_only_with_the_publi
     changes = {
         "_cm.yaml": {"- resnet50\n": "- resnet50-here\n", "alias: get-ml-model-resnet50": "alias: resnet50-here",
                      "d40b6e1f87c259a3": "d40b6e1f87c259a4", "library: [crowdperf.benchmarks.resnet50]\n": ""},
-        "published.py": {"f6a4da60cd5f084d97efc2c1ddb10beb": hashlib.md5(content).hexdigest(),
+        "sources.py": {"f6a4da60cd5f084d97efc2c1ddb10beb": hashlib.md5(content).hexdigest(),
                          "https://zenodo.org/record": server.url("/zenodo"),
                          "https://huggingface.co": server.url("")},
     }  # fmt: skip

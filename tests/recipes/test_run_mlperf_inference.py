@@ -182,12 +182,12 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
 def test_a_target_that_no_wanted_scenario_has_is_refused():
     (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
     assert problem.startswith("--target_qps: only Offline, Server, Interactive has such a target")
-    assert problem.endswith("asked for: SingleStream, whose target is --singlestream_target_latency")
+    assert problem.endswith("requested: SingleStream, whose target is --singlestream_target_latency")
     found = problems(
         CM_MLPERF_MODEL="llama3.1-8b", CM_MLPERF_BACKEND="torch_llm", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
         CM_MLPERF_LOADGEN_SERVER_TARGET_QPS="5",
     )  # fmt: skip
-    assert "asked for: Interactive, whose target is --interactive_target_qps" in found[-1]
+    assert "requested: Interactive, whose target is --interactive_target_qps" in found[-1]
 
 
 def test_all_bad_inputs_are_named_in_one_error():
@@ -464,7 +464,7 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     record = outcome.results_record(config(), "id", runs)
     assert record["label"] == label
     assert record["is_synthetic"] == {"model": True, "dataset": False, "backend": False}
-    assert record["notes"][0].startswith("weights were made by a program")
+    assert record["notes"][0].startswith("weights are synthetic")
     assert outcome.label_of(runs[:1]) == "full-length run"
     assert SYNTHETIC_LABEL in table.render("t", record)
 
@@ -694,7 +694,7 @@ def test_a_call_makes_each_run_scores_accuracy_and_writes_the_records(call, caps
     printed = capsys.readouterr().out
     assert summary in printed
     assert TEST_RUN_LABEL in summary
-    assert "digits is not an MLPerf benchmark model" in summary
+    assert "digits is not an MLPerf benchmark." in summary
     html = (folder / "results.html").read_text()
     assert html.count(TEST_RUN_LABEL) >= 3
     assert "No load.json was left" in html

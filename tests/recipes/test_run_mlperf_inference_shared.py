@@ -165,13 +165,13 @@ def test_changed_files_lost_files_and_invalid_results_are_made_again(call, runs,
     call()
     (runs.dataset / "a.npy").write_text("two!")
     call()
-    assert "made again: changed files: dataset_path" in capsys.readouterr().out
+    assert "repeated: changed files: dataset_path" in capsys.readouterr().out
     (tmp_path / "results/sut-1/digits/Offline/performance/run_1/result.json").unlink()
     runs.is_valid = False
     assert call()[0]["return"] == 1
-    assert "made again: it was not finished" in capsys.readouterr().out
+    assert "repeated: it was not finished" in capsys.readouterr().out
     assert call(CM_MLPERF_RUN_CHECK="no")[0] == {"return": 0}
-    assert "made again: it was INVALID" in capsys.readouterr().out
+    assert "repeated: it was INVALID" in capsys.readouterr().out
     assert len(runs.made) == 4
 
 
@@ -201,7 +201,7 @@ def test_a_changed_recipe_is_named(call, runs, tmp_path, capsys):
     row["recipes"]["app-mlperf-inference"] = "other"
     path.write_text(json.dumps(content))
     call()
-    assert "made again: changed recipes: app-mlperf-inference" in capsys.readouterr().out
+    assert "repeated: changed recipes: app-mlperf-inference" in capsys.readouterr().out
 
 
 def test_a_session_file_of_the_format_before_is_read(call, runs, tmp_path):
@@ -236,7 +236,7 @@ def test_the_folder_of_an_ordinary_call_is_never_taken(call, tmp_path):
     (folder / "session.json").write_text('{"format": 1}')
     answer, _ = call()
     assert answer["return"] == 1
-    assert "a call without --run_id" in answer["error"]
+    assert "a run without --run_id" in answer["error"]
     assert (folder / "session.json").read_text() == '{"format": 1}'
 
 

@@ -72,7 +72,7 @@ def test_benchmarks_and_scenarios_are_read_in_any_spelling(text: str, expected: 
         ("--benchmarks=resnet51", "unknown benchmark 'resnet51'"),
         ("--scenarios=foo --min_duration=x", "--min_duration: found 'x'; allowed: a whole number >= 1"),
         ("--scenarios", "--scenarios needs a value"),
-        ("--fast=maybe", "--fast takes no value"),
+        ("--fast=maybe", "--fast accepts no value"),
         ("resnet50", "'resnet50' is not a flag"),
         ("--benchmarks='resnet50", "cannot be split into words"),
         ("--benchmarks=$(touch x)", "unknown benchmark '$(touch'"),
@@ -223,10 +223,10 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     text = pages.plan_text(Around(request.read(env, {}, tmp_path), "s"), plan)
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 95 GB; 61 GB of memory to make the model" in text
-    assert " h; what they need" in text
+    assert " h; their requirements" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
-    with pytest.raises(request.MakeError, match="nothing can run on it"):
+    with pytest.raises(request.MakeError, match="which cannot run anything"):
         planned(tmp_path, "run", **values)
 
 
@@ -478,7 +478,7 @@ def test_a_link_never_takes_the_place_of_a_folder_and_is_turned_atomically(tmp_p
     assert views.made_by(tmp_path, views.notes(tmp_path), "build/engines/x") == "second"
     real = tmp_path / "build/engines/real"
     real.mkdir()
-    with pytest.raises(request.MakeError, match="is a folder, where a link belongs"):
+    with pytest.raises(request.MakeError, match="is a folder instead of a link"):
         views.link(tmp_path, "build/engines/real", one, "third")
     assert real.is_dir() and not real.is_symlink()
     assert sorted(path.name for path in real.parent.iterdir()) == ["real", "x"]

@@ -159,7 +159,7 @@ def test_a_sweep_is_locked_by_its_other_spelling_of_file(toy: TemporaryHome) -> 
     assert locked.code == 0, locked.stderr
     assert any(name.startswith("run-toy") for name in json.loads((toy.work / "toy.lock").read_text())["recipes"])
     refused = toy.cm("lock", "script", f"--tags={TAGS}", "--file=s.yaml")
-    assert "give --sweep_file=FILE" in refused.stderr
+    assert "use --sweep_file=FILE" in refused.stderr
     assert (toy.work / "s.yaml").read_text() == FILE
 
 

@@ -510,7 +510,7 @@ def test_a_recorded_machine_is_planned_for_and_never_run_on(inside, call):
     planned = call(hook="plan", recorded="azure-a100-sxm4-40gbx8")["runs"]
     assert {row["tags"] for row in planned if "machine" not in row} == {"install,cuda,prebuilt"}
     answer = call(recorded="azure-a100-sxm4-40gbx8")
-    assert answer["return"] == 1 and "nothing can run on it" in answer["error"] and answer["calls"] == []
+    assert answer["return"] == 1 and "which cannot run anything" in answer["error"] and answer["calls"] == []
     answer = call("plan", recorded="nowhere", profile=write(inside, profile({"Type": "Oops"})))
     assert "nowhere is not a recorded machine" in answer["error"]
 
