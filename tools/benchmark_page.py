@@ -246,10 +246,10 @@ def _new_weights(record: Record) -> Iterator[str]:
         yield "```"
         return
     if record.recipes.is_fixed:
-        yield "There is one model only; `--renew` of its recipe makes it again."
+        yield "There is one model only. `--renew` of its recipe rebuilds it."
         return
     yield (
-        "Another copy of the published file; the recipe's README says whether it also takes a file of your own, in a "
+        "Another copy of the published file. The recipe's README states whether it also accepts your own file, in a "
         f"folder with a [`model.json`]({OWN_COPIES}):"
     )
     yield ""
@@ -258,14 +258,14 @@ def _new_weights(record: Record) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        "Quantized files, engines and results are made again for it, because their entries hold its digest. Retrained "
+        "Quantized files, engines and results are rebuilt for it, because their entries contain its digest. Retrained "
         "weights are for the open division."
     )
 
 
 def _new_data(record: Record) -> Iterator[str]:
     if record.recipes.is_fixed:
-        yield "The recipe makes the only data set; another copy cannot be used."
+        yield "The recipe generates the only data set. Other copies cannot be used."
         return
     yield "Another copy is checked file by file when it is first used, and again when a file in it has changed:"
     yield ""
@@ -273,14 +273,14 @@ def _new_data(record: Record) -> Iterator[str]:
     yield f"$ cm run script --tags=run,mlperf,inference --model={record.names[0]} --dataset_path=<folder>"
     yield "```"
     yield ""
-    yield "Preprocessed samples are made again for it."
+    yield "Preprocessed samples are rebuilt for it."
 
 
 def _new_calibration(record: Record) -> Iterator[str]:
     if record.generation is not None:
         yield "None: see Calibration."
         return
-    yield "A file with the index of one sample in each line; such a model is for the open division:"
+    yield "A file with the index of one sample per line. Such a model is for the open division:"
     yield ""
     yield "```console"
     yield f"$ cm run script --tags=calibrate,ml-model --model={record.names[0]} --sample_list=<file>"

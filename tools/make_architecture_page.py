@@ -142,7 +142,7 @@ def picture() -> str:
 
 def table() -> str:
     """The rooms from the ground up, with what their docstrings say and what they import from elsewhere."""
-    rows = ["| room | what it is, and what it may not do | packages from elsewhere |", "|---|---|---|"]
+    rows = ["| room | purpose and limits | other packages |", "|---|---|---|"]
     for room in ROOMS:
         outside = ", ".join(f"`{name}`" for name in outside_packages(room)) or "-"
         said = sentence_of(room).replace("``", "`").replace("|", "\\|")

@@ -1,1 +1,1 @@
-"""Benchmarks, one folder each: record, model, network, page. They import no backend, and no list names them."""
+"""Benchmarks, one folder each: record, model, network, page. They import no backend, and are in no list."""

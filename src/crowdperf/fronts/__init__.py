@@ -1,2 +1,2 @@
-"""Doors that other projects' users know: NVIDIA's settings, VirtualClient's profiles and metrics. It translates, and
-runs nothing."""
+"""Doors that other projects' users know: NVIDIA's settings, VirtualClient's profiles and metrics. It only
+translates."""

@@ -80,7 +80,7 @@ def has_files(scenario: ScenarioView) -> Iterator[Violation]:
             yield Violation(path=join(scenario.accuracy_folder, name), found="missing", allowed=", ".join(NEEDED))
 
 
-@rule("ACC-002", Scope.SCENARIO, "Nothing else lies beside them.", source=OLDER, step=Step.TREE)
+@rule("ACC-002", Scope.SCENARIO, "No other files are next to them.", source=OLDER, step=Step.TREE)
 def has_only_files(scenario: ScenarioView) -> Iterator[Violation]:
     for name in scenario.tree.listing.files_in(scenario.accuracy_folder):
         if name not in (*NEEDED, *TOLERATED):
@@ -208,7 +208,7 @@ def cut_problems(log: TextFile) -> Iterator[Violation]:
         yield Violation(path=log.path, found=found, allowed=f"two of {PART_BYTES:,}")
 
 
-@rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS)
+@rule("ACC-012", Scope.SCENARIO, "The accuracy log contains responses of this data set.", source=OURS)
 def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Violation]:
     log, wanted = scenario.accuracy_log, samples_of(scenario)
     if log.is_missing or wanted is None:
@@ -239,7 +239,7 @@ def _whole_log(path: str, text: str, wanted: int) -> Iterator[Violation]:
         yield Violation(path=path, found=f"responses of {count} samples", allowed=f"those of {wanted} samples")
 
 
-@rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS)
+@rule("ACC-013", Scope.SCENARIO, "The counts next to a score agree with it and with the data set.", source=OURS)
 def counts_agree(scenario: ScenarioView) -> Iterator[Violation]:
     wanted, source = samples_of(scenario), scenario.accuracy_text
     for counts in parse_counts(source.text):

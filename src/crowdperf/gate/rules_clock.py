@@ -52,7 +52,7 @@ def _seconds(log: LogView) -> tuple[float, float] | None:
 _BY_CLOCK = "from generated_query_count to power_end by the log's own clock"
 
 
-@performance_rule("TIME-002", "The run fits between generating its queries and its end by the log's clock.")
+@performance_rule("TIME-002", "The run lies between generating its queries and its end by the log's clock.")
 def run_fits_clock(log: LogView) -> Iterator[Violation]:
     found = _seconds(log)
     if found is not None and found[0] > found[1] + STAMPS_S:
@@ -60,7 +60,7 @@ def run_fits_clock(log: LogView) -> Iterator[Violation]:
         yield contradiction(log, "power_end", text, f"at most {found[1]:.3f} s: {_BY_CLOCK}")
 
 
-@performance_rule("TIME-007", "The run takes the time between generating its queries and its end by the log's clock.")
+@performance_rule("TIME-007", "The run lasts from generating its queries to its end by the log's clock.")
 def run_fills_clock(log: LogView) -> Iterator[Violation]:
     """Else its latencies and stamps were made shorter."""
     found = _seconds(log)

@@ -116,7 +116,7 @@ def scores_are_those_of_model(test: TestView) -> Iterator[Violation]:
                 yield Violation(path=source.path, found=text, allowed=allowed, line=found[-1].line)
 
 
-@rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with what its verdict asks for and no more.",
+@rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with the files that its verdict requires and no more.",
       source=OLDER)  # fmt: skip
 def accuracy_folder_is_right(test: TestView) -> Iterator[Violation]:
     if test.test != "TEST01" or not _is_there(test):

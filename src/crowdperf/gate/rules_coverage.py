@@ -37,7 +37,7 @@ def loaded_every_sample(scenario: ScenarioView) -> Iterator[Violation]:
         yield Violation(path=log.path, found=f"{log.loaded_count} samples loaded", allowed=allowed, line=line)
 
 
-@rule("ACC-019", Scope.RESULT, "The data set is as large as what was taken from it, in all runs.", source=OURS,
+@rule("ACC-019", Scope.RESULT, "The data set is as large as the loaded samples, in all runs.", source=OURS,
       step=Step.ACCURACY)  # fmt: skip
 def data_set_is_large_enough(result: ResultView) -> Iterator[Violation]:
     for mark in result.tree.register.runs_with("folder", result.folder):
@@ -51,7 +51,7 @@ def data_set_is_large_enough(result: ResultView) -> Iterator[Violation]:
             yield Violation(path=mark.path, found=found, allowed="no more samples than there are", step=step)
 
 
-@rule("ACC-020", Scope.SCENARIO, "The figures on a line of accuracy.txt agree, and are of the whole data set.",
+@rule("ACC-020", Scope.SCENARIO, "The numbers on a line of accuracy.txt agree, and are of the whole data set.",
       source=OURS)  # fmt: skip
 def figures_agree(scenario: ScenarioView) -> Iterator[Violation]:
     wanted, source = samples_of(scenario), scenario.accuracy_text
@@ -99,7 +99,7 @@ def responses_are_numbered(scenario: ScenarioView) -> Iterator[Violation]:
         yield Violation(path=log.path, found=found, allowed=f"below {issued:g}, the samples of {detail.path}")
 
 
-@rule("ACC-028", Scope.SCENARIO, "The accuracy run issued every sample of what it loaded first.", source=LOADGEN,
+@rule("ACC-028", Scope.SCENARIO, "The accuracy run issued every sample that it loaded first.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def issued_what_it_loaded(scenario: ScenarioView) -> Iterator[Violation]:
     """LoadGen loads the data set part by part, and logs for each how many queries it generates, of how many samples.

@@ -59,7 +59,7 @@ def _of_summary(view: EndpointsView, name: str, found: str, allowed: str) -> Vio
     )
 
 
-@rule("EP-001", Scope.ENDPOINTS, "The round takes this model from an endpoint.", source=NEWER)
+@rule("EP-001", Scope.ENDPOINTS, "The round accepts this model from an endpoint.", source=NEWER)
 def model_is_allowed(view: EndpointsView) -> Iterator[Violation]:
     table, models = view.table, view.scenario.tree.round.models.values()
     if table is not None and not table.may_be_endpoints:
@@ -144,7 +144,7 @@ def published_figure(view: EndpointsView) -> tuple[str, float | None]:
     return "n_samples_issued / duration_ns", rate
 
 
-@rule("EP-008", Scope.ENDPOINTS, "The summary has the scenario's figure.", source=NEWER)
+@rule("EP-008", Scope.ENDPOINTS, "The summary has the scenario's result.", source=NEWER)
 def has_figure(view: EndpointsView) -> Iterator[Violation]:
     name, value = published_figure(view)
     if view.summary.is_usable and not (value is not None and value > 0):
@@ -319,7 +319,7 @@ def percentiles_are_both_there(view: EndpointsView) -> Iterator[Violation]:
             yield _of_summary(view, metric, found, "an estimate no less than the measured p99")
 
 
-@rule("EP-021", Scope.ENDPOINTS, "Percentiles rise from the least to the greatest value, the mean between these.",
+@rule("EP-021", Scope.ENDPOINTS, "Percentiles rise from the minimum to the maximum, with the mean between them.",
       source=CLIENT)  # fmt: skip
 def percentiles_rise(view: EndpointsView) -> Iterator[Violation]:
     for metric in ("latency", "ttft", "tpot"):

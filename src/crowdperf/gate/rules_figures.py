@@ -36,7 +36,7 @@ _SUM_OVERFLOWS = 2.0**63
 17 million samples and more)."""
 
 
-@performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the greatest latency.")
+@performance_rule("FIG-001", "An Offline rate is the samples of its query divided by the maximum latency.")
 def offline_rate_follows(log: LogView) -> Iterator[Violation]:
     keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
     found = numbers(log, *keys)
@@ -125,7 +125,7 @@ def server_schedule_follows(log: LogView) -> Iterator[Violation]:
         yield contradiction(log, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
 
 
-@performance_rule("FIG-006", "Latencies rise from the least over the percentiles to the greatest.")
+@performance_rule("FIG-006", "Latencies rise from the minimum over the percentiles to the maximum.")
 def percentiles_rise(log: LogView) -> Iterator[Violation]:
     for family in FAMILIES:
         known = ranked(log, family)

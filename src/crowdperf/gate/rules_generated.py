@@ -26,7 +26,7 @@ _SLACK, _LOST = 1.1, 1.0
 """LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
 
 
-@log_rule("SET-003", "LoadGen generated the queries that its settings ask for.")
+@log_rule("SET-003", "LoadGen generated the queries that its settings require.")
 def generated_follows(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         yield from _least_samples(log)

@@ -124,7 +124,7 @@ def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Viol
             yield Violation(path=source.path, found=label, allowed=allowed, line=source.line_of(label))
 
 
-@rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS)
+@rule("SYN-004", Scope.SCENARIO, "No other text declares a stand-in or synthetic data.", source=OURS)
 def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Violation]:
     system = scenario.model.system.system
     for source in (scenario.readme, scenario.measurements.source):
@@ -135,7 +135,9 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Violation]:
         yield Violation(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
 
 
-@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token or key, or names a person or a machine.", source=OURS)
+@rule(
+    "PRIV-001", Scope.SUBMITTER, "No file contains a token or key, or the name of a person or a machine.", source=OURS
+)
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Violation]:
     """What is certainly a secret refuses; the rest is a warning, as published trees are full of it."""
     listing, given, budget = owner.tree.listing, owner.tree.options.known, Budget(FOLDER_PLACES)

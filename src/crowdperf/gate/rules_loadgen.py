@@ -117,7 +117,7 @@ def _digest(files: Mapping[str, Json], names: Iterable[str]) -> str:
     return hashlib.sha1(text.encode()).hexdigest()
 
 
-@log_rule("LG-003", "LoadGen was compiled without changes of its own.")
+@log_rule("LG-003", "LoadGen was compiled without changes.")
 def has_no_local_changes(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:

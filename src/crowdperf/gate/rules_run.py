@@ -57,7 +57,7 @@ def has_logs(run: RunView) -> Iterator[Violation]:
             yield Violation(path=join(run.folder, name), found="missing", allowed=", ".join(NEEDED))
 
 
-@rule("RUN-002", Scope.RUN, "Nothing else lies beside the logs.", source=OLDER, step=Step.TREE)
+@rule("RUN-002", Scope.RUN, "No other files are next to the logs.", source=OLDER, step=Step.TREE)
 def has_only_logs(run: RunView) -> Iterator[Violation]:
     has_power = join(run.scenario.folder, "performance/power") in run.scenario.tree.listing.folders
     known = {*NEEDED, ACCURACY, *TOLERATED, *(POWER if has_power else ())}
@@ -77,7 +77,7 @@ def is_valid(run: RunView) -> Iterator[Violation]:
         yield at_key(run.detail, "result_validity", "VALID")
 
 
-@rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS)
+@rule("RUN-005", Scope.RUN, "The summary is of the same run and is also VALID.", source=OURS)
 def summary_agrees(run: RunView) -> Iterator[Violation]:
     if run.summary.is_missing:
         return
@@ -169,7 +169,7 @@ def has_queries(run: RunView) -> Iterator[Violation]:
         yield from _asks(run, "effective_min_query_count", table.min_queries[scenario])
 
 
-@rule("RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is asked for and legal.",
+@rule("RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is requested and legal.",
       source=RULES_TEXT)  # fmt: skip
 def scenario_is_that_of_folder(run: RunView) -> Iterator[Violation]:
     folder, logged = run.scenario.scenario, run.detail.scenario
@@ -196,7 +196,7 @@ def mode_is_performance(run: RunView) -> Iterator[Violation]:
         yield at_key(run.detail, "effective_test_mode", "PerformanceOnly")
 
 
-@rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH)
+@rule("RUN-017", Scope.RUN, "The log has the scenario's result.", source=BOTH)
 def has_figure(run: RunView) -> Iterator[Violation]:
     table, scenario = run.scenario.model.table, run.detail.scenario
     if table is None or not run.detail.is_usable:
@@ -210,7 +210,7 @@ def has_figure(run: RunView) -> Iterator[Violation]:
         yield at_key(run.detail, key, "a number above 0")
 
 
-@rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER)
+@rule("RUN-018", Scope.RUN, "All samples are used equally often if the model requires it.", source=OLDER)
 def issues_equally(run: RunView) -> Iterator[Violation]:
     table, key = run.scenario.model.table, "effective_sample_concatenate_permutation"
     is_needed = table is not None and table.needs_equal_issue and run.detail.is_usable
@@ -218,7 +218,7 @@ def issues_equally(run: RunView) -> Iterator[Violation]:
         yield at_key(run.detail, key, "true")
 
 
-@rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH)
+@rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds if the model requires it.", source=BOTH)
 def token_latencies(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is None or not table.needs_token_latencies or not run.detail.is_usable:
@@ -241,7 +241,7 @@ def token_latencies(run: RunView) -> Iterator[Violation]:
             yield dataclasses.replace(found, source=BY_FOLDER if scenario == "Interactive" else "")
 
 
-@rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH)
+@rule("RUN-020", Scope.RUN, "The name of a networked SUT shows it.", source=BOTH)
 def network_sut_is_named(run: RunView) -> Iterator[Violation]:
     value = run.scenario.model.system.description.fields.get("is_network")
     is_networked = isinstance(value, str) and value.lower() == "true" and run.detail.is_usable

@@ -117,7 +117,7 @@ def has_one_score(scenario: ScenarioView) -> Iterator[Violation]:
             )
 
 
-@rule("ACC-024", Scope.SCENARIO, "Every score reaches what the rules ask where the checker asks another thing.",
+@rule("ACC-024", Scope.SCENARIO, "Every score reaches the rules' target where the checker has another one.",
       source=RULES_TEXT, divisions=CLOSED)  # fmt: skip
 def reaches_rules_targets(scenario: ScenarioView) -> Iterator[Violation]:
     table, source = scenario.model.table, scenario.accuracy_text

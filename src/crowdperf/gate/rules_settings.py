@@ -68,7 +68,7 @@ def _same(log: LogView, pairs: Mapping[str, str]) -> Iterator[Violation]:
             yield contradiction(log, key, given(log, key, other), "the same")
 
 
-@log_rule("SET-001", "LoadGen worked with the settings that were asked for.")
+@log_rule("SET-001", "LoadGen used the requested settings.")
 def effective_is_requested(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         yield from _same(log, {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER})
@@ -94,7 +94,7 @@ def _fixed(log: LogView, scenario: str) -> Iterator[Violation]:
             yield contradiction(log, key, given(log, key), f"{value} in {scenario}")
 
 
-@log_rule("SET-002", "The target rate is that of the latency or rate asked for.")
+@log_rule("SET-002", "The target rate is that of the requested latency or rate.")
 def target_rate_follows(run: RunView) -> Iterator[Violation]:
     asked = {"Offline": "requested_offline_expected_qps",
              "SingleStream": "requested_single_stream_expected_latency_ns",
@@ -202,7 +202,7 @@ def token_targets_are_kept(run: RunView) -> Iterator[Violation]:
                 yield contradiction(log, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
 
 
-@rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
+@rule("SET-009", Scope.RUN, "user.conf has no setting that is forbidden in a submitted run.", source=MLPERF_CONF,
       since="v5.0")  # fmt: skip
 def user_conf_is_legal(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
@@ -222,7 +222,7 @@ def user_conf_was_used(run: RunView) -> Iterator[Violation]:
                 yield from _differs(run, log, one)
 
 
-@rule("SET-016", Scope.RUN, "The seeds of the log are those that user.conf asks for.",
+@rule("SET-016", Scope.RUN, "The seeds of the log are those of user.conf.",
       source=OURS, since="v5.0")  # fmt: skip
 def user_conf_has_seeds(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
@@ -259,7 +259,7 @@ def loaded_follows(log: LogView) -> Iterator[Violation]:
         )
 
 
-@log_rule("SET-014", "The numbers of samples in effect are those asked for, else those that the QSL reports.")
+@log_rule("SET-014", "The numbers of samples in effect are the requested ones, else those that the QSL reports.")
 def sample_counts_follow(run: RunView) -> Iterator[Violation]:
     for log in readable(run):
         for kind, reported in (("performance", "performance"), ("accuracy", "total")):
@@ -274,7 +274,7 @@ def sample_counts_follow(run: RunView) -> Iterator[Violation]:
             yield contradiction(log, "qsl_reported_performance_count", text, "1 to as many as there are in all")
 
 
-@rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows what that asked for.", source=LOADGEN,
+@rule("SET-015", Scope.RUN, "A submitted run read no audit.config, or shows its settings.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def has_settings_of_audit(run: RunView) -> Iterator[Violation]:
     """LoadGen warns where it finds one. Without any setting of a test in effect, these were taken out of the log."""

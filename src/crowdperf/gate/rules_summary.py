@@ -141,7 +141,7 @@ def is_of_same_run(run: RunView) -> Iterator[Violation]:
         yield from _compare(run, names, is_whole=not run.is_accuracy)
 
 
-@log_rule("SUM-002", "The summary has the figures of the detail log.")
+@log_rule("SUM-002", "The summary has the results of the detail log.")
 def has_same_figures(run: RunView) -> Iterator[Violation]:
     for log in _with_summary(run):
         yield from _compare(run, _figure_lines(log, _lines(run)))

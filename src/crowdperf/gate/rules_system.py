@@ -146,21 +146,21 @@ def category_is_known(system: SystemView) -> Iterator[Violation]:
         yield _at(system.description, "system_type", " | ".join(CATEGORIES))
 
 
-@rule("SYS-007", Scope.SYSTEM, "The description names the submitter of its folder.", source=BOTH)
+@rule("SYS-007", Scope.SYSTEM, "The description has the submitter of its folder.", source=BOTH)
 def submitter_agrees(system: SystemView) -> Iterator[Violation]:
     document, owner = system.description, system.owner.submitter
     if document.is_usable and _lower(document.fields.get("submitter")) != owner.lower():
         yield _at(document, "submitter", owner)
 
 
-@rule("SYS-008", Scope.SYSTEM, "The description names the division of its folder.", source=BOTH)
+@rule("SYS-008", Scope.SYSTEM, "The description has the division of its folder.", source=BOTH)
 def division_agrees(system: SystemView) -> Iterator[Violation]:
     document, division = system.description, system.owner.division
     if document.is_usable and document.fields.get("division") != division:
         yield _at(document, "division", division)
 
 
-@rule("SYS-009", Scope.SYSTEM, "is_network is a text that fits the division.", source=BOTH)
+@rule("SYS-009", Scope.SYSTEM, "is_network is a text that matches the division.", source=BOTH)
 def network_agrees(system: SystemView) -> Iterator[Violation]:
     document, division = system.description, system.owner.division
     value = document.fields.get("is_network")
@@ -279,7 +279,7 @@ def power_watts(node: Json) -> float:
     return sum(map(power_watts, node.values()))
 
 
-@rule("MEAS-001", Scope.SCENARIO, "Each result says what was measured.", source=BOTH, step=Step.TREE)
+@rule("MEAS-001", Scope.SCENARIO, "Each result describes its measurement.", source=BOTH, step=Step.TREE)
 def has_measurements(scenario: ScenarioView) -> Iterator[Violation]:
     if scenario.measurements.is_missing:
         yield Violation(path=scenario.measurements.path, found="missing", allowed="a JSON object with five fields")
@@ -299,17 +299,17 @@ def measurements_say_something(scenario: ScenarioView) -> Iterator[Violation]:
             yield _at(document, field, f"{field}: a text that says something")
 
 
-@rule("MEAS-004", Scope.SCENARIO, "LoadGen's settings lie beside the result.", source=BOTH, step=Step.TREE)
+@rule("MEAS-004", Scope.SCENARIO, "LoadGen's settings are next to the result.", source=BOTH, step=Step.TREE)
 def has_user_conf(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _not_empty(scenario, "user.conf")
 
 
-@rule("MEAS-005", Scope.SCENARIO, "A README says how to get the result again.", source=BOTH, step=Step.TREE)
+@rule("MEAS-005", Scope.SCENARIO, "A README explains how to reproduce the result.", source=BOTH, step=Step.TREE)
 def has_readme(scenario: ScenarioView) -> Iterator[Violation]:
     yield from _not_empty(scenario, "README.md")
 
 
-@rule("MEAS-006", Scope.SCENARIO, "LoadGen's own settings lie beside the result.",
+@rule("MEAS-006", Scope.SCENARIO, "LoadGen's own settings are next to the result.",
       source="tools/submission/submission_checker.py of mlcommons/inference, tag v4.0", step=Step.TREE,
       until="v4.0")  # fmt: skip
 def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Violation]:
@@ -334,7 +334,7 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Violation
             yield _at(scenario.measurements, name, "the reference's weights, at most quantised")
 
 
-@rule("MEAS-008", Scope.SCENARIO, "Where weights are quantised, the submitter says with which calibration.",
+@rule("MEAS-008", Scope.SCENARIO, "If weights are quantized, the submitter describes their calibration.",
       source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
 def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Violation]:
     """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made.
@@ -407,7 +407,7 @@ def _doubled(document: JsonFile) -> Iterator[Violation]:
         yield Violation(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
 
 
-@rule("MEAS-011", Scope.SCENARIO, "What was done with the weights is said in texts.", source=OURS, step=Step.TREE)
+@rule("MEAS-011", Scope.SCENARIO, "Changes of the weights are described in texts.", source=OURS, step=Step.TREE)
 def measurements_are_texts(scenario: ScenarioView) -> Iterator[Violation]:
     document = scenario.measurements
     for field in MEASUREMENT_FIELDS if document.is_usable else ():

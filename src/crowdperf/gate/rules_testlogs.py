@@ -121,7 +121,7 @@ def speed_is_allowed(test: TestView) -> Iterator[Violation]:
             yield Violation(path=test.run.detail.path, found="; ".join(verdict.lines), allowed=allowed)
 
 
-@rule("TEST-009", Scope.TEST, "verify_performance.txt has the figures of the two logs.", source=OURS, since="v5.0")
+@rule("TEST-009", Scope.TEST, "verify_performance.txt has the results of the two logs.", source=OURS, since="v5.0")
 def figures_are_of_logs(test: TestView) -> Iterator[Violation]:
     """Figures of another run are a warning where the logs that are here pass, too: TEST-008 makes the verdict again."""
     source, scores = test.verify_performance, (_score_of(test.submitted), _score_of(test.run))
@@ -207,7 +207,7 @@ def responses_are_of_run(test: TestView) -> Iterator[Violation]:
         )
 
 
-@rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target asks for.", source=LOADGEN,
+@rule("TEST-022", Scope.TEST, "As many responses were logged as the run's sampling target requires.", source=LOADGEN,
       since=SINCE)  # fmt: skip
 def enough_responses_were_logged(test: TestView) -> Iterator[Violation]:
     """Else a log is accepted that those responses were taken out of which do not agree. More of them are no harm."""
@@ -258,7 +258,7 @@ def sampled_responses(log: LogView) -> tuple[float, float] | None:
     return mean, mean - 6 * math.sqrt(max(mean * (1 - share), 0.0)) - 1
 
 
-@rule("TEST-012", Scope.TEST, "What TEST01 logged is what the accuracy run answered.", source=BOTH)
+@rule("TEST-012", Scope.TEST, "The responses that TEST01 logged are those of the accuracy run.", source=BOTH)
 def responses_agree(test: TestView) -> Iterator[Violation]:
     reference, tested = test.scenario.accuracy_log, test.responses
     if test.test != "TEST01" or not passed(test) or not (reference.is_usable and tested.is_usable):

@@ -84,7 +84,7 @@ def answers_have_length(run: RunView) -> Iterator[Violation]:
             yield _of_length(log, length, f"half to three times the {least[0]:g} of the accuracy target")
 
 
-@performance_rule("FIG-014", "No answer is done before its first token, and the tokens behind it take the rest.")
+@performance_rule("FIG-014", "No answer is done before its first token, and the later tokens need the remaining time.")
 def tokens_fill_latencies(log: LogView) -> Iterator[Violation]:
     if log.scenario not in ("Server", "SingleStream") or not has_token_latencies(log):
         return

@@ -49,14 +49,14 @@ def _all_names(tree: TreeView) -> Iterator[str]:
     return _in_divisions(tree, sorted(set(paths) - {""}))
 
 
-@rule("TREE-003", Scope.TREE, "The root holds text for readers and divisions only.", source=OLDER)
+@rule("TREE-003", Scope.TREE, "The root contains text for readers and divisions only.", source=OLDER)
 def files_in_root(tree: TreeView) -> Iterator[Violation]:
     for name in tree.listing.files_in(""):
         if not name.endswith(_ROOT_ENDINGS):
             yield Violation(path=name, found="a file in the root", allowed="*.md and *.pdf there")
 
 
-@rule("TREE-004", Scope.TREE, "The root holds the folders of divisions only; the checkers overlook anything else.",
+@rule("TREE-004", Scope.TREE, "The root contains the folders of divisions only. The checkers overlook anything else.",
       source=BOTH, severity=Severity.WARNING)  # fmt: skip
 def folders_in_root(tree: TreeView) -> Iterator[Violation]:
     for name in tree.listing.folders_in(""):
@@ -64,7 +64,7 @@ def folders_in_root(tree: TreeView) -> Iterator[Violation]:
             yield Violation(path=name, found="a folder that no checker looks at", allowed="closed, open, network")
 
 
-@rule("TREE-005", Scope.TREE, "A division holds submitters' folders, no files.", source=OLDER)
+@rule("TREE-005", Scope.TREE, "A division contains submitters' folders, no files.", source=OLDER)
 def files_in_division(tree: TreeView) -> Iterator[Violation]:
     for division in divisions_of(tree):
         for name in tree.listing.files_in(division):
@@ -78,7 +78,7 @@ def submitter_has_results(owner: SubmitterView) -> Iterator[Violation]:
         yield Violation(path=path, found="no system with results", allowed="results/SYSTEM/MODEL/SCENARIO")
 
 
-@rule("NAME-001", Scope.TREE, "No name holds a space.", source=OLDER)
+@rule("NAME-001", Scope.TREE, "No name contains a space.", source=OLDER)
 def no_spaces(tree: TreeView) -> Iterator[Violation]:
     for path in _all_names(tree):
         if " " in _last(path):
@@ -121,7 +121,7 @@ def no_large_files(tree: TreeView) -> Iterator[Violation]:
             yield Violation(path=path, found=f"{size} bytes", allowed=f"at most {READ_LIMIT_BYTES} bytes")
 
 
-@rule("FILE-003", Scope.TREE, "Nothing is a symbolic link: the older checker calls relative ones broken.", source=OLDER)
+@rule("FILE-003", Scope.TREE, "No file is a symbolic link: the older checker calls relative ones broken.", source=OLDER)
 def no_links(tree: TreeView) -> Iterator[Violation]:
     """A link to a folder of sources or texts is a warning: neither checker sees it (os.walk lists it as a folder)."""
     top_links = (path for path in tree.listing.links if "/" not in path)
@@ -185,7 +185,7 @@ def has_code_of_model(model: ModelView) -> Iterator[Violation]:
         yield Violation(path=folder, found="no such folder", allowed="a folder with the model's code")
 
 
-@rule("DOC-001", Scope.SUBMITTER, "The submitter says how weights were calibrated.", source=OLDER, divisions=CLOSED,
+@rule("DOC-001", Scope.SUBMITTER, "The submitter describes the calibration of weights.", source=OLDER, divisions=CLOSED,
       since="v5.1")  # fmt: skip
 def has_calibration_text(owner: SubmitterView) -> Iterator[Violation]:
     path = as_text(owner.paths.calibration_text)

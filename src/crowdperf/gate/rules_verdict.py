@@ -47,7 +47,7 @@ def valid_means_all_met(log: LogView) -> Iterator[Violation]:
         yield contradiction(log, "result_validity", given(log, "result_validity", *keys), "VALID: all were met")
 
 
-@performance_rule("VER-002", "Early stopping was met exactly when its text says so.")
+@performance_rule("VER-002", "Early stopping was met exactly when its text reports it.")
 def stopping_text_agrees(log: LogView) -> Iterator[Violation]:
     scenario, is_met = log.scenario, log.values.get("early_stopping_met")
     words = "Processed at least" if scenario in _STREAMS else "Run successful"
@@ -162,7 +162,7 @@ def constraint_follows(log: LogView) -> Iterator[Violation]:
         yield contradiction(log, "result_perf_constraints_met", text, str(not is_met).lower())
 
 
-@performance_rule("VER-008", "Enough queries were met exactly when there were as many as asked for.")
+@performance_rule("VER-008", "Enough queries were met exactly when there were as many as requested.")
 def queries_follow(log: LogView) -> Iterator[Violation]:
     keys = (
         "result_query_count",
@@ -178,7 +178,7 @@ def queries_follow(log: LogView) -> Iterator[Violation]:
         yield contradiction(log, "result_min_queries_met", text, str(not is_met).lower())
 
 
-@performance_rule("VER-009", "The duration was met only by a run whose figures last as long.")
+@performance_rule("VER-009", "The duration was met only by a run whose results last as long.")
 def duration_follows(log: LogView) -> Iterator[Violation]:
     asked_ms, lasted = log.number("effective_min_duration_ms"), _lasted_s(log)
     if asked_ms is None or lasted is None or log.values.get("result_min_duration_met") is not True:

@@ -1,2 +1,2 @@
-"""From results folders to a submission tree: what is there, what is missing, what is written and how it gets there. It
-judges nothing: the gate does."""
+"""From results folders to a submission tree: existing and missing runs, written files. It does not judge: the gate
+does."""

@@ -6,7 +6,7 @@ from crowdperf.rules.record import (  # isort: skip
 
 RECORD = Record(
     name="gptj",
-    title="summarisation: GPT-J 6B on CNN/DailyMail",
+    title="summarization: GPT-J 6B on CNN/DailyMail",
     levels=(0.99, 0.999),
     loadgen_name="gptj",
     spellings=("gpt-j",),

@@ -9,7 +9,7 @@ from crowdperf.rules.record import DATACENTER_TEXT, Generation, Recipes, Record,
 
 RECORD = Record(
     name="llama3.1-8b",
-    title="summarisation: Llama 3.1 8B on CNN/DailyMail",
+    title="summarization: Llama 3.1 8B on CNN/DailyMail",
     loadgen_name="llama3_1-8b",
     checker_aliases={"llama3_1-8b": "v5.1"},
     spellings=("llama3_1-8b",),

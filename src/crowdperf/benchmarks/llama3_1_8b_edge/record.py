@@ -4,7 +4,7 @@ from crowdperf.rules.record import EDGE2, Generation, Recipes, Record, Reference
 
 RECORD = Record(
     name="llama3.1-8b-edge",
-    title="summarisation: Llama 3.1 8B, 5,000 articles",
+    title="summarization: Llama 3.1 8B, 5,000 articles",
     loadgen_name="llama3_1-8b-edge",
     checker_aliases={"llama3_1-8b-edge": "v5.1"},
     spellings=("llama3_1-8b-edge",),
