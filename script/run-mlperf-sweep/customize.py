@@ -102,7 +102,7 @@ def collecting_job(call: Call) -> Callable[[], None]:
 
 def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) -> dict[str, Any]:
     """Writes the folder, runs what is missing and shows what came out."""
-    earlier = sweep.read_plan(call.folder)
+    earlier = sweep.read_plan(call.folder).points
     if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
         return failure(
             f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name", HINT

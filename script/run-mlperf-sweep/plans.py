@@ -75,7 +75,7 @@ def engine_plan(access: Access, inputs: Mapping[str, Any], names: Mapping[str, s
 def make_plan(call: Call, command: str, found: Mapping[str, Any]) -> Plan:
     """The plan of a call, with what the engine's plan says."""
     runs: dict[str, tuple[LoadgenRun, ...]] = {
-        kind_of(point.inputs): point.runs for point in read_plan(call.folder) if point.runs
+        kind_of(point.inputs): point.runs for point in read_plan(call.folder).points if point.runs
     }
     for point, step in zip(missing_points(call), steps_of_points(found), strict=False):
         runs[kind_of(point.inputs)] = tuple(loadgen_runs(step))

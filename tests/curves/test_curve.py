@@ -72,7 +72,7 @@ def test_a_curve_is_made_stopped_and_resumed(tmp_path: Path, url: str, monkeypat
         run.make(StoppingExecutor(), Conduct(at_once=1))
     first = [point.folder.done_file.is_file() for point in points]
     assert first == [True, False]
-    assert [point.id for point in read_plan(SweepFolder(run.folder))] == [point.folder.id for point in points]
+    assert [point.id for point in read_plan(SweepFolder(run.folder)).points] == [point.folder.id for point in points]
     before = calls.read_text().splitlines()
 
     states = run.make(LocalExecutor(), Conduct(at_once=1))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ import pytest
 from crowdperf.kit.csv_cells import guarded
 from crowdperf.sweeps.collecting import Facts, Figures, Row, best_of, figures_of, summary_text, sweep_csv, sweep_json
 from crowdperf.sweeps.commands import under_way
-from crowdperf.sweeps.folder import State
+from crowdperf.sweeps.folder import State, SweepFolder
 from crowdperf.sweeps.page import page
 from crowdperf.sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
-from crowdperf.sweeps.states import PointStatus
+from crowdperf.sweeps.report import NoSweep, read_report
+from crowdperf.sweeps.states import PointStatus, status
 
 FACTS = Facts(name="s", digest="d", made_utc="2026-11-23T00:00:00Z", command="cm run <b>", recipe="run,x")
 RESULTS: dict[str, Any] = {
@@ -143,6 +145,28 @@ def test_a_plan_counts_node_hours_and_points_by_axis() -> None:
     assert [row["state"] for row in content["points"]] == ["done", "planned", "planned"]
     assert content["points"][0]["limit_min"] == 12
     assert "2. p2-r1: planned, 1 LoadGen run, about 60 s" in plan_text(plan, {})
+
+
+@pytest.mark.parametrize("wrong", [{"planned_s": "soon"}, {"inputs": ["a"]}, {"runs": [{"scenario": 1}]}, {"id": None}])
+def test_a_plan_is_read_back_whole_or_said_to_be_damaged(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    points = (replace(point(1), runs=(LoadgenRun("offline", "performance", 60.0),)), point(2))
+    plan = Plan(name="s", recipe="run,x", command="c", points=points, executor={"kind": "local"})
+    content, file = plan_json(plan, {"p1-r1": "done"}), SweepFolder(tmp_path).plan_file
+    file.write_text(json.dumps(content))
+    report = read_report(tmp_path)
+    assert (report.points, report.settings, report.facts.digest) == (points, {"kind": "local"}, plan.digest)
+    content["points"][1] |= wrong
+    file.write_text(json.dumps(content))
+    with pytest.raises(NoSweep, match=r"plan\.json is damaged"):
+        read_report(tmp_path)
+
+
+@pytest.mark.parametrize("content", ['{"state": "sleeping"}', '{"state": 3, "node": ["a"]}'])
+def test_an_attempt_whose_file_does_not_tell_is_lost(tmp_path: Path, content: str) -> None:
+    folder = SweepFolder(tmp_path).point("p")
+    (folder.attempts / "001").mkdir(parents=True)
+    (folder.attempts / "001" / "state.json").write_text(content)
+    assert status(folder) == PointStatus(State.LOST, 1)
 
 
 def test_points_of_an_earlier_file_are_kept_behind_those_of_this_one() -> None:

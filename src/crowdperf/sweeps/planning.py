@@ -147,10 +147,16 @@ def with_earlier(points: Sequence[PlannedPoint], earlier: Sequence[PlannedPoint]
     return (*points, *(replace(point, is_wanted=False) for point in earlier if point.id not in own))
 
 
-def point_from_json(row: Mapping[str, Any]) -> PlannedPoint:
-    """A point of plan.json. Raises KeyError or TypeError for what is none."""
-    runs = tuple(LoadgenRun(**run) for run in row["runs"])
-    return PlannedPoint(**{**row, "tags": tuple(row["tags"]), "runs": runs})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPlan:
+    """What is read back of plan.json. points: none where there is no such file, or a damaged one."""
+
+    name: str = ""
+    digest: str = ""
+    command: str = ""
+    recipe: str = ""
+    executor: Mapping[str, str] = field(default_factory=dict)
+    points: tuple[PlannedPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

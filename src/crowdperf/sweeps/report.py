@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from crowdperf.kit.whole_file import read_object, write_whole
+from crowdperf.kit.whole_file import write_whole
 from crowdperf.sweeps.collecting import Collector, Facts, Row, summary_text, sweep_csv, sweep_json
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, KINDS, LOCAL, Say, make_executor
@@ -67,12 +67,12 @@ class Report:
 def read_report(path: Path) -> Report:
     """The report of a sweep's folder. Raises NoSweep."""
     folder = SweepFolder(path)
-    plan, points = read_object(folder.plan_file), read_plan(folder)
-    if plan is None or not points:
-        raise NoSweep(f"{path} is not the folder of a sweep: plan.json is {'missing' if plan is None else 'damaged'}")
-    facts = {name: str(plan.get(name, "")) for name in ("name", "digest", "command", "recipe")}
-    settings = {str(name): str(value) for name, value in (plan.get("executor") or {}).items()}
-    return Report(folder, Facts(made_utc="", **facts), points, settings)
+    plan = read_plan(folder)
+    if not plan.points:
+        why = "damaged" if folder.plan_file.exists() else "missing"
+        raise NoSweep(f"{path} is not the folder of a sweep: plan.json is {why}")
+    facts = Facts(name=plan.name, digest=plan.digest, made_utc="", command=plan.command, recipe=plan.recipe)
+    return Report(folder, facts, plan.points, plan.executor)
 
 
 def remaining_s(rows: Sequence[Row], at_once: int) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from crowdperf.kit.records import Record, spelled
 from crowdperf.kit.whole_file import read_object
 from crowdperf.sweeps import attempts
 from crowdperf.sweeps.folder import PointFolder, State, SweepFolder
+
+_STATE = spelled(State, tuple(state.value for state in State))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +36,33 @@ def status(point: PointFolder) -> PointStatus:
     made = attempt_folders(point)
     done = read_object(point.done_file)
     if done is not None and not attempts.damage(point.path, done, is_thorough=False):
-        facts = {name: done.get(name) for name in ("verdict", "label", "node", "begin_utc", "duration_s")}
-        return PointStatus(State.DONE, len(made), **_known(facts))
+        return _status(State.DONE, len(made), Record(done), Record(done).text("label"))
     if not made:
         return PointStatus(State.PLANNED)
-    content = read_object(made[-1] / "state.json") or {}
-    facts = {name: content.get(name) for name in ("verdict", "reason", "node", "begin_utc", "duration_s")}
-    label = (read_object(made[-1] / "job.json") or {}).get("label")
-    return PointStatus(_attempt_state(made[-1], content), len(made), **_known({**facts, "label": label}))
+    content = Record(read_object(made[-1] / "state.json") or {})
+    label = Record(read_object(made[-1] / "job.json") or {}).text("label")
+    return _status(_attempt_state(made[-1], content), len(made), content, label)
 
 
-def _known(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if value is not None}
+def _status(state: State, count: int, content: Record, label: str) -> PointStatus:
+    return PointStatus(
+        state=state,
+        attempts=count,
+        verdict=content.text("verdict"),
+        label=label,
+        reason=content.text("reason"),
+        node=content.text("node"),
+        begin_utc=content.text("begin_utc"),
+        duration_s=content.number("duration_s"),
+    )
 
 
-def _attempt_state(attempt: Path, content: dict[str, Any]) -> State:
-    state = content.get("state", "running")
-    if state == "running":
+def _attempt_state(attempt: Path, content: Record) -> State:
+    """What the newest attempt came to; one whose file does not tell is as one that does not end it."""
+    state = content.take("state", _STATE) or State.RUNNING
+    if state is State.RUNNING:
         return State.RUNNING if attempts.is_running(attempt) else State.LOST
-    return State.PLANNED if state == "done" else State(state)  # done, but what it published is damaged
+    return State.PLANNED if state is State.DONE else state  # done, but what it published is damaged
 
 
 def attempt_folders(point: PointFolder) -> list[Path]:

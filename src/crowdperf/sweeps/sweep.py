@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.records import Record
 from crowdperf.kit.whole_file import read_object, write_once
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.folder import PointFile, PointFolder, State, SweepFolder
-from crowdperf.sweeps.planning import PlannedPoint, point_from_json
+from crowdperf.sweeps.planning import WrittenPlan
 
 UNDER_WAY = (State.SUBMITTED, State.RUNNING)
 AGAIN = (State.INTERRUPTED, State.LOST)
@@ -47,13 +48,11 @@ def locked(folder: Path) -> contextlib.AbstractContextManager[int]:
     return file_lock(folder / ".lock", FolderInUse(f"another call works in {folder}"))
 
 
-def read_plan(sweep: SweepFolder) -> tuple[PlannedPoint, ...]:
-    """The points of plan.json; none where there is no such file, or a damaged one."""
-    rows = (read_object(sweep.plan_file) or {}).get("points", [])
-    with contextlib.suppress(KeyError, TypeError):
-        extra = ("state", "limit_min")
-        return tuple(point_from_json({key: row[key] for key in row if key not in extra}) for row in rows)
-    return ()
+def read_plan(sweep: SweepFolder) -> WrittenPlan:
+    """What plan.json says; nothing where there is no such file, or a damaged one."""
+    record = Record(read_object(sweep.plan_file) or {})
+    found = record.filled(WrittenPlan, is_open=True)
+    return WrittenPlan() if found is None or record.problems else found
 
 
 def write_point(folder: PointFolder, content: PointFile) -> None:
