@@ -71,7 +71,7 @@ def line_with(words: str) -> str:
 
 def test_it_is_pulled_under_a_name_and_found_by_its_own(tmp_path: Path, source: Path) -> None:
     shell = Shell(tmp_path / "a", source)
-    shell.type(BLOCKS[0].splitlines()[1].removeprefix("$ ").replace("repo crowdperf", "repo mine"))
+    shell.type(BLOCKS[1].splitlines()[1].removeprefix("$ ").replace("repo crowdperf", "repo mine"))
     assert (shell.folder / "CM" / "repos" / "mine" / "cmr.yaml").is_file()
     assert "repos/mine/script/detect-os" in shell.type("cm find script crowdperf:detect-os -v")
 
@@ -94,7 +94,7 @@ def test_each_form_of_a_mirror_is_made_carried_and_pulled(tmp_path: Path, source
     maker, user = Shell(tmp_path / "maker", source), Shell(tmp_path / "user", Path("/nowhere"))
     maker.type(line_with("git clone --mirror"))
     maker.type(line_with("bundle create"))
-    maker.type(BLOCKS[0].splitlines()[1].removeprefix("$ "))
+    maker.type(BLOCKS[1].splitlines()[1].removeprefix("$ "))
     maker.type(line_with("cm pack repo"))
     for name in ("crowdperf.git", "crowdperf.bundle", "cm.zip"):
         shutil.move(maker.folder / name, user.folder / name)
