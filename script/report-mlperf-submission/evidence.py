@@ -13,11 +13,11 @@ class EvidenceList:
         self._numbers: dict[Evidence, int] = {}
         self._meanings: dict[Evidence, tuple[str, str]] = {}
 
-    def link(self, words: str, meaning: str, evidence: Evidence) -> Html:
-        """``words`` as a link to the place; ``meaning`` says there what it is."""
+    def link(self, words: str, meaning: str, evidence: Evidence, shown: str) -> Html:
+        """A link, `shown`, to the place of the number ``words``; ``meaning`` says there what it is."""
         number = self._numbers.setdefault(evidence, len(self._numbers) + 1)
         self._meanings.setdefault(evidence, (words, meaning))
-        return Html(f'<a href="#log-{number}">{text(words)}</a>')
+        return Html(f'<a href="#log-{number}">{text(shown)}</a>')
 
     def tables(self) -> str:
         """For each file its SHA-256 and the lines that were read from it."""

@@ -95,8 +95,8 @@ def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> s
         page += [f"<h2>{text(words)}</h2>", sections.environment(own, names, extras.origins.get(name, {}))]
     page += [
         "<h2>Where each number stands</h2>",
-        '<p class="quiet">The numbers above are links to these lines. A file with another SHA-256 is not the one that'
-        " was read.</p>",
+        '<p class="quiet">The links in the columns "Log" lead to these lines. A file with another SHA-256 is not the'
+        " one that was read.</p>",
         places.tables(),
     ]
     if left_out:

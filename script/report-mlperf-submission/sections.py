@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crowdperf.kit.html_page import ABSENT, Html, bullets, figures, folded, table, text
-from crowdperf.kit.plot import Quantile, distribution_plot
+from crowdperf.kit.drawing import legend
+from crowdperf.kit.html_page import ABSENT, Html, bullets, chart, folded, table
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import Quantile, latency_plot, latency_series
 from crowdperf.logs.interference import disturbance_lines
-from crowdperf.logs.load_plots import load_plots
+from crowdperf.logs.load_plots import load_part
 from crowdperf.logs.result_csv import validity
 from crowdperf.logs.result_rows import Comparison, Row, compare
 from crowdperf.logs.run_facts import Figure, Score
@@ -26,8 +28,8 @@ PLAIN_WORDS = {
 """What the labels mean."""
 
 UNKNOWN_ORIGIN = "not said"
-SHOWN_PERCENTS = (("50", "50 %"), ("90", "90 %"), ("95", "95 %"), ("97", "97 %"), ("99", "99 %"), ("99.9", "99.9 %"),
-                  ("100", "slowest"))  # fmt: skip
+SHOWN_PERCENTS = (("50", "p50"), ("90", "p90"), ("95", "p95"), ("97", "p97"), ("99", "p99"), ("99.9", "p99.9"),
+                  ("100", "max"))  # fmt: skip
 WHAT_LATENCIES_ARE_OF = {
     Scenario.SINGLE_STREAM: "of a sample",
     Scenario.MULTI_STREAM: "of a query of 8 samples",
@@ -38,8 +40,8 @@ WHAT_LATENCIES_ARE_OF = {
 
 
 def number(value: float) -> str:
-    """A figure with five significant digits below 10,000 and thousands separators above."""
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"
+    """A value with five significant digits below 10,000 and thousands separators above."""
+    return quantity(value, 5)
 
 
 def _amount(figure: Figure) -> str:
@@ -52,16 +54,18 @@ def duration(latency_ms: float) -> str:
 
 
 def _score_cells(name: str, score: Score, places: EvidenceList) -> tuple[object, ...]:
+    """The score, its target, the verdict, and the link to its log."""
     meaning = f"{name}: accuracy {score.name}".rstrip()
     if score.value is None:
-        return places.link(score.line, meaning, score.evidence), ABSENT, ABSENT
+        return score.line, ABSENT, ABSENT, places.link(score.line, meaning, score.evidence, "accuracy")
     digits = number(score.value) if abs(score.value) >= 10_000 else f"{score.value:.3f}"
     target = ABSENT
     if score.target is not None:
         target = number(score.target) if abs(score.target) >= 10_000 else f"{score.target:.3f}"
         target += "" if score.upper_limit is None else f" to {number(score.upper_limit)}"
     verdict = {True: "passed", False: "missed", None: ABSENT}[score.is_passed]
-    return Html(f"{text(score.name)} {places.link(digits, meaning, score.evidence)}"), target, verdict
+    link = places.link(digits, meaning, score.evidence, "accuracy")
+    return f"{score.name} {digits}".strip(), target, verdict, link
 
 
 def _published(row: Row) -> object:
@@ -72,32 +76,36 @@ def _published(row: Row) -> object:
 def _pair_lines(row: Row, pair: Pair, names: Names, places: EvidenceList) -> list[Sequence[object]]:
     """The lines of runs that belong together: scores stand beside their run."""
     scores = [_score_cells(names.run(row, facts), score, places) for facts in pair.accuracy for score in facts.scores]
-    first, *others = scores or [(ABSENT, ABSENT, ABSENT)]
+    first, *others = scores or [(ABSENT, ABSENT, ABSENT, "")]
     lines: list[Sequence[object]] = []
     for place, facts in enumerate(pair.performance or (None,)):
         figure = None if facts is None else facts.figure
-        value: object = ABSENT
+        value, logs = ABSENT, []
         if facts is not None and figure is not None:
-            value = places.link(_amount(figure), f"{names.run(row, facts)}: {figure.name}", figure.evidence)
+            value, meaning = _amount(figure), f"{names.run(row, facts)}: {figure.name}"
+            logs.append(places.link(value, meaning, figure.evidence, "result"))
         verdict = ABSENT if facts is None else validity(facts)
         shown = facts if facts is not None else next(iter(pair.accuracy), None)
         scenario = row.scenario.value
         if shown is not None and len(row.performance) > 1:
             scenario = f"{scenario}, {run_word(shown)}"
-        score = first if place == 0 else ("", "", "")
-        lines.append((row.model, scenario, value, verdict, *score, _published(row) if facts is row.shown else ""))
+        *score, log = first if place == 0 else ("", "", "", "")
+        links = Html(f"<span>{' · '.join(str(one) for one in (*logs, log) if one)}</span>")
+        lines.append(
+            (row.model, scenario, value, verdict, *score, links, _published(row) if facts is row.shown else "")
+        )
     return lines + [("", "", "", "", *score, "") for score in others]
 
 
 def results_table(rows: Sequence[Row], names: Names, places: EvidenceList) -> str:
     """The results of one system."""
     cells = [line for row in rows for pair in pairs(row) for line in _pair_lines(row, pair, names, places)]
-    headings = ("Model", "Scenario", "Result", "LoadGen", "Accuracy", "Target", "Accuracy met",
+    headings = ("Model", "Scenario", "Result", "LoadGen", "Accuracy", "Target", "Accuracy met", "Log",
                 "Times published")  # fmt: skip
     width = len(headings) if any(compare(row).anchors for row in rows) else len(headings) - 1
     cells = [line[:width] for line in cells]
     return table(
-        headings[:width], cells, numbers=(2, 5, 7), caption="The result of each model and scenario", kind="stacked"
+        headings[:width], cells, numbers=(2, 5, 8), caption="The result of each model and scenario", kind="stacked"
     )
 
 
@@ -133,9 +141,9 @@ def label_words(rows: Sequence[Row], names: Names) -> list[str]:
         if row.label:
             labels.setdefault(row.label, []).append(row)
     for label, labelled in labels.items():
-        whose = "All results here" if len(labelled) == len(rows) else names.of(labelled)
+        whose = "All results on this page" if len(labelled) == len(rows) else names.of(labelled)
         about = [words for part, words in PLAIN_WORDS.items() if part in label.split("; ")]
-        found.append(". ".join([f"{label} ({whose})", *about]))
+        found.append(". ".join([f"{whose}: {label}", *about]))
     unsaid = [row for row in rows if row.is_synthetic is None]
     if unsaid:
         whose = "these results" if len(unsaid) == len(rows) else names.of(unsaid)
@@ -170,31 +178,32 @@ def _latency_meaning(run: str, name: str) -> str:
 
 
 def latencies(rows: Sequence[Row], names: Names, places: EvidenceList) -> str:
-    """Table and plots of the latencies of every performance run."""
+    """A chart of each scenario with a line for each performance run, and a table of all."""
     cells: list[Sequence[object]] = []
-    plots = []
+    series: dict[Scenario, list[tuple[str, list[Quantile]]]] = {}
     for row in rows:
         for facts in row.performance:
-            run = names.run(row, facts)
-            by_name = {found.name: found for found in facts.latencies}
+            run, by_name = names.run(row, facts), {found.name: found for found in facts.latencies}
             if not by_name:
                 continue
-            values = [
-                places.link(duration(by_name[name].value), _latency_meaning(run, name), by_name[name].evidence)
-                if name in by_name
-                else ABSENT
-                for name, _ in SHOWN_PERCENTS
+            links = [
+                places.link(duration(found.value), _latency_meaning(run, name), found.evidence, "lines")
+                for name, found in by_name.items()
             ]
-            cells.append((run, *values))
-            unit, divisor = ("ms", 1.0) if max(found.value for found in facts.latencies) < 10_000 else ("s", 1000.0)
-            words = f"{run}: latency {WHAT_LATENCIES_ARE_OF[row.scenario]}, {unit}"
-            quantiles = [Quantile(float(found.name), found.value / divisor) for found in facts.latencies]
-            plots.append((words, distribution_plot(f"Latency, {run}", unit, quantiles)))
+            values = [duration(by_name[name].value) if name in by_name else ABSENT for name, _ in SHOWN_PERCENTS]
+            cells.append((run, *values, links[0]))
+            quantiles = [Quantile(float(found.name), found.value) for found in facts.latencies]
+            series.setdefault(row.scenario, []).append((run, quantiles))
     if not cells:
         return "<p>No log has latencies.</p>"
-    headings = ("Answered within", *(words for _, words in SHOWN_PERCENTS))
-    note = '<p class="quiet">To the right: the part of all answers that came within the latency on the left.</p>'
-    return "\n".join([table(headings, cells, numbers=range(1, len(headings))), figures(plots), note])
+    charts = []
+    for scenario, found in series.items():
+        words = f"{scenario.value}: latency {WHAT_LATENCIES_ARE_OF[scenario]}, within which a share of the answers came"
+        drawn = latency_plot(f"Latency, {scenario.value}", "ms", found)
+        charts.append(chart(drawn, words, legend([name for name, _ in latency_series(found)])))
+    headings = ("Run", *(words for _, words in SHOWN_PERCENTS), "Log")
+    numbers = range(1, len(headings) - 1)
+    return "\n".join([*charts, table(headings, cells, numbers=numbers, caption="Latencies of each performance run")])
 
 
 def answers(rows: Sequence[Row], names: Names) -> list[str]:
@@ -209,14 +218,13 @@ def answers(rows: Sequence[Row], names: Names) -> list[str]:
 
 
 def loads(rows: Sequence[Row], names: Names, by_digest: Mapping[str, Mapping[str, Any]]) -> str:
-    """Load over time of every run that recorded it; ``by_digest``: load.json by the SHA-256 of the run's detail log."""
+    """Load over time of each performance run that recorded it. by_digest: load.json by the SHA-256 of a detail log."""
     found = []
     for row in rows:
-        for facts in row.runs:
+        for facts in row.performance:
             load = facts.load or by_digest.get(facts.detail_sha256)
             if load is not None:
-                mode = facts.run.mode.value
-                found.append(f"<h3>{text(names.run(row, facts))}, {text(mode)}</h3>\n{load_plots(load)}")
+                found.append(load_part(names.run(row, facts), load))
     return (
         "\n".join(found)
         or "<p>No run here recorded its load. A submission tree cannot contain it; --results_dir does.</p>"

@@ -1,47 +1,117 @@
 """Renders the outcome of a call as one static page, `results.html`: no scripts, nothing from elsewhere. Pure.
 
-It shows what results.json and environment.json hold, and each run's memory and load over time from its load.json. The
-frame, the tables and the plots are those of `crowdperf/kit`.
+It shows what results.json and environment.json contain, and each run's memory and load over time from its load.json.
+The frame, the tables and the charts are those of `crowdperf/kit`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from crowdperf.kit.html_page import bullets, document, folded, table, text
-from crowdperf.logs.load_plots import load_plots
+from crowdperf.kit.drawing import legend
+from crowdperf.kit.html_page import ABSENT, Html, bullets, chart, copyable, document, folded, table, text
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import Quantile, latency_plot, latency_series
+from crowdperf.logs.load_plots import load_part
 from crowdperf.logs.text_metrics import page_part
 from crowdperf.rules.backends import is_of_client
 
+from .outcome import score_text, target_text
 from .runsettings import HEADING, settings_rows
-from .table import HEADINGS, format_value, result_rows
 
 HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
 """Not kept, and of older results not shown: what a machine is called says nothing about its results."""
 
 _NANOSECONDS_PER_MS = 1e6
 LATENCY_NOTE = (
-    "These are the latencies that were seen. The results of SingleStream and MultiStream in the table above are"
-    " LoadGen's early-stopping estimates of the 90th and 99th percentile: never lower than the percentile seen, and"
-    " higher the fewer queries a run had."
+    "These latencies were measured. The results of SingleStream and MultiStream above are LoadGen's early-stopping"
+    " estimates of the 90th and 99th percentile: never lower than the measured percentile, and higher the fewer queries"
+    " a run had. In MultiStream a query has 8 samples; in Offline all samples are one query, so it is not in the chart."
 )
-LATENCIES = (("p50_ns", "50 %"), ("p90_ns", "90 %"), ("p99_ns", "99 %"), ("p99_9_ns", "99.9 %"), ("max_ns", "all"))
+LATENCIES = (("p50_ns", "p50", 50.0), ("p90_ns", "p90", 90.0), ("p99_ns", "p99", 99.0), ("p99_9_ns", "p99.9", 99.9),
+             ("max_ns", "max", 100.0))  # fmt: skip
+RULE = "rule"
+"""The origin of a setting that the benchmark's rules give."""
 
 
-def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
-    """Latencies of the performance runs in ms; of the one query in Offline, of queries of eight in MultiStream."""
-    rows = []
+def _tag(words: str, kind: str) -> str:
+    return f'<span class="tag {kind}">{text(words)}</span>'
+
+
+def _card(row: Mapping[str, Any]) -> Iterator[str]:
+    """One scenario: its result, LoadGen's verdict, the accuracy, the labels, where the logs are."""
+    performance, accuracy = row["performance"], row["accuracy"]
+    yield f'<li class="card"><h2>{text(row["scenario"])}</h2>'
+    metric = (performance or {}).get("metric")
+    if metric is not None:
+        yield f'<p class="figure">{quantity(metric["value"])} <span class="unit">{text(metric["unit"])}</span></p>'
+        better = "" if metric.get("higher_is_better", True) else ", lower is better"
+        yield f'<p class="quiet">{text(metric["name"])}{better}</p>'
+    verdict = "no performance run"
+    if performance is not None:
+        verdict = "VALID" if performance["valid"] else "INVALID"
+    yield f'<p class="verdict">{_tag(verdict, {"VALID": "good", "INVALID": "bad"}.get(verdict, "warn"))}'
+    if performance is not None and performance.get("label"):
+        yield _tag(str(performance["label"]).partition(",")[0], "warn")
+    if not row["passed"]:
+        yield _tag("not passed", "bad")
+    yield "</p>"
+    scores = (accuracy or {}).get("metrics", ())
+    for score in scores:
+        passed = {True: "✓ ", False: "✗ "}.get(score.get("passed"), "")
+        target = "" if score["target"] is None else f" (target {target_text(score)})"
+        yield f"<p>{passed}{text(score['name'])} {score_text(score['value'])}{target}</p>"
+    if not scores:
+        yield '<p class="quiet">no accuracy run</p>'
+    logs = [(words, run.get("folder")) for words, run in (("performance", performance), ("accuracy", accuracy)) if run]
+    links = [f'<a href="{text(folder)}/">{words}</a>' for words, folder in logs if folder]
+    yield f'<p class="quiet">Logs: {" · ".join(links)}</p></li>' if links else "</li>"
+
+
+def cards(scenarios: Sequence[Mapping[str, Any]]) -> str:
+    """A card for each scenario of results.json."""
+    return '<ul class="cards">\n' + "\n".join(line for row in scenarios for line in _card(row)) + "\n</ul>"
+
+
+def _limits(scenarios: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """The latency limits of the rules; a server of texts has limits of single tokens, which is another axis."""
     for row in scenarios:
-        latency = (row["performance"] or {}).get("latency")
-        if latency is not None:
-            values = [format_value(latency[key] / _NANOSECONDS_PER_MS) for key, _ in LATENCIES if key in latency]
-            rows.append((row["scenario"], *values))
-    headings = ("Answered within, ms", *(words for _, words in LATENCIES))
-    if not rows:
+        performance = row["performance"] or {}
+        limit = (performance.get("run") or {}).get("target_latency_ms") or {}
+        is_limited = row["scenario"] in ("Server", "Interactive") and not performance.get("text")
+        if is_limited and limit.get("origin") == RULE and limit.get("value"):
+            yield f"limit of {row['scenario']}", float(limit["value"])
+
+
+def latencies(scenarios: Sequence[Mapping[str, Any]]) -> str:
+    """The chart and the table of the performance runs' latencies in ms."""
+    measured = [
+        (row["scenario"], found)
+        for row in scenarios
+        if (found := (row["performance"] or {}).get("latency")) is not None
+    ]
+    if not measured:
         made = any(row["performance"] for row in scenarios)
         return f"<p>{'No latency was measured.' if made else 'No performance run was made.'}</p>"
-    return table(headings, rows, numbers=range(1, len(headings))) + f'\n<p class="quiet">{text(LATENCY_NOTE)}</p>'
+    series = [
+        (name, [Quantile(percent, row[key] / _NANOSECONDS_PER_MS) for key, _, percent in LATENCIES if key in row])
+        for name, row in measured
+        if name != "Offline"
+    ]
+    drawn = latency_plot("Latency by percentile", "ms", series, list(_limits(scenarios)))
+    headings = ("Latency, ms", *(Html(re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", text(name))) for name, _ in measured))
+    rows = [
+        (words, *(quantity(row[key] / _NANOSECONDS_PER_MS) if key in row else ABSENT for _, row in measured))
+        for key, words, _ in LATENCIES
+    ]
+    shown = table(headings, rows, range(1, len(headings)), caption="Measured latencies in ms", kind="tight")
+    drawn_names = [name for name, _ in latency_series(series)]
+    names, words = legend(drawn_names), "Answers within a latency, by percentile"
+    words += f": {drawn_names[0]}" if len(drawn_names) == 1 else ""
+    return "\n".join((chart(drawn, words, names), shown,
+                      f'<p class="quiet">{text(LATENCY_NOTE)}</p>'))  # fmt: skip
 
 
 def text_part(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -62,7 +132,7 @@ def made_on(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
     if started:
         words.append(f"{started[:16].replace('T', ' ')} UTC")
     if machine:
-        found = [f"{machine.get('processor')}, {machine.get('core_count')} processors"]
+        found = [f"{machine.get('processor')}, {machine.get('core_count')} CPUs"]
         found += [str(gpu.get("name")) for gpu in machine.get("gpus") or ()]
         if is_of_client(performance):
             found = [f"measured: a server behind an endpoint, whose machine is not known; client: {', '.join(found)}"]
@@ -76,19 +146,30 @@ def settings_part(scenarios: Sequence[Mapping[str, Any]]) -> str:
     return table(("Scenario", "Settings"), rows, caption=f"{HEADING}.") if rows else ""
 
 
-def runs_part(runs: Sequence[Mapping[str, Any]], loads: Mapping[str, Mapping[str, Any]]) -> str:
-    """Each run with its load over time."""
-    parts = []
-    for run in runs:
-        folder = run["folder"]
-        parts.append(f"<h3>{text(folder)}</h3>")
-        parts.append(load_plots(loads[folder]) if folder in loads else "<p>No load.json was left.</p>")
-    return "\n".join(parts)
+def loads_part(scenarios: Sequence[Mapping[str, Any]], loads: Mapping[str, Mapping[str, Any]]) -> str:
+    """A line for each performance run, which opens its load over time."""
+    runs = [(row["scenario"], row["performance"].get("folder", "")) for row in scenarios if row["performance"]]
+    return "\n".join(load_part(scenario, loads.get(folder)) for scenario, folder in runs)
+
+
+def commands_part(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+    """The commands that repeat, compare and share the result, each to be copied."""
+    run_id = results["run_id"]
+    return "\n".join(
+        (
+            copyable("Reproduce: run it again with the same inputs", environment["command"]),
+            copyable("Compare with another result", f"cm diff script {run_id} OTHER_RESULT"),
+            copyable(
+                "Share: show what would be sent to a collector; nothing is sent",
+                f"cm run script --tags=share,mlperf,result --result={run_id} --dry_run",
+            ),
+            '<p class="quiet">For the last two, be in the folder that contains this result, or give its path.</p>',
+        )
+    )
 
 
 def environment_part(environment: Mapping[str, Any], is_client: bool) -> str:
-    """The facts of the machine and the software, and the command that repeats the call. is_client: the machine asked a
-    server, which was measured."""
+    """The facts of the machine and the software. is_client: the machine asked a server, which was measured."""
     versions: dict[str, set[str]] = {}
     for run in environment["runs"]:
         for name, version in (run.get("versions") or {}).items():
@@ -102,7 +183,6 @@ def environment_part(environment: Mapping[str, Any], is_client: bool) -> str:
     ]
     whose = "client, not of the server" if is_client else "machine"
     parts = [
-        f"<pre>{text(environment['command'])}</pre>",
         table(("Software", "Version"), software, kind="facts"),
         folded(f"The {len(host)} facts of the {whose}", table(("Machine", "Value"), host, kind="facts")),
     ]
@@ -116,23 +196,25 @@ def render(
     loads: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """The whole page; ``loads`` has the content of load.json by the folder of the run."""
-    problems = [problem for row in results["scenarios"] for problem in row["problems"]] + list(results["missing"])
+    scenarios = results["scenarios"]
+    problems = [problem for row in scenarios for problem in row["problems"]] + list(results["missing"])
     notes = [*(f"Not passed: {problem}" for problem in problems), *results["notes"]]
     parts = [
         f"<h1>{text(title)}</h1>",
         made_on(results, environment),
         f'<p class="label">{text(results["label"])}</p>',
         *(f'<p class="label">{text(line)}</p>' for line in results["disturbances"]),
-        table(HEADINGS, result_rows(results["scenarios"]), numbers=(2, 6, 7), kind="stacked"),
+        cards(scenarios),
         bullets(notes),
-        settings_part(results["scenarios"]),
-        *text_part(results["scenarios"]),
         "<h2>Latencies</h2>",
-        latency_table(results["scenarios"]),
-        "<h2>Memory and load during the runs</h2>",
-        runs_part(environment["runs"], loads),
-        "<h2>Made with</h2>",
-        environment_part(environment, any(is_of_client(row["performance"] or {}) for row in results["scenarios"])),
-        f"<p>{text(results['label'])}</p>",
+        latencies(scenarios),
+        *text_part(scenarios),
+        "<h2>Reproduce, compare, share</h2>",
+        commands_part(results, environment),
+        "<h2>Memory and load during the performance runs</h2>",
+        loads_part(scenarios, loads),
+        "<h2>Settings, software, machine</h2>",
+        settings_part(scenarios),
+        environment_part(environment, any(is_of_client(row["performance"] or {}) for row in scenarios)),
     ]
     return document(f"{title}: {results['label']}", parts)

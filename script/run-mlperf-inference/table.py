@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from crowdperf.kit.numbers import quantity
 from crowdperf.kit.terminal import aligned
 from crowdperf.logs import text_metrics
 
@@ -25,13 +26,6 @@ SHORT_NAMES = {
     "tokens per second": "tokens",
 }
 """What metrics are called in the table, where the unit stands beside the figure."""
-
-
-def format_value(value: float) -> str:
-    """A figure with about four significant digits below 1000 and thousands separators above."""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
 
 
 def short_name(name: str) -> str:
@@ -56,7 +50,7 @@ def result_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]
         if (performance := row["performance"]) is not None:
             figure[3] = "VALID" if performance["valid"] else "INVALID"
             if (metric := performance["metric"]) is not None:
-                figure[:3] = metric["name"], format_value(metric["value"]), metric["unit"]
+                figure[:3] = metric["name"], quantity(metric["value"]), metric["unit"]
         metrics = (row["accuracy"] or {}).get("metrics", ())
         cells = [(score["name"], score_text(score["value"]), target_text(score)) for score in metrics]
         first, *others = cells or [(ABSENT, ABSENT, ABSENT)]

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from crowdperf.curves.page import CurvePage, PointRow, curve_csv, html_page, step_points, summary_text
-from crowdperf.kit.step_plot import StepPoint, falls, step_plot, steps_of
+from crowdperf.kit.drawing import ROOMY
+from crowdperf.kit.plot import StepPoint, curve_plot, falls, steps_of
 
 HOSTILE = "<script>alert(1)</script>\"onmouseover='=cmd()"
 
@@ -46,13 +47,13 @@ def test_the_steps_go_through_points_that_no_other_beats() -> None:
 
 @pytest.mark.parametrize("points", [(StepPoint("r1", 0.0, 0.0),), step_points(ROWS), (StepPoint(HOSTILE, 1e-3, 1e6),)])
 def test_the_drawing_is_well_formed_and_stays_within_its_frame(points: tuple[StepPoint, ...]) -> None:
-    root = ElementTree.fromstring(step_plot(HOSTILE, points))
-    assert root.get("role") == "img" and (root.findtext("title") or "").startswith(HOSTILE)
-    circles = root.findall("circle")
-    assert len(circles) == len(points)
-    for circle in circles:
-        assert 0 <= float(circle.get("cx") or -1) <= 360 and 0 <= float(circle.get("cy") or -1) <= 240
-    assert step_plot("none", ()) == ""
+    for drawn in ElementTree.fromstring(curve_plot(HOSTILE, [(HOSTILE, points)], [(HOSTILE, 12.5)])):
+        assert drawn.get("role") == "img" and drawn.findtext("title") == HOSTILE
+        circles = drawn.findall("circle")
+        assert len(circles) == len(points)
+        for circle in circles:
+            assert 0 <= float(circle.get("cx") or -1) <= ROOMY and 0 <= float(circle.get("cy") or -1) <= 400
+    assert curve_plot("none", []) == "" == curve_plot("none", [("A", [])])
 
 
 def test_the_page_says_that_it_is_unofficial_and_asks_nobody() -> None:

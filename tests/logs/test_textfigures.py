@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdperf.kit.plot import histogram_plot
-from crowdperf.logs.rates import better_rate, chosen_rate_text
+from crowdperf.logs.figures import better_rate, chosen_rate_text
+
 from crowdperf.logs.run_log import LATE_REASON
 from crowdperf.logs.text_metrics import answers_text, cells, limits_text, page_part, remarks, story
 
@@ -93,15 +93,6 @@ def test_a_page_has_table_lengths_and_histogram_of_each_run() -> None:
     assert page.count("<svg") == 2
     assert "ended by length 1,200, stop 400; limits at p99: TTFT 2000 ms" in page
     assert page_part([]) == ""
-
-
-def test_a_histogram_has_a_bar_for_each_count_and_says_its_fullest_one() -> None:
-    svg = histogram_plot("Tokens", [(0, 4), (50, 0), (100, 12)], 50)
-    (path,) = [line for line in svg.splitlines() if 'class="line"' in line]
-    assert path.count("M") == 2, "a bar without answers is not drawn"
-    assert "most have 100 to 149, from 0 to 149 in all" in svg
-    assert ">20</text>" in svg and ">0 tokens</text>" in svg
-    assert histogram_plot("Tokens", [], 1) == ""
 
 
 def result(scenario: str, **changes: object) -> dict[str, Any]:

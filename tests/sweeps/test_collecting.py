@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,22 @@ def test_the_page_escapes_what_it_shows_and_draws_valid_points_only() -> None:
     text = page(FACTS, rows)
     assert "<script" not in text
     assert "cm run &lt;b&gt;" in text
-    assert text.count("<svg") == 1
-    assert "Offline t over batch: a 1 6.5 u/s, b 3 7 u/s" in text
-    assert ">best<" in text
+    assert text.count('role="img"') == 2, "one chart, for a page and for a phone"
+    assert "Offline t over batch: kind a 1 6.5 u/s, kind b 3 7 u/s" in text
+    assert ">best<" in text and text.count('<tr class="best">') == 1
+
+
+def test_the_page_shows_the_plot_first_shades_of_two_axes_and_no_empty_column() -> None:
+    rows = [row(1, 5.0), row(2, 6.0), row(3, 7.0)]
+    text = page(FACTS, rows)
+    assert text.index("<svg") < text.index("<h2>Points</h2>")
+    assert not re.search(">(Accuracy|Label|Node)</th>", text)
+    assert ">Label</th>" in page(FACTS, [replace(rows[0], label="x"), *rows[1:]])
+    assert re.search(
+        r'kind \\ batch.*<td class="number heat-1">5</td>.*<td class="number heat-5">7</td>', text, re.DOTALL
+    )
+    slower = page(FACTS, [row(1, 5.0, higher=False), row(3, 7.0, higher=False)])
+    assert '<td class="number heat-5">5</td>' in slower and "lower is better" in slower
 
 
 def test_a_plan_counts_node_hours_and_points_by_axis() -> None:

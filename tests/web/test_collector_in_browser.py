@@ -147,7 +147,7 @@ def test_everything_works_without_javascript(browser: Any, site: Site) -> None:
     assert Path(download.value.path()).read_text().startswith("id,kind,suite,benchmark")
     for box in page.get_by_role("checkbox", name="Compare digits").all()[:2]:
         box.check()
-    page.get_by_role("button", name="Compare those that are ticked").click()
+    page.get_by_role("button", name="Compare selected").click()
     assert page.get_by_role("heading", name="digits Offline: comparison").is_visible()
     page.get_by_role("link", name="digits Offline").first.click()
     page.get_by_role("link", name="All results of this configuration").click()

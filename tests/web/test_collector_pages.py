@@ -21,7 +21,7 @@ from crowdperf.store import facts
 from crowdperf.store.facts import Documents
 from crowdperf.store.model import Figure
 from crowdperf.store.store import Store
-from crowdperf.web import pages
+from crowdperf.web import comparison, pages
 from crowdperf.web.links import round_url
 
 
@@ -173,11 +173,11 @@ def test_figures_of_a_language_model_stand_at_the_top_and_in_words(tmp_path: Pat
             one = store.add(crowd_result(figures=tuple(figures)), SOURCE).id
         text = client.get(f"/r/{one}").text
     for words in (
-        "TTFT, 99 % within",
+        "TTFT p99",
         "640.4 ms",
-        "TPOT, 99 % within",
+        "TPOT p99",
         "295.4 tokens/s",
-        "Time to first token (TTFT), 99",
+        "Time to first token (TTFT) p99",
     ):
         assert words in text, words
 
@@ -243,7 +243,8 @@ def test_results_of_other_benchmarks_or_metrics_are_not_compared(shown: Shown) -
     assert "different benchmarks" in shown.client.get(f"/compare?a={shown.ids[0]}&b={shown.ids[14]}").text
     assert "There is no result nothing" in shown.client.get("/compare?a=nothing").text
     text = shown.client.get(f"/compare?id={shown.ids[0]}&id={shown.ids[1]}&id={shown.ids[2]}").text
-    assert "What differs" in text and "onnxruntime 1.30" in text and " x</td>" in text
+    assert "What differs" in text and "B: onnxruntime 1.30" in text and "Relative to A" in text
+    assert re.search(r"\+[\d.]+ %</td>", text)
 
 
 def test_an_outlier_is_marked_and_an_unknown_value_refused_by_nobody(tmp_path: Path) -> None:
@@ -351,3 +352,67 @@ def test_the_api_answers_other_origins_only_where_that_is_configured(tmp_path: P
         assert "access-control-allow-origin" not in client.get("/").headers
     with collector(tmp_path, TOKENS) as client:
         assert "access-control-allow-origin" not in client.get("/api/v1/results.json").headers
+
+
+def test_the_home_page_has_a_chart_of_comparable_results_by_accelerator(shown: Shown) -> None:
+    text = shown.client.get("/?all=1&benchmark=llama2-70b&scenario=Offline").text
+    assert "llama2-70b Offline by accelerator" in text and text.index('class="chart') < text.index("<table")
+    assert "per accelerator</text>" not in text and "hollow" in text and "unofficial" in text
+    per = re.search(r'href="([^"]+)">Per accelerator</a>', text)
+    assert per is not None
+    divided = shown.client.get(per[1].replace("&amp;", "&")).text
+    assert "Tokens/s per accelerator</text>" in divided and ">Whole system</a>" in divided
+    assert "Charts of other benchmarks" in shown.client.get("/").text
+
+
+def test_the_home_page_draws_curves_of_endpoints_with_the_limits_of_the_rules(shown: Shown) -> None:
+    text = shown.client.get("/?all=1&benchmark=gpt-oss-120b").text
+    assert "tokens/s over tokens/s for each user" in text and "Interactive TPOT 15 ms" in text
+    assert text.count("NVIDIA B200-SXM-180GB: 5 points") == 4, "named and described, for a page and for a phone"
+
+
+def test_token_rates_are_drawn_over_what_a_user_gets_where_results_say_it(tmp_path: Path) -> None:
+    configuration = dataclasses.replace(DIGITS, benchmark="llama3.1-8b", scenario="Server")
+    with Store.open(tmp_path / "results.sqlite") as store, store.transaction():
+        for number in range(3):
+            figures = (Figure(name="TPOT 99", value=20.0 * (number + 1), unit="ms"),)
+            more = {"configuration": configuration, "figures": figures, "unit": "tokens/s"}
+            store.add(crowd_result(f"r{number}", value=100.0 * (number + 1), **more), SOURCE)
+    with collector(tmp_path) as client:
+        text = client.get("/?all=1").text
+    assert "by TPOT p99; 3 on the Pareto line" in text and "Server TPOT 100 ms" in text
+
+
+def test_a_curve_can_be_shown_per_accelerator(shown: Shown) -> None:
+    text = shown.client.get(f"/curve/{shown.ids[14]}?with={shown.ids[15]}").text
+    assert "tokens/s of the system" in text and "Server TPOT 80 ms" in text
+    href = re.search(r'href="([^"]+)">Per accelerator', text)
+    assert href and "tokens/s per accelerator" in shown.client.get(href[1].replace("&amp;", "&")).text
+
+
+def test_bars_of_a_comparison_are_named_by_what_differs() -> None:
+    software = comparison.Fact("Software", ("x 1", "x 2", "x 2"))
+    chosen = comparison.Fact("batch_size (chosen)", ("1", "1", "8"))
+    equal = comparison.Fact("Precision", ("fp32",) * 3)
+    results: list[Any] = [None] * 3
+    assert comparison.names_of(results, [equal]) == ["A", "B", "C"]
+    assert comparison.names_of(results[:2], [comparison.Fact("Software", ("x 1", "x 2"))]) == ["A: x 1", "B: x 2"]
+    assert comparison.names_of(results, [chosen, software, equal]) == [
+        "A: x 1, batch_size 1",
+        "B: x 2, batch_size 1",
+        "C: x 2, batch_size 8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(None, "-"), (1.0, "+0.0 %"), (1.0791, "+7.9 %"), (1.5, "+50 %"), (0.8, "-20 %"), (12.0, "+1,100 %")],
+)
+def test_a_ratio_is_told_in_percent_of_the_first_result(ratio: float | None, words: str) -> None:
+    assert comparison.relative_words(ratio) == words
+
+
+def test_a_digest_is_short_with_all_of_it_in_a_tooltip(shown: Shown) -> None:
+    text = shown.client.get(f"/r/{shown.ids[0]}").text
+    digest = "ab" * 32
+    assert f'<span class="hash" title="{digest}">{digest[:12]}…</span>' in text and f">{digest}<" not in text

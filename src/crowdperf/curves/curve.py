@@ -28,6 +28,7 @@ from crowdperf.endpoints.readtree import CURVE, TREE
 from crowdperf.endpoints.samples import SAMPLES, EventsError
 from crowdperf.endpoints.tree import CurveFacts, MeasuredPoint, write_tree
 from crowdperf.kit.whole_file import read_object, write_json, write_whole
+from crowdperf.rules.benchmarks import user_limits
 from crowdperf.rules.names import counted
 from crowdperf.sweeps.executor import Executor
 from crowdperf.sweeps.executors import KIND, LOCAL
@@ -240,7 +241,7 @@ class CurveRun:
         disturbed = ", ".join(row.name for row in rows if row.label)
         label = "; ".join(filter(None, (label_of(request), disturbed and f"not measured alone: {disturbed}")))
         return CurvePage(name=request.name, label=label, facts=facts, rows=tuple(rows),
-                         findings=tuple(findings))  # fmt: skip
+                         findings=tuple(findings), limits=user_limits(request.model))  # fmt: skip
 
     def _content(self, page: CurvePage, points: Sequence[CurvePoint]) -> Mapping[str, Any]:
         return {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdperf.kit.csv_cells import csv_text
-from crowdperf.kit.html_page import bullets, document, figures, table, text
-from crowdperf.kit.step_plot import StepPoint, step_plot
+from crowdperf.kit.html_page import bullets, chart, document, table, text
+from crowdperf.kit.plot import StepPoint, curve_plot
 from crowdperf.kit.terminal import aligned
 
 UNOFFICIAL = "Unofficial: not reviewed by MLCommons, and no MLPerf result."
@@ -37,15 +37,23 @@ class PointRow:
         return self.state == "done"
 
 
+_CAPTION = (
+    "What the system delivers where each user gets at least so many tokens a second. Marks are measured points; between"
+    " them nothing is estimated. Dashed lines: the TPOT limits of MLPerf Inference for this model, for orientation."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePage:
-    """What the page says. label: why it is no result of the model. facts: name and value. findings: of the checks."""
+    """What the page says. label: why it is not a result of the model. facts: name and value. findings: of the checks.
+    limits: words and tokens/s for each user of lines that are drawn (`user_limits`)."""
 
     name: str
     label: str
     facts: Sequence[tuple[str, str]]
     rows: Sequence[PointRow]
     findings: Sequence[str]
+    limits: Sequence[tuple[str, float]] = ()
 
 
 _COLUMNS = (
@@ -93,13 +101,14 @@ def html_page(page: CurvePage) -> str:
     headings = ["point", "region", "state", *(words for _, words, _ in _COLUMNS)]
     rows = [[row.name, row.region, row.state, *_cells(row)] for row in page.rows]
     reasons = [f"{row.name}: {_reasons(row)}" for row in page.rows if not row.is_valid and _reasons(row)]
-    drawn = step_plot(page.name, step_points(page.rows))
+    points = step_points(page.rows)
+    drawn = curve_plot("Curve in tokens per second", [(page.name, points)] if points else [], page.limits)
     return document(
         page.name,
         [
             f"<h1>{text(page.name)}</h1>",
             f'<p class="label">{text(_words(page))}</p>',
-            figures([("What the system gives where each user has at least so much; measured points only", drawn)]),
+            chart(drawn, _CAPTION),
             "<h2>Points</h2>",
             table(headings, rows, range(3, len(headings)), caption="Points by concurrency", kind="stacked"),
             bullets(reasons),

@@ -1,4 +1,4 @@
-"""The numbers that inputs of recipes hold as text."""
+"""Numbers as text: those that inputs of recipes give, and those that pages and tables show."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def positive_number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value > 0 else None
+
+
+def quantity(value: float | None, digits: int = 4) -> str:
+    """Return a value with `digits` significant digits, or with thousands separators; a dash for None."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 10 ** (digits - 1) <= abs(value) < 1e15 else f"{value:.{digits}g}"

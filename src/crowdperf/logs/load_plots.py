@@ -1,15 +1,19 @@
-"""Draws what a run's load.json recorded: memory, load of the processor and of each GPU over time. Pure."""
+"""What a run's load.json recorded, in one sentence and as plots: memory, CPU and each GPU over time. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
-from crowdperf.kit.html_page import figures
+from crowdperf.kit.html_page import figures, folded, text
+from crowdperf.kit.numbers import quantity
 from crowdperf.kit.plot import line_plot
 
-NOTHING_RECORDED = "<p>Nothing was recorded.</p>"
 _MEBIBYTE = 1024 * 1024
+FLAT_SHARE = 0.1
+"""Values that differ by less than this share of the highest need no plot: this project's choice."""
+MIN_POINTS = 3
 
 
 def series(load: Mapping[str, Any], column: str, divisor: float = 1.0) -> list[tuple[float, float | None]]:
@@ -24,16 +28,31 @@ def series(load: Mapping[str, Any], column: str, divisor: float = 1.0) -> list[t
     ]
 
 
-def load_plots(load: Mapping[str, Any]) -> str:
-    """The plots of one run: memory, processor, and each GPU's load and memory."""
-    plots = [
-        ("Memory of the process, MiB", line_plot("memory", "MiB", series(load, "rss_bytes", _MEBIBYTE))),
-        ("Processor, the process, % of one core", line_plot("process", "%", series(load, "process_cpu_percent"))),
-        ("Processor, all programs, %", line_plot("machine", "%", series(load, "machine_cpu_percent"), top=100.0)),
-    ]
+def _recorded(load: Mapping[str, Any]) -> Iterator[tuple[str, str, str, float, float | None]]:
+    """What can be recorded: words, unit, column, divisor, the upper end of the axis."""
+    yield "memory of the process", "MiB", "rss_bytes", _MEBIBYTE, None
+    yield "CPU, the process", "% of one core", "process_cpu_percent", 1.0, None
+    yield "CPU, all programs", "%", "machine_cpu_percent", 1.0, 100.0
     for gpu in load.get("gpus", ()):
         name, stem = f"GPU {gpu['index']} ({gpu['name']})", f"gpu{gpu['index']}"
-        plots.append((f"{name}, %", line_plot("load", "%", series(load, f"{stem}_percent"), top=100.0)))
-        plots.append((f"{name}, MiB", line_plot("memory", "MiB", series(load, f"{stem}_bytes", _MEBIBYTE))))
-        plots.append((f"{name}, W", line_plot("power", "W", series(load, f"{stem}_w"))))
-    return figures(plots) or NOTHING_RECORDED
+        yield name, "%", f"{stem}_percent", 1.0, 100.0
+        yield f"{name} memory", "MiB", f"{stem}_bytes", _MEBIBYTE, None
+        yield f"{name} power", "W", f"{stem}_w", 1.0, None
+
+
+def load_part(name: str, load: Mapping[str, Any] | None) -> str:
+    """One line about a run, which opens its plots. Flat ones are left out: the line says all that they show."""
+    said, plots = [], []
+    for words, unit, column, divisor, top in _recorded(load or {}):
+        points = series(load or {}, column, divisor)
+        values = [value for _, value in points if value is not None]
+        if not values:
+            continue
+        low, high = min(values), max(values)
+        is_flat = len(values) < MIN_POINTS or high - low <= FLAT_SHARE * high
+        spread = f"{quantity(low, 3)} to {quantity(high, 3)}" if not is_flat else f"about {quantity(fmean(values), 3)}"
+        said.append(f"{words} {spread} {unit}")
+        if not is_flat:
+            plots.append((f"{words}, {unit}", line_plot(words, unit, points, top)))
+    sentence = f"{name}: {'; '.join(said) or 'no load was recorded'}"
+    return folded(sentence, figures(plots)) if plots else f"<p>{text(sentence)}</p>"

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from crowdperf.kit.html_page import ABSENT, bullets, figures, table
+from crowdperf.kit.html_page import bullets, figures, table
+from crowdperf.kit.numbers import quantity
 from crowdperf.kit.plot import histogram_plot
 from crowdperf.kit.text_documents import part
 from crowdperf.logs.run_log import LoadGenLog
@@ -42,17 +43,12 @@ def with_recorded_problems(log: LoadGenLog, result: Mapping[str, Any] | None) ->
     return with_problems(log, [str(one) for one in found]) if isinstance(found, list) else log
 
 
-def number(value: float) -> str:
-    """Return a figure with three or four significant digits."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
 def cells(text: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells below HEADINGS for `text` of a result.json; a dash where LoadGen measured nothing."""
     rate = text.get("tokens_per_second")
     values = [text.get(key) or {} for key in ("ttft_ms", "tpot_ms")]
     spread = [row.get(name) for row in values for name in PERCENTILES]
-    return tuple(ABSENT if value is None else number(value) for value in (rate, *spread))
+    return tuple(quantity(value, 3) for value in (rate, *spread))
 
 
 def answers_text(text: Mapping[str, Any]) -> str:
@@ -171,7 +167,7 @@ def said_of(text: Mapping[str, Any]) -> list[str]:
 def story(text: Mapping[str, Any]) -> str:
     """Return the latencies in words for one line about a run; empty where LoadGen measured none."""
     found = [(name, text.get(key)) for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))]
-    return ", ".join(f"{name} p99 {number(row['p99'])} ms" for name, row in found if row)
+    return ", ".join(f"{name} p99 {quantity(row['p99'], 3)} ms" for name, row in found if row)
 
 
 def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
@@ -183,7 +179,9 @@ def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
         return ""
     plots = [(f"Answers by tokens, {name}", _histogram(name, text)) for name, text in rows]
     said = [f"{name}: {words}" for name, text in rows for words in said_of(text)]
-    shown = table(("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8))
+    shown = table(
+        ("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8), kind="stacked"
+    )
     return "\n".join((shown, bullets(said), figures(plots)))
 
 

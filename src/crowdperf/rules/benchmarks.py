@@ -106,3 +106,17 @@ def accuracy_tags(benchmark: str) -> str:
     """Return the query of the recipe that scores a benchmark's accuracy runs: with the variation of its data set."""
     record = RECORDS.get(model_of(benchmark))
     return "process,mlperf,accuracy" + (f",_{record.dataset}" if record is not None and record.is_official else "")
+
+
+def user_limits(model: str) -> tuple[tuple[str, float], ...]:
+    """Return words and tokens/s for each user of the TPOT limits that MLPerf Inference has for a language model.
+
+    model: also as MLPerf Endpoints spells it, llama3_1-8b. Empty for any other. A user who waits `tpot_ms` for each
+    token gets 1000 / tpot_ms tokens a second.
+    """
+    row = BENCHMARKS.get(model) or BENCHMARKS.get(model.replace("_", "."))
+    generation = row.record.generation if row else None
+    if generation is None:
+        return ()
+    limits = (("Server", generation.server), ("Interactive", generation.interactive))
+    return tuple((f"{name} TPOT {one.tpot_ms:g} ms", 1000 / one.tpot_ms) for name, one in limits if one)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from crowdperf.kit.html_page import Html, document, figures, folded, table, text
-from crowdperf.kit.plot import MARKERS, Spread, spread_plot
-from crowdperf.logs.text_metrics import number
+from crowdperf.kit.drawing import MAX_SERIES, legend
+from crowdperf.kit.html_page import Html, chart, copyable, document, folded, table, text
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import Spread, spread_plot
 from crowdperf.rules.names import counted, duration_text
 from crowdperf.sweeps.collecting import TOKEN_COLUMNS, Facts, Figures, Row, best_of, score_text, totals, varied_text
 from crowdperf.sweeps.folder import State
 
 MAX_PLOTS = 40
-MAX_SERIES = len(MARKERS)
 
 Key = tuple[str, ...]
 
@@ -35,28 +35,74 @@ def _valid_figures(rows: Sequence[Row]) -> Iterator[tuple[Row, Figures]]:
             yield from ((row, each) for each in row.figures if each.metric is not None and each.is_passed)
 
 
-def _plots(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """A plot for each scenario, metric and combination of what is neither the first nor the second axis."""
+Values = dict[str, dict[str, list[float]]]
+"""Results by the value of the second axis, then of the first one."""
+
+
+def _results(rows: Sequence[Row], keys: Sequence[str]) -> dict[Key, Values]:
+    """Valid results by scenario, metric, unit, whether more is better, and what is neither the first nor the second
+    axis."""
+    across, along, rest = keys[0], keys[1:2], keys[2:]
+    found: dict[Key, Values] = {}
+    for row, each in _valid_figures(rows):
+        metric = each.metric or {}
+        better = "" if metric.get("higher_is_better", True) else "lower is better"
+        others = (f"{key} {_value(row, key)}" for key in rest)
+        kind = (each.scenario, str(metric["name"]), str(metric["unit"]), better, *others)
+        series = found.setdefault(kind, {}).setdefault(", ".join(_value(row, key) for key in along), {})
+        series.setdefault(_value(row, across), []).append(float(metric["value"]))
+    return found
+
+
+def _plots(rows: Sequence[Row]) -> Iterator[str]:
+    """A chart for each scenario, metric and combination of further axes; with two axes a table of shades behind it."""
     keys = _keys(rows)
     if not keys:
         return
-    across, along, rest = keys[0], keys[1:2], keys[2:]
-    found: dict[Key, dict[str, dict[str, list[float]]]] = {}
-    for row, each in _valid_figures(rows):
-        metric = each.metric or {}
-        kind = (each.scenario, str(metric["name"]), str(metric["unit"]), *(f"{key} {_value(row, key)}" for key in rest))
-        series = found.setdefault(kind, {}).setdefault(", ".join(_value(row, key) for key in along), {})
-        series.setdefault(_value(row, across), []).append(float(metric["value"]))
-    for (scenario, name, unit, *others), by_series in found.items():
+    across, along = keys[0], keys[1:2]
+    for (scenario, name, unit, better, *others), by_series in _results(rows, keys).items():
         places = list(dict.fromkeys(_value(row, across) for row in rows))
         places = [place for place in places if any(place in series for series in by_series.values())]
         drawn = list(by_series.items())[:MAX_SERIES]
-        spreads = [(words, [_spread(series.get(place)) for place in places]) for words, series in drawn]
-        words = ", ".join([f"{scenario} {name}, {unit}", *others, f"over {across}"])
+        names = [f"{along[0]} {word}" if along else "" for word, _ in drawn]
+        spreads = [
+            (word, [_spread(series.get(place)) for place in places])
+            for word, (_, series) in zip(names, drawn, strict=True)
+        ]
+        words = ", ".join(filter(None, (f"{scenario} {name}, {unit}", better, *others, f"over {across}")))
+        if len(by_series) > len(drawn):
+            words += f"; {len(by_series) - len(drawn)} more series are in the table only"
+        yield chart(spread_plot(f"{scenario} {name} over {across}", unit, places, spreads), words, legend(names))
         if along:
-            words += f"; {along[0]}: " + ", ".join(f"{MARKERS[n]} {word}" for n, (word, _) in enumerate(drawn))
-            words += f" (and {len(by_series) - len(drawn)} more)" if len(by_series) > len(drawn) else ""
-        yield words, spread_plot(f"{scenario} {name} over {across}", unit, places, spreads)
+            yield _shades(f"{along[0]} \\ {across}", places, by_series, words, is_higher_better=not better)
+
+
+def _shades(corner: str, places: Sequence[str], by_series: Values, words: str, *, is_higher_better: bool) -> str:
+    """A table of the medians over two axes; the better a value, the darker its cell."""
+    medians = [
+        [median(series[place]) if place in series else None for place in places] for series in by_series.values()
+    ]
+    known = [value for row in medians for value in row if value is not None]
+    low, width = min(known), (max(known) - min(known)) or 1.0
+
+    def cell(value: float | None) -> str:
+        if value is None:
+            return "<td></td>"
+        share = (value - low) / width
+        shade = 1 + round(4 * (share if is_higher_better else 1 - share))
+        return f'<td class="number heat-{shade}">{quantity(value)}</td>'
+
+    heads = "".join(f'<th scope="col" class="number">{text(place)}</th>' for place in places)
+    lines = [
+        f'<tr><th scope="row">{text(name)}</th>{"".join(map(cell, row))}</tr>'
+        for name, row in zip(by_series, medians, strict=True)
+    ]
+    caption = f"Medians: {words}; the darker, the better"
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}"><table class="shades">'
+        f'<caption>{text(caption)}</caption><thead><tr><th scope="col">{text(corner)}</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
 
 
 def _spread(values: Sequence[float] | None) -> Spread | None:
@@ -71,17 +117,17 @@ def _target(row: Row) -> str:
 
 
 def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[object]]:
-    """A line of the table for each scenario; the point's own columns stand in the first. columns: of token times."""
+    """A line of the table for each scenario; the point's own columns are in the first. columns: of token times."""
     facts = row.status
     folder = Html(f'<a href="{text(_target(row))}">{text(varied_text(row.point))}</a>')
     time = "" if facts.duration_s is None else duration_text(facts.duration_s)
     for place, each in enumerate(row.figures or (None,)):
         metric: Mapping[str, object] = (each.metric if each else None) or {}
         value = metric.get("value")
-        figure = f"{value:,.6g}" if isinstance(value, int | float) else ""
+        result = f"{value:,.6g}" if isinstance(value, int | float) else ""
         times = each.tokens if each else {}
-        shown = [number(times[name]) if name in times else "" for name in columns]
-        own = [figure, str(metric.get("unit", "")), *shown, score_text(each)]
+        shown = [quantity(times[name], 3) if name in times else "" for name in columns]
+        own = [result, str(metric.get("unit", "")), *shown, score_text(each)]
         mark = "best" if row is best else ""
         state = facts.state.value if not facts.verdict or each is None else f"{facts.state.value}, {facts.verdict}"
         start = [folder, state, mark] if place == 0 else ["", "", ""]
@@ -90,33 +136,45 @@ def _cells(row: Row, best: Row | None, columns: Sequence[str]) -> Iterator[list[
         yield [*start, each.scenario if each else "", *own, *end]
 
 
+def _points(rows: Sequence[Row]) -> str:
+    """The table of all points, without columns that are empty in all of them."""
+    best = best_of(rows)
+    columns = [name for name in TOKEN_COLUMNS if any(name in each.tokens for row in rows for each in row.figures)]
+    named = [f"{name[:4].upper()} {name[5:8]}, ms" for name in columns]
+    start = ("Point", "State", "Best", "Scenario", "Result", "Unit")
+    headings = (*start, *named, "Accuracy", "Label", "Node", "Time")
+    lines = [line for row in rows for line in _cells(row, best, columns)]
+    used = [place for place in range(len(headings)) if place < 2 or any(line[place] for line in lines)]
+    numbers = {4, *range(len(start), len(start) + len(columns)), len(headings) - 1}
+    return table(
+        [headings[place] for place in used],
+        [[line[place] for place in used] for line in lines],
+        numbers=[number for number, place in enumerate(used) if place in numbers],
+        kind="stacked",
+        best=[number for number, line in enumerate(lines) if line[2]],
+    )
+
+
 def page(facts: Facts, rows: Sequence[Row]) -> str:
     """The whole page."""
-    count, best = totals(rows), best_of(rows)
+    count = totals(rows)
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     labels = sorted({row.label for row in rows if row.label})
     plots = list(_plots(rows))
-    columns = [name for name in TOKEN_COLUMNS if any(name in each.tokens for row in rows for each in row.figures)]
-    named = [f"{name[:4].upper()} {name[5:8]}, ms" for name in columns]
-    start = ("Point", "State", "Best", "Scenario", "Figure", "Unit")
-    headings = (*start, *named, "Accuracy", "Label", "Node", "Time")
-    lines = [line for row in rows for line in _cells(row, best, columns)]
-    numbers = (4, *range(len(start), len(start) + len(columns)), len(headings) - 1)
     commands = table(("Point", "Command"), [(row.point.id, row.point.command) for row in rows], kind="facts")
     parts = [
         f"<h1>{text(facts.name)}</h1>",
         f'<p class="label">{text("; ".join(labels))}</p>' if labels else "",
         f"<p>{counted(count['points'], 'point')} of {text(facts.recipe)}: {text(said)}."
         f" Written {text(facts.made_utc)}.</p>",
+        *plots[:MAX_PLOTS],
+        '<p class="quiet">Valid points only. A mark is the median of repeats, a bar reaches from their minimum to their'
+        " maximum.</p>" if plots else "",
+        f"<p>{len(plots) - MAX_PLOTS} more plots and tables are left out.</p>" if len(plots) > MAX_PLOTS else "",
         "<h2>Points</h2>",
-        table(headings, lines, numbers=numbers, kind="stacked"),
-        "<h2>Plots</h2>" if plots else "",
-        '<p class="quiet">Valid points only. A bar reaches from the least to the greatest of repeats, its mark is their'
-        " median.</p>" if plots else "",
-        figures(plots[:MAX_PLOTS]),
-        f"<p>{len(plots) - MAX_PLOTS} more plots are left out.</p>" if len(plots) > MAX_PLOTS else "",
-        "<h2>Again</h2>",
-        f"<pre>{text(facts.command)}</pre>",
+        _points(rows),
+        "<h2>Run it again</h2>",
+        copyable("Finished points are kept, missing points run", facts.command),
         folded("The command of each point", commands),
     ]  # fmt: skip
     return document(f"{facts.name}: a sweep", parts)

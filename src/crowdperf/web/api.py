@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from crowdperf.kit.csv_cells import guarded
+from crowdperf.kit.html_page import plain
 from crowdperf.store.model import Result
 from crowdperf.store.query import Filter, Row
 from crowdperf.store.result_json import result_object
 from crowdperf.store.store import Store, Withdrawn
-from crowdperf.web.formats import plain
 from crowdperf.web.guard import tagged
 from crowdperf.web.links import LINK, Links
 from crowdperf.web.pages import MAX_ROWS_OF_CONFIGURATION, filter_of, row_batches, rows_of_query

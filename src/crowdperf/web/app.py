@@ -157,11 +157,12 @@ async def curve(request: Request) -> Response:
     """A curve, with others over it."""
     collector = collector_of(request)
     ids = [request.path_params["id"], *request.query_params.getlist("with")]
+    per = "accelerator" if request.query_params.get("per") == "accelerator" else ""
 
     def made(store: Store) -> str | None:
         results = [one for one in shown_results(store, ids) if one.result.curve]
         is_there = bool(results) and results[0].id == ids[0]
-        return pages.curve_page(store, collector.link, results) if is_there else None
+        return pages.curve_page(store, collector.link, results, per) if is_there else None
 
     return html(request, await collector.database.find(made))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import Bar, bars
 from crowdperf.store.model import Result
 from crowdperf.store.query import Filter
 from crowdperf.store.store import Store
-from crowdperf.web import charts, comparison
-from crowdperf.web.formats import quantity
+from crowdperf.web import comparison
 from crowdperf.web.links import Links
 from crowdperf.web.render import page
 from crowdperf.web.result_page import heading_of, words_of_system
@@ -45,19 +46,23 @@ def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
     letters = comparison.LETTERS[: len(results)]
     facts = comparison.facts_of(results)
     figures = comparison.figures_of(results)
-    bars, lines = [], []
-    for letter, one in zip(letters, results, strict=True):
+    names, drawn, lines = comparison.names_of(results, facts), [], []
+    is_one_configuration = len({one.key for one in results}) == 1
+    for name, one in zip(names, results, strict=True):
         values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=SPREAD_OF).rows] or [
             one.result.value
         ]
-        least, greatest = min(*values, one.result.value), max(*values, one.result.value)
-        bars.append(charts.Bar(letter, one.result.value, least, greatest))
-        spread = f"{quantity(least)} to {quantity(greatest)} ({len(values)})" if len(values) > 1 else "-"
+        low, high = min(*values, one.result.value), max(*values, one.result.value)
+        relative = comparison.relative_words(comparison.ratio(one, results[0])) if one is not results[0] else "-"
+        whisker = (one.result.value,) * 2 if is_one_configuration else (low, high)
+        drawn.append(Bar(name, one.result.value, *whisker, "" if relative == "-" else f"({relative})"))
+        spread = f"{quantity(low)} to {quantity(high)} ({len(values)})" if len(values) > 1 else "-"
         lines.append(
             (
-                f"{letter}: {words_of_system(one.result.configuration.system)}",
+                name,
+                words_of_system(one.result.configuration.system),
                 f"{quantity(one.result.value)} {one.result.unit}",
-                comparison.ratio_words(comparison.ratio(one, results[0])),
+                relative,
                 spread,
                 ", ".join(one.result.labels) or f"{one.result.kind} {one.result.configuration.round}".strip(),
             )
@@ -65,11 +70,19 @@ def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
     return {
         "lead": f"{first.metric}, {first.unit}; {'higher' if first.higher_is_better else 'lower'} is better.",
         "warning": comparison.cautions(results),
-        "chart": charts.bars(f"{first.metric} of {len(results)} results", bars, first.unit),
-        "chart_words": "The bar is the result, the whisker spans all results of its configuration",
-        "figure_headings": ("Result", "Value", "Times as good as A", "Configuration from ... to (results)", "Labels"),
+        "chart": bars(f"{first.metric} of {len(results)} results", drawn, first.unit),
+        "chart_words": "In brackets: relative to A, + is better."
+        + ("" if is_one_configuration else " The whisker spans all results of the configuration."),
+        "figure_headings": (
+            "Result",
+            "System",
+            "Value",
+            "Relative to A",
+            "Configuration, min to max",
+            "Labels",
+        ),
         "figures": lines,
-        "figure_numbers": (1, 2, 3),
+        "figure_numbers": (2, 3, 4),
         "fact_headings": ("Fact", *letters),
         "differing": [(fact.name, *fact.values) for fact in facts if fact.differs],
         "equal": [(fact.name, fact.values[0]) for fact in facts if not fact.differs],

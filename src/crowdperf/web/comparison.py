@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from crowdperf.kit.numbers import quantity
 from crowdperf.store.model import Result
-from crowdperf.web.formats import minute, quantity
+from crowdperf.web.formats import minute
 from crowdperf.web.result_page import configuration_pairs, system_pairs
 from crowdperf.web.wording import RUN_CLASSES, figure_words
 
@@ -31,7 +32,7 @@ class Fact:
 def refusal(results: Sequence[Result]) -> str:
     """Why these results cannot be compared; empty where they can."""
     if len(results) < 2:
-        return "A comparison needs two to four results: tick them in the table, or give their ids below."
+        return "A comparison needs two to four results: select them in the table, or give their ids below."
     for words, values in (
         ("benchmarks", [one.result.configuration.benchmark for one in results]),
         ("scenarios", [one.result.configuration.scenario for one in results]),
@@ -48,7 +49,7 @@ def cautions(results: Sequence[Result]) -> str:
     found = []
     kinds = {one.result.kind for one in results}
     if len(kinds) > 1 and "published" in kinds:
-        found.append("Published results stand beside unofficial ones, which MLCommons did not review.")
+        found.append("Some of these results are published, others are unofficial: MLCommons did not review those.")
     for words, values in (
         ("kinds of data", {one.result.configuration.data_kind for one in results}),
         ("lengths of run", {RUN_CLASSES.get(one.result.configuration.run_class, "?") for one in results}),
@@ -67,9 +68,31 @@ def ratio(result: Result, base: Result) -> float | None:
     return better / worse if worse > 0 else None
 
 
-def ratio_words(value: float | None) -> str:
-    """A ratio as text."""
-    return "-" if value is None else f"{value:.3g} x"
+def relative_words(value: float | None) -> str:
+    """How much better than the base a result is, as text: `+8 %`; more is better for latencies also."""
+    return "-" if value is None else f"{100 * (value - 1):+,.{0 if abs(value - 1) >= 0.1 else 1}f} %"
+
+
+_NAMING: Final = ("Accelerator", "Accelerators", "Processor", "Software", "Precision", "Device", "Nodes", "Kind",
+                  "Round", "Division", "Made")  # fmt: skip
+"""Facts by which results of a comparison are named, the most telling first; chosen settings stand before `Kind`."""
+_LONGEST_NAME: Final = 60
+
+
+def names_of(results: Sequence[Result], facts: Sequence[Fact]) -> list[str]:
+    """What tells each result from the others: `A: onnxruntime 1.29`; its letter alone where no fact does."""
+    differing = {fact.name: fact.values for fact in facts if fact.differs}
+    chosen = [name for name in differing if name.endswith("(chosen)")]
+    order = [*_NAMING[: _NAMING.index("Kind")], *chosen, *_NAMING[_NAMING.index("Kind") :]]
+    names: list[tuple[str, ...]] = [()] * len(results)
+    for name in order:
+        if len(set(names)) == len(results):
+            break
+        if name in differing:
+            told = name.removesuffix(" (chosen)") + " " if name in chosen or name in ("Accelerators", "Nodes") else ""
+            names = [(*found, f"{told}{value}") for found, value in zip(names, differing[name], strict=True)]
+    words = (": ".join(filter(None, (letter, ", ".join(name)))) for letter, name in zip(LETTERS, names, strict=False))
+    return [one if len(one) <= _LONGEST_NAME else f"{one[: _LONGEST_NAME - 1]}…" for one in words]
 
 
 def facts_of(results: Sequence[Result]) -> list[Fact]:
@@ -86,9 +109,7 @@ def _facts(one: Result) -> dict[str, str]:
     found = dict(configuration_pairs(result.configuration)) | dict(system_pairs(result.configuration.system))
     found |= {
         "Software": result.stack_version or result.configuration.stack,
-        "For each accelerator": quantity(result.value / accelerators)
-        if accelerators and result.higher_is_better
-        else "",
+        "Per accelerator": quantity(result.value / accelerators) if accelerators and result.higher_is_better else "",
         "LoadGen": {True: "VALID", False: "INVALID", None: ""}[result.valid],
         "Kind": result.kind,
         "Checked": result.verification,

@@ -5,38 +5,19 @@ Every text that a page prints passes through `shown`: it is the `finalize` of th
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from typing import Final
 
-from markupsafe import Markup
+from crowdperf.kit.html_page import Html, plain
 
 ABSENT: Final = "-"
 LONGEST_TEXT: Final = 4_000
 """Characters of one text on a page; files and JSON have all of it."""
 
-_KEPT_CONTROLS = frozenset("\n\t")
-_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
-"""Unicode's general categories of characters that are not seen, or that change what is seen around them: controls,
-marks of direction, surrogates, private use, separators of lines."""
-
-
-def plain(text: str) -> str:
-    """The text with each invisible character as its escape, `\\u202e`, so that what is read is what is there."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_plain_character(one) for one in text)
-
-
-def _plain_character(character: str) -> str:
-    if character in _KEPT_CONTROLS or unicodedata.category(character) not in _HIDDEN:
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
 
 def shown(value: object) -> object:
     """What a template prints for a value: finished HTML as it is, a dash for None, else bounded plain text."""
-    if isinstance(value, Markup):
+    if hasattr(value, "__html__"):
         return value
     if value is None:
         return ABSENT
@@ -44,11 +25,14 @@ def shown(value: object) -> object:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ... ({len(text):,} characters)"
 
 
-def quantity(value: float | None) -> str:
-    """A figure with about four significant digits below 1000 and thousands separators above; a dash for None."""
-    if value is None:
-        return ABSENT
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+_DIGEST = re.compile(r"[0-9a-f]{40,128}")
+
+
+def shortened(value: object) -> object:
+    """A digest by its first 12 digits with all of it in a tooltip; anything else as it is."""
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return Html(f'<span class="hash" title="{value}">{value[:12]}…</span>')
+    return value
 
 
 def minute(utc: str) -> str:

@@ -82,11 +82,11 @@ class Links:
         """All results that a key signed."""
         return f"/signer/{_safe(key_id)}" if self.up is None else f"{self.up}signer/{_safe(key_id)}.html"
 
-    def curve(self, result_id: str, others: Sequence[str] = ()) -> str:
-        """A curve, with others over it."""
+    def curve(self, result_id: str, others: Sequence[str] = (), per: str = "") -> str:
+        """A curve, with others over it. per: "accelerator" for rates per accelerator."""
         if self.up is not None:
-            return "" if others else f"{self.up}curve/{_safe(result_id)}.html"
-        words = urlencode([("with", other) for other in others])
+            return "" if others or per else f"{self.up}curve/{_safe(result_id)}.html"
+        words = urlencode([*(("with", other) for other in others), *([("per", per)] if per else [])])
         return f"/curve/{_safe(result_id)}" + (f"?{words}" if words else "")
 
     def compare(self, result_ids: Sequence[str]) -> str:

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from crowdperf.kit.step_plot import StepPoint
+from crowdperf.kit.drawing import key_mark
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import box_plot, curve_plot, history_plot, spread_of
+from crowdperf.rules.benchmarks import user_limits
 from crowdperf.store.model import Result
 from crowdperf.store.query import BadQuery, Counts, Filter, Groups, Page, Row, Sort, counts_of, most_frequent, without
 from crowdperf.store.store import Store
-from crowdperf.web import charts, comparison
-from crowdperf.web.formats import minute, quantity
+from crowdperf.web import comparison
+from crowdperf.web.formats import minute
+from crowdperf.web.homechart import curve_points, home_chart
 from crowdperf.web.labels import usual_range
 from crowdperf.web.links import Links
 from crowdperf.web.queries import FACETS, TableQuery
@@ -39,6 +43,10 @@ BATCH = 1_000
 NEWEST = 3
 FEW = 30
 """As many results are simply all shown to who asks for nothing."""
+LEAD = "MLPerf Inference and Endpoints results: those published by MLCommons, and unofficial ones of volunteers."
+MAX_OF_CHART = 1_000
+"""Results that the chart above the table is made of, the first ones in its order."""
+NEWEST_OF_ALL = TableQuery({"kind": "crowd"})
 UNPUBLISHED = Filter(chosen={"kind": ("crowd", "own")})
 
 
@@ -157,7 +165,8 @@ def table_page(store: Store, link: Links, query: TableQuery) -> str:
         query = default_query(store, groups)
     found, counts = rows_of_query(store, query, PAGE_SIZE), counts_of(groups, filter_of(query))
     address = replace(query, after="").address()
-    newest = store.find(UNPUBLISHED, limit=NEWEST).rows if query.is_default else ()
+    newest = store.find(UNPUBLISHED, limit=NEWEST + 1).rows if query.is_default else ()
+    drawn = store.find(filter_of(query), sort_of(query), "", MAX_OF_CHART).rows
     return page(
         "home",
         link,
@@ -165,13 +174,17 @@ def table_page(store: Store, link: Links, query: TableQuery) -> str:
         title=link.site_name,
         heading=link.site_name if query.is_default else _heading(query, link.site_name),
         table_heading=_heading(query, "All results"),
-        lead="MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
+        lead=LEAD,
         form=_form(counts, query),
         chips=_chips(query, link),
         groups=(),
         count=f"{counts.total:,} result{'' if counts.total == 1 else 's'}",
         rows=table_of(found.rows, link, query=query),
-        newest=table_of(newest, link, columns=("value", "system", "stack", "labels", "made")) if newest else None,
+        chart=home_chart(store, link, query, drawn, {group[:2] for group in groups}),
+        newest=table_of(newest[:NEWEST], link, columns=("value", "system", "stack", "labels", "made"))
+        if newest
+        else None,
+        newest_href=link.table(NEWEST_OF_ALL) if len(newest) > NEWEST else "",
         caption="Results that fit the filters",
         downloads=[("CSV", f"/api/v1/results.csv?{address}"), ("JSON", f"/api/v1/results.json?{address}")],
         first_href=link.table(query.page_after("")) if query.after else "",
@@ -209,9 +222,9 @@ def configuration_page(store: Store, link: Links, key: str) -> str | None:
         system_words=words_of_system(configuration.system),
         warning=warning_of(common_labels(rows)),
         summary=_summary(rows),
-        distribution=charts.distribution(f"{title}: spread", values, unit),
-        spread=[(unit, *map(quantity, charts.spread(values)))] if values else [],
-        history=charts.history(f"{title}: versions of the software", versions, unit),
+        distribution=box_plot(f"{title}: spread", values, unit),
+        spread=[(unit, *map(quantity, spread_of(values)))] if values else [],
+        history=history_plot(f"{title}: versions of the software", versions, unit),
         versions=[
             (version, f"{len(found)}", quantity(min(found)), quantity(median(found)), quantity(max(found)))
             for version, found in versions
@@ -307,21 +320,18 @@ def about_page(link: Links) -> str:
     return page("about", link, here="about", title="What the labels mean", **values)
 
 
-def curve_page(store: Store, link: Links, results: Sequence[Result]) -> str:
-    """One to four curves over each other; each has points."""
+def curve_page(store: Store, link: Links, results: Sequence[Result], per: str = "") -> str:
+    """One to four curves over each other; each has points. per: "accelerator" for rates per accelerator."""
     first = results[0]
     names = [f"{words_of_system(one.result.configuration.system)} ({one.id})" for one in results]
-    series = [
-        (
-            name,
-            [StepPoint(str(point.concurrency), point.tps_per_user, point.system_tps) for point in one.result.curve],
-        )
-        for name, one in zip(names, results, strict=True)
-    ]
-    ids = [one.id for one in results]
-    wanted = {"suite": ("endpoints",), "benchmark": (first.result.configuration.benchmark,)}
+    series = [(name, curve_points(one, is_per=bool(per))) for name, one in zip(names, results, strict=True)]
+    benchmark, ids = first.result.configuration.benchmark, [one.id for one in results]
+    wanted = {"suite": ("endpoints",), "benchmark": (benchmark,)}
     others = [row for row in store.find(Filter(chosen=wanted), limit=PAGE_SIZE).rows if row.id not in ids]
-    title = f"{first.result.configuration.benchmark}: curve"
+    title = f"{benchmark}: curve"
+    rate = f"tokens/s {'per accelerator' if per else 'of the system'}"
+    ways = (("", "Whole system"), ("accelerator", "Per accelerator"))
+    can_toggle = any(one.result.configuration.system.accelerator_count for one in results) and link.up is None
     return page(
         "curve",
         link,
@@ -329,9 +339,13 @@ def curve_page(store: Store, link: Links, results: Sequence[Result]) -> str:
         heading=title,
         lead="Tokens per second of the whole system, over those that each user gets.",
         warning=warning_of([label for one in results for label in one.result.labels if label == "unofficial"][:1]),
-        chart=charts.curves(title, series),
+        toggles=[(words, "" if way == per else link.curve(ids[0], ids[1:], way)) for way, words in ways]
+        if can_toggle
+        else (),
+        chart=curve_plot(title, series, user_limits(benchmark), rate=rate),
+        has_limits=bool(user_limits(benchmark)),
         legend=[
-            {"mark": charts.key_mark(place), "words": name, "href": link.result(one.id), "labels": one.result.labels}
+            {"mark": key_mark(place), "words": name, "href": link.result(one.id), "labels": one.result.labels}
             for place, (name, one) in enumerate(zip(names, results, strict=True))
         ],
         headings=CURVE_HEADINGS,
@@ -339,6 +353,6 @@ def curve_page(store: Store, link: Links, results: Sequence[Result]) -> str:
         others=[
             (f"{name_of(row)}, {row_system(row)}", href)
             for row in others
-            if (href := link.curve(ids[0], [*ids[1:], row.id])) and len(ids) < comparison.MOST
+            if (href := link.curve(ids[0], [*ids[1:], row.id], per)) and len(ids) < comparison.MOST
         ],
     )

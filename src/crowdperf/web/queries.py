@@ -35,7 +35,8 @@ LONGEST_TEXT: Final = 200
 class TableQuery:
     """What the table shows: values by facet, words that are searched, the order, where a page begins, its columns.
 
-    sort: a name of the columns, with "-" before it for the greatest first; "" for the newest first.
+    sort: a name of the columns, with "-" before it for the greatest first; "" for the newest first. per: "accelerator"
+    for a chart of rates per accelerator, "" for whole systems.
     """
 
     facets: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class TableQuery:
     after: str = ""
     columns: tuple[str, ...] = ()
     is_default: bool = False
+    per: str = ""
 
     def words(self) -> list[tuple[str, str]]:
         """The query as names and values of an address."""
@@ -52,6 +54,7 @@ class TableQuery:
         found += [("sort", self.sort)] if self.sort else []
         found += [("column", name) for name in self.columns]
         found += [("after", self.after)] if self.after else []
+        found += [("per", self.per)] if self.per else []
         return found
 
     def address(self) -> str:
@@ -62,6 +65,14 @@ class TableQuery:
         """The same without one facet, from the first page on; "q" is the text."""
         facets = {key: value for key, value in self.facets.items() if key != name}
         return replace(self, facets=facets, text="" if name == "q" else self.text, after="", is_default=False)
+
+    def with_facets(self, **facets: str) -> TableQuery:
+        """The same with other values of some facets, from the first page on."""
+        return replace(self, facets={**self.facets, **facets}, after="", is_default=False)
+
+    def shown_per(self, per: str) -> TableQuery:
+        """The same with a chart of whole systems, or per accelerator."""
+        return replace(self, per=per, is_default=False)
 
     def sorted_by(self, sort: str) -> TableQuery:
         """The same in another order, from the first page on."""
@@ -77,7 +88,7 @@ def query_of(words: Iterable[tuple[str, str]], columns: Sequence[str], sorts: Se
     pairs = list(words)
     facets: dict[str, str] = {}
     chosen: list[str] = []
-    text = sort = after = ""
+    text = sort = after = per = ""
     for name, value in pairs:
         if name in FACETS and value and len(value) <= LONGEST_VALUE:
             facets[name] = value
@@ -87,6 +98,8 @@ def query_of(words: Iterable[tuple[str, str]], columns: Sequence[str], sorts: Se
             sort = value
         elif name == "after" and len(value) <= LONGEST_KEY:
             after = value
+        elif name == "per" and value == "accelerator":
+            per = value
         elif name == "column" and value in columns and value not in chosen:
             chosen.append(value)
-    return TableQuery(facets, text, sort, after, tuple(chosen), is_default=not pairs)
+    return TableQuery(facets, text, sort, after, tuple(chosen), is_default=not pairs, per=per)

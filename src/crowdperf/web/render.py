@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crowdperf.kit.html_page import STYLE
-from crowdperf.web.formats import shown
+from crowdperf.web.formats import shortened, shown
 from crowdperf.web.links import Links
 from crowdperf.web.wording import kind_of_label
 
@@ -28,6 +28,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals["kind_of_label"] = kind_of_label
+    made.filters["shortened"] = shortened
     return made
 
 

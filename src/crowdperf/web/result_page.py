@@ -7,15 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
-from crowdperf.kit.plot import Quantile, distribution_plot
+from crowdperf.kit.html_page import Html, plain
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import Quantile, box_plot, latency_plot
 from crowdperf.store.facts import UNSEEN_SERVER
 from crowdperf.store.model import Configuration, Figure, Result, System
 from crowdperf.store.query import Filter
 from crowdperf.store.store import Action, Store
-from crowdperf.web import charts
-from crowdperf.web.formats import ABSENT, minute, plain, quantity, size
+from crowdperf.web.formats import ABSENT, minute, size
 from crowdperf.web.labels import signer_labels, usual_range
 from crowdperf.web.links import Links, round_url
 from crowdperf.web.render import page
@@ -105,7 +104,7 @@ def origin_pairs(one: Result) -> Pairs:
 _PERCENTILE = re.compile(r"(?:p|latency )?(\d{1,3}(?:[._]\d+)?)(?: latency)?")
 
 
-def latency_chart(figures: Sequence[Figure]) -> tuple[str, str]:
+def latency_chart(figures: Sequence[Figure]) -> tuple[Html, str]:
     """Latency over percentiles where the figures have at least three of one unit, and that unit."""
     found: dict[str, list[Quantile]] = {}
     for figure in figures:
@@ -114,8 +113,8 @@ def latency_chart(figures: Sequence[Figure]) -> tuple[str, str]:
             found.setdefault(figure.unit, []).append(Quantile(share, figure.value))
     for unit, quantiles in found.items():
         if len(quantiles) >= 3:
-            return distribution_plot("latency", plain(unit)[:40], quantiles), unit
-    return "", ""
+            return latency_plot("Latency by percentile", plain(unit)[:40], [("latency", quantiles)]), unit
+    return Html(""), ""
 
 
 def warning_of(labels: Sequence[str]) -> str:
@@ -136,7 +135,7 @@ def _files(one: Result, kept: Collection[str], link: Links) -> list[FileRow]:
     ]
 
 
-_HEADLINES = {"tokens per second": "Tokens", "TTFT 99": "TTFT, 99 % within", "TPOT 99": "TPOT, 99 % within"}
+_HEADLINES = {"tokens per second": "Tokens", "TTFT 99": "TTFT p99", "TPOT 99": "TPOT p99"}
 """What stands beside the value of a language model's result."""
 
 
@@ -173,7 +172,7 @@ def result_page(store: Store, link: Links, one: Result) -> str:
     more = (*signer_labels(store, one.signer), *usual_range(values).labels(result.value))
     labels = (*result.labels, *more)
     kept = [file.name for file in result.files if store.file(one.id, file.name) is not None]
-    chart, latency_unit = latency_chart(result.figures)
+    chart_of_latencies, latency_unit = latency_chart(result.figures)
     verdicts = {True: "yes", False: "no", None: "no target"}
     values_of: Mapping[str, Any] = {
         "title": f"{heading_of(result.configuration)}: {quantity(result.value)} {result.unit}",
@@ -195,7 +194,7 @@ def result_page(store: Store, link: Links, one: Result) -> str:
         "configuration_href": link.configuration(one.key),
         "system": system_pairs(result.configuration.system),
         "system_href": link.system(one.system_key),
-        "chart": charts.distribution("Results of this configuration", values, result.unit, result.value),
+        "chart": box_plot("Results of this configuration", values, result.unit, result.value),
         "chart_words": f"{len(values)} results of this configuration; {result.metric}, {result.unit}",
         "accuracy": [
             (score.name, quantity(score.value), quantity(score.target), verdicts[score.passed], score.basis)
@@ -204,7 +203,7 @@ def result_page(store: Store, link: Links, one: Result) -> str:
         "curve_headings": CURVE_HEADINGS,
         "curve": curve_rows(one),
         "curve_href": link.curve(one.id) if result.curve else "",
-        "latency_chart": Markup(chart),
+        "latency_chart": chart_of_latencies,
         "latency_unit": latency_unit,
         "figures": [(figure_words(figure.name), quantity(figure.value), figure.unit) for figure in result.figures],
         "verification": result.verification,

@@ -14,7 +14,7 @@ from crowdperf.kit.server_address import is_loopback
 
 DEFAULT_PORT: Final = 8090
 DEFAULT_DATABASE: Final = "results.db"
-DEFAULT_NAME: Final = "MLPerf results"
+DEFAULT_NAME: Final = "Community results"
 
 
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")

@@ -23,7 +23,9 @@ from crowdperf.store.query import Filter, Row
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 from crowdperf.web import api, pages
+from crowdperf.web.homechart import home_chart
 from crowdperf.web.links import Links
+from crowdperf.web.queries import TableQuery
 from crowdperf.web.render import page, style
 from crowdperf.web.result_page import result_page
 from crowdperf.web.tables import table_of
@@ -55,6 +57,9 @@ def _table(link: Links, rows: Sequence[Row], **values: object) -> str:
     given: dict[str, object] = {
         "here": "home",
         "newest": None,
+        "newest_href": "",
+        "table_heading": "Results",
+        "chart": None,
         "form": None,
         "chips": (),
         "groups": (),
@@ -63,7 +68,7 @@ def _table(link: Links, rows: Sequence[Row], **values: object) -> str:
         "downloads": (),
         "first_href": "",
         "next_href": "",
-        "lead": "MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
+        "lead": pages.LEAD,
         **values,
     }
     return page("home", link, **given)
@@ -73,7 +78,7 @@ def _index_name(place: int) -> str:
     return "index.html" if place == 0 else f"index-{place + 1}.html"
 
 
-def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def _tables(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     top, below = Links("", site_name), Links("../", site_name)
     benchmarks: dict[str, list[Row]] = {}
     for row in rows:
@@ -90,6 +95,7 @@ def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
                 title=site_name,
                 heading=site_name,
                 groups=groups,
+                chart=None if place else home_chart(store, top, TableQuery(), rows[: pages.MAX_OF_CHART]),
                 count=f"{len(rows):,} results",
                 downloads=[("CSV", "results.csv"), ("JSON", "results.json")],
                 first_href="index.html" if place else "",
@@ -101,13 +107,20 @@ def _tables(site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
         words = found[0].benchmark
         yield (
             f"b/{file}.html",
-            _table(below, found, title=words, heading=words, count=f"{len(found):,} results"),
+            _table(
+                below,
+                found,
+                title=words,
+                heading=words,
+                count=f"{len(found):,} results",
+                chart=home_chart(store, below, TableQuery(), found[: pages.MAX_OF_CHART]),
+            ),
         )
 
 
 def _pages(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     top, below = Links("", site_name), Links("../", site_name)
-    yield from _tables(site_name, rows)
+    yield from _tables(store, site_name, rows)
     for row in rows:
         one = store.result(row.id)
         yield f"r/{row.id}.html", result_page(store, below, one)

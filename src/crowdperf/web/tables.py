@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from markupsafe import Markup
-
+from crowdperf.kit.html_page import Html
+from crowdperf.kit.numbers import quantity
+from crowdperf.kit.plot import share_bar
 from crowdperf.store.query import Row
-from crowdperf.web.charts import share_bar
-from crowdperf.web.formats import ABSENT, minute, quantity
+from crowdperf.web.formats import ABSENT, minute
 from crowdperf.web.links import Links, round_url
 from crowdperf.web.queries import TableQuery
 from crowdperf.web.wording import system_words
 
-NO_BAR: Final = Markup("")
+NO_BAR: Final = Html("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Cell:
     kind: str = ""
     href: str = ""
     tags: tuple[str, ...] = ()
-    bar: Markup = NO_BAR
+    bar: Html = NO_BAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def settings_words(row: Row) -> str:
 NAME: Final = Column("Result", name_of, "benchmark")
 COLUMNS: Final[dict[str, Column]] = {
     "value": Column("Value", lambda row: f"{quantity(row.value)} {row.unit}", "value", True, True),
-    "each": Column("For each accelerator", lambda row: quantity(per_accelerator(row)), is_number=True),
+    "each": Column("Per accelerator", lambda row: quantity(per_accelerator(row)), is_number=True),
     "metric": Column("Metric", lambda row: row.metric),
     "system": Column("System", row_system, "accelerator", link=lambda row, link: link.system(row.system_key)),
     "submitter": Column("From", lambda row: row.submitter or row.alias or row.kind, "submitter"),

@@ -143,10 +143,10 @@ def figure_words(name: str) -> str:
     """A figure's name in words: percentiles are kept as bare numbers, those of tokens behind TTFT or TPOT."""
     kind, _, percent = name.rpartition(" ")
     if kind in TOKEN_TIMES and re.fullmatch(_PERCENT, percent):
-        return f"{TOKEN_TIMES[kind]} ({kind}), {percent} % within"
+        return f"{TOKEN_TIMES[kind]} ({kind}) p{percent}"
     if not re.fullmatch(_PERCENT, name):
         return {"mean": "Latency, mean"}.get(name, name[:1].upper() + name[1:])
-    return {"0": "Latency, least", "100": "Latency, greatest"}.get(name, f"Latency, {name} % within")
+    return {"0": "Latency, min", "100": "Latency, max"}.get(name, f"Latency, p{name}")
 
 
 _PERCENT = r"\d{1,3}(\.\d+)?"
