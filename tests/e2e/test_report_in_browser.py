@@ -90,7 +90,6 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "crowdperf": {},
         "command": "cm run script " + "--input=value " * 30,
         "host": host,
-        "crowdperf": {},
         "runs": [{"folder": folder, "started_utc": "2026-11-23T00:00:01+00:00"}],
     }
     file = tmp_path_factory.mktemp("run") / "results.html"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdperf.logs.figures import better_rate, chosen_rate_text
-
+from crowdperf.logs.rates import better_rate, chosen_rate_text
 from crowdperf.logs.run_log import LATE_REASON
 from crowdperf.logs.text_metrics import answers_text, cells, limits_text, page_part, remarks, story
 
