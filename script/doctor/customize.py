@@ -107,7 +107,7 @@ def page(banner: str, facts: backends.Facts, sections: dict[str, tuple[findings.
     problems = findings.problems([one for section in sections.values() for one in section])
     wrong = ", ".join(one.what for one in problems)
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-    parts = [f"What is there\n{there}"]
+    parts = [f"System\n{there}"]
     parts += [f"{titles[name]}\n{findings.table(section, rights)}" for name, section in sections.items()]
     parts.append(f"{count}{': ' + wrong if wrong else ''}. Nothing was changed; the commands after 'fix:' are for you.")
     parts.append("Which system of MLPerf this is: cm run script --tags=detect,mlperf,system")

@@ -155,7 +155,9 @@ def _libraries(system: System) -> Iterator[Finding]:
         if not made_for:
             yield Finding(what, "note", f"in {place}: not in our table of {name}")
         elif fitting:
-            yield Finding(what, "ok", f"in {place}: made for CUDA {' or '.join(made_for)}, fits {', '.join(fitting)}")
+            yield Finding(
+                what, "ok", f"in {place}: built for CUDA {' or '.join(made_for)}, compatible with {', '.join(fitting)}"
+            )
         else:
             here = f"here is CUDA {', '.join(majors_here)}" if majors_here else "no CUDA toolkit is here"
             fix = advice.CUDNN if name == "cuDNN" else advice.TENSORRT

@@ -188,7 +188,7 @@ def _start_and_total(response: requests.Response, have: int, partial: part.Part)
         if start == have:
             return start, total
         partial.discard()
-        raise _Failure(f"asked for the bytes from {have} on, got them from {start} on")
+        raise _Failure(f"requested the bytes from {have}, received them from {start}")
     if response.status_code == 416:
         _, total = part.parse_content_range(response.headers.get("Content-Range", ""))
         if have and total == have:

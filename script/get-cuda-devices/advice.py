@@ -62,4 +62,4 @@ def _meaning(fault: RuntimeFault, trouble: str, visible: str) -> tuple[str, ...]
             "  driver and fabric manager (NVSwitch systems) must run and have exactly the same version",
             '  hint: cm run script "get nvidia driver _fabricmanager-match"',
         )
-    return ("  hint: nvidia-smi and `dmesg | grep -i nvrm` tell more",)
+    return ("  hint: nvidia-smi and `dmesg | grep -i nvrm` show more",)

@@ -86,6 +86,6 @@ def warnings(devices: Sequence[Mapping[str, str]], min_memory_gb: float) -> list
         if capability and capability < FIRST_FIT_CAPABILITY:
             lines.append(
                 f"{label} has compute capability {device[CAPABILITY]}, older than 7.5 (Turing), which NVIDIA's MLPerf "
-                "code asks for"
+                "code requires"
             )
     return lines

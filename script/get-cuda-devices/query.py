@@ -39,7 +39,7 @@ def build(machine: Machine, nvcc: str, folder: str) -> str:
 def _compile_failure(nvcc: str, done: Ran) -> str:
     said = "\n".join(f"    {line}" for line in (done.stdout + done.stderr).strip().splitlines()[-8:]) or "    (nothing)"
     return (
-        f"{nvcc} could not compile the query (exit code {done.code}). It said:\n{said}\n"
+        f"{nvcc} could not compile the query (exit code {done.code}). Its output:\n{said}\n"
         "  hint: nvcc needs a host compiler: sudo apt-get install -y g++ (or gcc-c++)\n"
         '  hint: cm run script "get cuda-devices _with-nvml"  (needs no compiler)'
     )

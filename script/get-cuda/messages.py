@@ -21,7 +21,10 @@ def not_found(asked: Request, choice: Choice, package_command: str) -> str:
     """
     part = "CUDA toolkit" if asked.needs_compiler else "CUDA runtime library"
     if choice.judged:
-        lines = [f"no {part} fits; required: {asked.limits_text}. Seen:", *(f"  {one.text}" for one in choice.judged)]
+        lines = [
+            f"no {part} matches; required: {asked.limits_text}. Seen:",
+            *(f"  {one.text}" for one in choice.judged),
+        ]
     else:
         lines = [f"no {part} was found. Looked at: {', '.join(looked_at(asked))}"]
     return "\n".join((*lines, *(f"  hint: {command}" for command in _commands(asked, choice, package_command))))
@@ -72,4 +75,6 @@ def does_not_compile(kit: toolkits.Toolkit, said: str) -> str:
     advice = "a host compiler is needed: sudo apt-get install -y g++ (or gcc-c++)"
     if "unsupported GNU version" in said:
         advice = "the host's gcc is newer than this CUDA allows: a newer --version, or NVCC_CCBIN=<an older g++>"
-    return f"CUDA {kit.version} in {kit.home} does not compile a small program. nvcc said:\n{last}\n  hint: {advice}"
+    return (
+        f"CUDA {kit.version} in {kit.home} does not compile a small program. Output of nvcc:\n{last}\n  hint: {advice}"
+    )

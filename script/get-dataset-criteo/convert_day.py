@@ -47,7 +47,7 @@ class Dictionary:
         place = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         unknown = ids[self._ids[place] != ids]
         if len(unknown):
-            raise ConversionError(f"{self._path} lacks the id {int(unknown[0]):08x} of the text")
+            raise ConversionError(f"{self._path} has no id {int(unknown[0]):08x} of the text")
         found: npt.NDArray[np.int64] = self._rows[place]
         return found
 

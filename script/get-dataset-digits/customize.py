@@ -32,7 +32,7 @@ def postprocess(i):
     if missing:
         return {
             "return": 1,
-            "error": f"make_dataset.py ended well but {folder} lacks {', '.join(missing)}\n"
+            "error": f"make_dataset.py succeeded, but {folder} is missing {', '.join(missing)}\n"
             "hint: cm run script --tags=get,dataset,digits --new",
         }
     env = i["env"]

@@ -18,7 +18,7 @@ LABEL_FILES = ("val_map.txt", "val.txt")
 FULL_COUNT = 50_000
 OWN_HINT = (
     "a few of your own pictures: a folder of JPEG files with other names (--mode=performance), or a val_map.txt that "
-    "names those that are there; results are labelled with their number"
+    "lists the existing ones; results are labeled with their number"
 )
 WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
 FOLDER_KEY = "CM_DATASET_IMAGENET_VAL_FOLDER"

@@ -43,7 +43,7 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
         return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "check", "CM_LIBRISPEECH_FOLDER": str(path)}
     flac = flac_folder(path)
     if flac is None:
-        raise ValueError(f"{path} holds neither {MANIFEST_FILE} nor LibriSpeech's FLAC files\nhint: {HINT}")
+        raise ValueError(f"{path} contains neither {MANIFEST_FILE} nor LibriSpeech's FLAC files\nhint: {HINT}")
     return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "convert", "CM_LIBRISPEECH_FLAC_PATH": str(flac)}
 
 

@@ -126,7 +126,7 @@ class _Reader(pickle.Unpickler):
             what = "which no plain table needs; it was not read further"
             if name.startswith("Arrow"):
                 what = "texts kept by pyarrow: write the table again with its texts as objects, table.astype(object)"
-            raise TableError(f"it asks for {module}.{name}, {what}")
+            raise TableError(f"it refers to {module}.{name}, {what}")
         return found
 
 

@@ -45,7 +45,7 @@ def categories_of(names: Iterable[Sequence[str]], classes: Sequence[tuple[int, s
     found = {row[0]: number_of[row[1]] for row in names if len(row) == 2 and row[1] in number_of}
     missing = sorted(set(number_of.values()) - set(found.values()))
     if missing:
-        raise HarnessError(f"the file of class names lacks {len(missing)} classes, numbers {missing[:5]}", HINT)
+        raise HarnessError(f"the file of class names is missing {len(missing)} classes, numbers {missing[:5]}", HINT)
     return found
 
 

@@ -37,7 +37,9 @@ def read_prompts(path: Path = PROMPTS_FILE) -> list[str]:
     """The prompts, one on each line; raises HarnessError where one is there twice or their number is another one."""
     prompts = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if len(set(prompts)) != len(prompts) or len(prompts) != RECORD.dataset_count:
-        raise HarnessError(f"{path} should hold {RECORD.dataset_count} prompts, none twice; it holds {len(prompts)}")
+        raise HarnessError(
+            f"{path} should contain {RECORD.dataset_count} prompts without duplicates; it contains {len(prompts)}"
+        )
     return prompts
 
 

@@ -76,7 +76,7 @@ def postprocess(i):
         write_json(folder / FACTS_FILE, DOWNLOADED_FACTS)
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
-        return failure(f"{folder} lacks {', '.join(missing)}", "hint: rebuild it with --renew")
+        return failure(f"{folder} is missing {', '.join(missing)}", "hint: rebuild it with --renew")
     env["CM_DATASET_SQUAD_VAL_PATH"] = str(folder / QUESTIONS_FILE)
     env["CM_DATASET_SQUAD_VOCAB_PATH"] = str(folder / VOCABULARY_FILE)
     env["CM_ML_MODEL_BERT_VOCAB_FILE_WITH_PATH"] = str(folder / VOCABULARY_FILE)

@@ -79,7 +79,7 @@ def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
         has_digest = sha256 is None or re.fullmatch(r"[0-9a-f]{64}", str(sha256))
         if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
             raise RequirementError(
-                f"the lock names the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
+                f"the lockfile has the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
                 "a version such as 1.2.3 and 64 hex digits\nhint: create a new lock with cm lock script"
             )
 

@@ -39,7 +39,7 @@ def read_config(folder: Path) -> dict:
         )
     missing = [key for key in gptj.CONFIGS["full"] if key not in values]
     if missing:
-        raise HarnessError(f"{folder / 'config.json'} lacks {', '.join(missing)}", "get the checkpoint again")
+        raise HarnessError(f"{folder / 'config.json'} is missing {', '.join(missing)}", "get the checkpoint again")
     return {key: values[key] for key in gptj.CONFIGS["full"]}
 
 

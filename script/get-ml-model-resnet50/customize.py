@@ -120,7 +120,7 @@ def postprocess(i):
     framework = env["CM_ML_MODEL_FRAMEWORK"]
     if framework != asked:
         return failure(
-            f"{folder} holds a model for {framework or 'no framework that it names'}, not for {asked}",
+            f"{folder} contains a model for {framework or 'an unnamed framework'}, not for {asked}",
             f"hint: cm run script --tags=get,ml-model,resnet50,_{framework or 'onnx'} --path={folder}",
         )
     config = info.get("config") or {}

@@ -32,7 +32,7 @@ def pipeline_folder(path: Path) -> Path:
             problem = tokenizer_problem(file.parent)
             break
     else:
-        problem = f"{path} holds no folder with weights in {', '.join(PARTS)}"
+        problem = f"{path} contains no folder with weights in {', '.join(PARTS)}"
     if problem:
         raise errors.DataError(problem, f"from {SOURCE.pages[0]}")
     return file.parent

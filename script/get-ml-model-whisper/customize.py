@@ -25,7 +25,7 @@ def checkpoint_folder(path: Path) -> Path:
     for file in sorted(path.rglob(TOKENIZER_FILE)) if path.is_dir() else []:
         if any(file.parent.glob("*.safetensors")) or any(file.parent.glob("*.bin")):
             return file.parent
-    raise errors.DataError(f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}")
+    raise errors.DataError(f"{path} contains no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}")
 
 
 MODEL = model_sources.Model(

@@ -20,7 +20,7 @@ def preprocess(i):
     for key, program, version in PROGRAMS:
         path = folder / program
         if not path.is_file():
-            return {"return": 1, "error": f"{program} is not beside {env['CM_PYTHON_BIN_WITH_PATH']}"}
+            return {"return": 1, "error": f"{program} is not next to {env['CM_PYTHON_BIN_WITH_PATH']}"}
         env[f"{key}_BIN_WITH_PATH"] = str(path)
         env[f"{key}_VERSION"] = env[version]
     env["CM_GET_DEPENDENT_CACHED_PATH"] = env["CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH"]

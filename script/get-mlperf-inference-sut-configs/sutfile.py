@@ -55,7 +55,7 @@ def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
     except yaml.YAMLError as error:
         raise BadFile(f"{source} is not YAML: {error}\n{hint}") from error
     if not isinstance(content, dict):
-        raise BadFile(f"{source} holds no mapping of models\n{hint}")
+        raise BadFile(f"{source} contains no mapping of models\n{hint}")
     names = [scenario.value for scenario in Scenario]
     for model, rows in content.items():
         for scenario, row in rows.items() if isinstance(rows, dict) else [("", None)]:

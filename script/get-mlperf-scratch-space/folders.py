@@ -52,7 +52,7 @@ def make(scratch: Path, *, is_inferentia: bool) -> tuple[str, ...]:
         if not os.access(scratch / name, os.R_OK | os.W_OK | os.X_OK):
             raise FolderError(
                 f"{scratch / name} is there, but this user may not write to it\n"
-                f"  hint: cm run script --tags=check,user,permissions --scratch={shlex.quote(str(scratch))} says why"
+                f"  hint: cm run script --tags=check,user,permissions --scratch={shlex.quote(str(scratch))} shows why"
             )
     return made
 

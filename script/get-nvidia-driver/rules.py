@@ -81,7 +81,9 @@ def _missing(seen: Seen, asked: DriverRequest) -> Finding:
     wanted = asked.branch or install.branch(asked.minimum, asked.expected)
     loaded = f"driver {driver.module_version} is loaded" if driver.module_version else ""
     if seen.jetson:
-        text = f"{seen.jetson}: its driver is part of {seen.jetson_linux}, without a number or an nvidia-smi of its own"
+        text = (
+            f"{seen.jetson}: its driver is part of {seen.jetson_linux}, without a version number or its own nvidia-smi"
+        )
         return Finding("driver", "problem", text)
     if seen.host.is_wsl:
         text = driver.trouble or "WSL shows no driver"

@@ -18,7 +18,7 @@ def postprocess(i):
     folder = Path.cwd()
     missing = [name for name in STORE_FILES if not (folder / name).is_file()]
     if missing:
-        error = f"{folder} lacks {', '.join(missing)}\nhint: rebuild it with --renew"
+        error = f"{folder} is missing {', '.join(missing)}\nhint: rebuild it with --renew"
         return {"return": 1, "error": error}
     env["CM_DATASET_PREPROCESSED_PATH"] = str(folder)
     env["CM_DATASET_SQUAD_TOKENIZED_ROOT"] = str(folder)

@@ -35,5 +35,5 @@ def ways(limits: Limits, available: Container[str]) -> tuple[str, ...]:
     package_tool = next((name for name in PACKAGES if name in available), "")
     if package_tool:
         command = PACKAGES[package_tool].format(minor=minor, joined=minor.replace(".", ""))
-        lines.append(f"    {command}    # where the distribution has {minor}; its own patch version")
+        lines.append(f"    {command}    # if the distribution has {minor}, in its own patch version")
     return tuple(lines)

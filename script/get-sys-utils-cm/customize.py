@@ -96,7 +96,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     words = (python, "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", *names)
     ran = machine.run(words, timeout_s=install.INSTALL_TIMEOUT_S)
     if ran.code != 0:
-        said = (ran.stderr.strip() or ran.stdout.strip() or "it said nothing").splitlines()[-1]
+        said = (ran.stderr.strip() or ran.stdout.strip() or "no output").splitlines()[-1]
         return {
             "return": 1,
             "error": f"pip could not install {' '.join(names)} (code {ran.code}): {said}\n"
@@ -206,5 +206,5 @@ def _show_jetson(machine: Machine) -> dict[str, Any]:
             rights,
         )
     )
-    print("Recipes of ours need none of it: they install what they use into environments of their own.")
+    print("crowdperf's recipes do not need it: they install their packages into separate environments.")
     return {"return": 0}

@@ -89,7 +89,7 @@ def check_libraries(stub: Path, environment: Mapping[str, str]) -> None:
     if missing:
         minor = ".".join(platform.python_version_tuple()[:2])
         raise AssemblyError(
-            f"Triton's stub for Python {minor} lacks {', '.join(missing)} "
+            f"Triton's stub for Python {minor} is missing {', '.join(missing)} "
             f"(searched: {environment['LD_LIBRARY_PATH']})\n"
             f"hint: sudo apt-get install -y libpython{minor}, or a Python built with --enable-shared"
         )

@@ -84,7 +84,7 @@ def requirements(rows: Rows) -> str:
         if not (
             re.fullmatch(_NAME, name) and re.fullmatch(_VERSION, version) and re.fullmatch(f"({_DIGEST})?", digest)
         ):
-            raise ValueError(f"the lockfile names the package {name!r} {version!r} with the SHA-256 {digest!r}")
+            raise ValueError(f"the lockfile has the package {name!r} {version!r} with the SHA-256 {digest!r}")
         lines.append(f"{name}=={version}" + (f" --hash=sha256:{digest}" if digest else ""))
     has_all = all("sha256" in row for row in rows.values())
     text = "\n".join(lines) + "\n"

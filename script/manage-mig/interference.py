@@ -70,7 +70,7 @@ def works(
         ) from error
     if not texts or len(texts) != len(listed) or len(texts) > len(others) or not all(lines):
         raise MigError(
-            f"--background holds {len(listed)} commands for {len(others)} free slices in addition to the measurement\n"
+            f"--background contains {len(listed)} commands for {len(others)} free slices besides the measurement\n"
             "  allowed: one command for all of them, or a JSON list with a command for each of some of them"
         )
     beside = (Work(words, one, folder / f"slice-{one.number}") for words, one in zip(lines[1:], others, strict=False))

@@ -148,6 +148,6 @@ def check_privacy(content: Content, texts: dict[str, str], known: PrivateNames) 
     if told:
         raise ContentError(
             tuple(told),
-            "replace them where they come from and make the submission again; "
+            "replace them at their source and recreate the submission; "
             "a name or folder that may be published: --public=NAME,FOLDER",
         )

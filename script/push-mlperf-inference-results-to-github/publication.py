@@ -127,7 +127,7 @@ def _made_anew(repository: Repository, order: Order, blobs: dict[str, Blob], for
 
 def _conflict(theirs: tuple[str, ...], when: str, order: Order) -> PushError:
     shown = [*theirs[:20], *([f"and {len(theirs) - 20} more"] if len(theirs) > 20 else [])]
-    text = "\n  ".join([f"others changed files of yours in the repository {when}; nothing was pushed:", *shown])
+    text = "\n  ".join([f"conflict: these files changed upstream {when}; nothing was pushed:", *shown])
     return PushError(text, f"see what would change now, then push: {order.command}")
 
 

@@ -28,7 +28,7 @@ class EvidenceList:
         for (file, sha256), places in sorted(files.items()):
             parts.append(f"<h3>{text(file)}</h3>\n<p>SHA-256 <code>{text(sha256)}</code></p>")
             rows = [self._row(found) for found in sorted(places, key=lambda found: found.line)]
-            parts.append(table(("Line", "Number", "What it is"), rows, numbers=(1,)))
+            parts.append(table(("Line", "Number", "Meaning"), rows, numbers=(1,)))
         return "\n".join(parts)
 
     def _row(self, found: Evidence) -> tuple[Html, str, str]:

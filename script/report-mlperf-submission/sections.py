@@ -21,13 +21,13 @@ from .evidence import EvidenceList
 from .rownames import Names, Pair, backend_of, pairs, run_word
 
 PLAIN_WORDS = {
-    SYNTHETIC_LABEL: "The weights of the model, or the data, or both were made by a program: the figures show that the"
-    " software works, and say nothing about how fast or how right the real model is",
-    TEST_RUN_LABEL: "A performance run was shorter than the rules want, so its figure is not an MLPerf result",
+    SYNTHETIC_LABEL: "The weights of the model, or the data, or both are synthetic: the results show that the software"
+    " works, but neither the speed nor the accuracy of the real model",
+    TEST_RUN_LABEL: "A performance run was shorter than the rules require, so its result is not an MLPerf result",
 }
 """What the labels mean."""
 
-UNKNOWN_ORIGIN = "not said"
+UNKNOWN_ORIGIN = "unknown"
 SHOWN_PERCENTS = (("50", "p50"), ("90", "p90"), ("95", "p95"), ("97", "p97"), ("99", "p99"), ("99.9", "p99.9"),
                   ("100", "max"))  # fmt: skip
 WHAT_LATENCIES_ARE_OF = {

@@ -106,10 +106,7 @@ def _no_engine(made: Plan, *, is_recorded: bool) -> str:
 
 def _failed(outcome: session.Outcome) -> str:
     what = shlex.join(outcome.failed) if outcome.failed else "the shell in the container"
-    return (
-        f"code {outcome.code}: {what}\n"
-        "  hint: its output is shown above; steps of the image that went well are kept and not made again"
-    )
+    return f"code {outcome.code}: {what}\n  hint: its output is shown above; successful steps of the image are kept"
 
 
 def _tell_detached(made: Plan) -> None:

@@ -53,7 +53,7 @@ def without_secret(text: str, flag: str) -> str:
     if name or is_login or without_shapes(told) != told:
         what = f"the value of {name}" if name else "a token or password"
         raise RequestError(
-            f"--{flag} holds {what}, which others could read in the image or in the list of processes",
+            f"--{flag} contains {what}, which other users could read in the image or in the list of processes",
             hint=f"export it, and name it only: --secrets={name if NAME.fullmatch(name) else 'NAME'}",
         )
     return text
@@ -99,7 +99,7 @@ def pairs(value: object, flag: str) -> tuple[tuple[str, str], ...]:
             )
         if is_secret(name):
             raise RequestError(
-                f"--{flag} names the secret {name}", hint=f"export it, and name it only: --secrets={name}"
+                f"--{flag} names the secret {name}", hint=f"export it, and give only its name: --secrets={name}"
             )
         found.append((name, text))
     return tuple(found)

@@ -43,9 +43,9 @@ def lines_of(doctor: dict[str, Any]) -> list[tuple[str, str, str]]:
 ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
     "a100-mig-7x1g5gb": ((), ("MIG", "ok: 7 slices; a program uses one of them CUDA_VISIBLE_DEVICES=", "")),
     "a100-mig-empty": (("MIG",), ("MIG", "MIG is on without slices on GPU 0", "--tags=manage,nvidia,mig,_configure")),
-    "a100-pciex2": ((), ("TensorRT 8.6.1.6", "made for CUDA 11 or 12, fits 12.2.2", "")),
+    "a100-pciex2": ((), ("TensorRT 8.6.1.6", "built for CUDA 11 or 12, compatible with 12.2.2", "")),
     "a100-sxm4x1": ((), ("CUDA 12.2.2", "driver 535.161.08 runs it", "")),
-    "a100-sxm4x4": ((), ("cuDNN 8.9.7", "made for CUDA 11 or 12, fits 12.2.2", "")),
+    "a100-sxm4x4": ((), ("cuDNN 8.9.7", "built for CUDA 11 or 12, compatible with 12.2.2", "")),
     "a100-sxm4x8": ((), ("fabric manager", "ok: 535.161.08, as the driver", "")),
     "arch-rtx3060": ((), ("packages", "ok: pacman", "")),
     "azure-a100-sxm4-40gbx8": ((), ("containers (gpu)", "ok: ready", "")),
@@ -62,7 +62,7 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
         ("driver",),
         ("driver", "1 NVIDIA GPU on the bus, no driver", "cm run script --tags=get,nvidia,driver"),
     ),
-    "h200x1": ((), ("TensorRT 10.2.0.19", "made for CUDA 11 or 12, fits 12.4.1", "")),
+    "h200x1": ((), ("TensorRT 10.2.0.19", "built for CUDA 11 or 12, compatible with 12.4.1", "")),
     "inf1-2xlarge": ((), ("Neuron", "ok: 1 Neuron device, 4 NeuronCores", "")),
     "inf1-6xlarge": (
         (),
@@ -86,7 +86,7 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
     ),
     "sles15": ((), ("packages", "ok: zypper", "")),
     "t4x1": ((), ("CUDA 11.0.3", "driver 470.223.02 runs it", "")),
-    "t4x20": ((), ("TensorRT 7.2.1.6", "made for CUDA 10 or 11, fits 11.0.3", "")),
+    "t4x20": ((), ("TensorRT 7.2.1.6", "built for CUDA 10 or 11, compatible with 11.0.3", "")),
     "t4x8": ((), ("torch (cuda)", "lacks the package torch", "-m pip install torch")),
     "two-cuda-wrong-first": (
         ("PATH",),
@@ -230,7 +230,7 @@ def test_the_page_says_simulated_first_and_ends_with_the_sum(capsys: pytest.Capt
     run("nd-h100-v5")
     out = capsys.readouterr().out
     assert out.splitlines()[1].startswith("SIMULATED")
-    titles = ("What is there", "Compatibility", "Backends (packages of", "User, containers, space")
+    titles = ("System", "Compatibility", "Backends (packages of", "User, containers, space")
     places = [out.index(title) for title in titles]
     assert places == sorted(places)
     assert "1 problem: fabric manager. Nothing was changed" in out

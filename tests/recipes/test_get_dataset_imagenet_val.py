@@ -86,7 +86,7 @@ def test_a_damaged_copy_of_imagenet_never_counts_as_pictures_of_ones_own(hook_in
     (nothing_listed / "val.txt").unlink()
     for folder in (copy, nothing_listed):
         error = call(hook_input, folder, **NAMED)[0]["error"]
-        assert "files missing" in error and "val_map.txt that names those that are there" in error
+        assert "files missing" in error and "val_map.txt that lists the existing ones" in error
     photos = tmp_path / "photos"
     photos.mkdir()
     (photos / "a.jpg").write_bytes(b"x")  # in the scratch space or registered: nobody named it in this call

@@ -169,7 +169,7 @@ def test_the_work_follows_from_variation_and_path(customize: ModuleType, tmp_pat
 
 
 def test_impossible_paths_are_refused(customize: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"holds neither dev-clean-wav\.json nor"):
+    with pytest.raises(ValueError, match=r"contains neither dev-clean-wav\.json nor"):
         customize.plan_work(tmp_path, "download", tmp_path)
     with pytest.raises(customize.copy_identity.GivenError, match="a synthetic data set exclude each other"):
         customize.plan_work(tmp_path, "synthetic", tmp_path)

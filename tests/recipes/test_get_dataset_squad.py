@@ -139,7 +139,7 @@ def test_downloaded_files_get_a_dataset_json(inside, hook_input):
     (inside / "dev-v1.1.json").write_text("{}")
     answer = load_recipe(ALIAS).postprocess(i)
     assert answer["return"] == 1
-    assert "lacks vocab.txt" in answer["error"]
+    assert "is missing vocab.txt" in answer["error"]
     (inside / "vocab.txt").write_text("[UNK]")
     answer = load_recipe(ALIAS).postprocess(i)
     names = ("dev-v1.1.json", "vocab.txt", "dataset.json")

@@ -425,7 +425,7 @@ def test_exactly_what_is_locked_is_installed_though_newer_versions_exist(
     ],
 )
 def test_a_lock_cannot_give_pip_options_or_addresses(name: str, row: dict[str, str]) -> None:
-    with pytest.raises(requirement.RequirementError, match="the lock names the package"):
+    with pytest.raises(requirement.RequirementError, match="the lockfile has the package"):
         requirement.check_locked({"smallthing": {"version": "1.5", "sha256": "0" * 64}, name: row})
 
 

@@ -113,7 +113,7 @@ def test_a_folder_with_a_model_of_ones_own_is_checked_by_its_model_json(hook_inp
     assert recipe.postprocess({"env": env})["return"] == 0
     assert env["CM_ML_MODEL_FILE_WITH_PATH"] == str(folder / "a.onnx")
     _, env = call(hook_input, folder, CM_ML_MODEL_FRAMEWORK="pytorch")
-    assert "holds a model for onnx, not for pytorch" in recipe.postprocess({"env": env})["error"]
+    assert "contains a model for onnx, not for pytorch" in recipe.postprocess({"env": env})["error"]
     (folder / "a.onnx").write_bytes(b"min")
     _, env = call(hook_input, folder)
     assert "has the SHA-256" in recipe.postprocess({"env": env})["error"]

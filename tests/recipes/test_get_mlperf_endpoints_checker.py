@@ -28,7 +28,7 @@ def test_both_programs_are_found_beside_their_python(tmp_path: Path):
 
 def test_a_program_that_is_missing_is_named(tmp_path: Path):
     answer = RECIPE.preprocess({"env": env_of(tmp_path)})
-    assert answer["return"] == 1 and answer["error"].startswith("endpoints-submission-cli is not beside")
+    assert answer["return"] == 1 and answer["error"].startswith("endpoints-submission-cli is not next to")
 
 
 def test_the_recipe_pins_the_versions_that_the_rules_were_tried_with():

@@ -50,7 +50,7 @@ def test_the_store_is_exported_with_the_numbers_of_the_reference(inside, hook_in
 def test_a_store_that_is_not_whole_is_refused(inside, hook_input):
     answer = load_recipe(ALIAS).postprocess(hook_input())
     assert answer["return"] == 1
-    assert "lacks preprocessed.json, sample_map.txt" in answer["error"]
+    assert "is missing preprocessed.json, sample_map.txt" in answer["error"]
 
 
 @pytest.mark.parametrize("name", ["tiny", "synthetic"])

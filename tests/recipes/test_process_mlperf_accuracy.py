@@ -53,7 +53,7 @@ def test_preprocess_asks_for_the_folder(hook_input):
 
 @pytest.mark.parametrize(
     ("mode", "with_log", "expected"),
-    [("performance", True, "holds a performance run"), ("accuracy", False, "the run did not finish")],
+    [("performance", True, "contains a performance run"), ("accuracy", False, "the run did not finish")],
 )
 def test_preprocess_refuses_what_cannot_be_scored(inside, hook_input, mode, with_log, expected):
     make_run(inside, mode, with_log)

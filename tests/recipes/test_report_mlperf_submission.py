@@ -141,7 +141,7 @@ def test_what_a_result_is_made_with_is_said_in_plain_words(inside, call, own, wo
     text = page(call(input="tree"))
     assert ('<p class="label">' in text) == (words is not None)
     assert words is None or words in text
-    assert ("made by a program: the figures show" in text) == (own is not None and own["label"] == SYNTHETIC)
+    assert ("are synthetic: the results show" in text) == (own is not None and own["label"] == SYNTHETIC)
 
 
 def test_a_run_that_was_asked_to_be_short_is_called_a_test_run(inside, call):
@@ -214,7 +214,7 @@ def test_origins_of_the_systems_facts_are_shown_where_a_file_has_them(inside, ca
     (inside / "tree_facts" / "systems.json").write_text(json.dumps(content))
     text = page(call(input="tree"))
     assert "answered on the terminal" in text
-    assert ">not said</td>" in text
+    assert ">unknown</td>" in text
 
 
 def test_results_of_v07_are_read_from_their_summaries(inside, call):
