@@ -256,7 +256,7 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--checkout", type=lambda text: Path(text).resolve(), default=Path(__file__).resolve().parents[1]
     )
-    parser.add_argument("--input", action="append", help="an input whose name is looked for; may be repeated")
+    parser.add_argument("--input", action="append", help="an input whose name is looked for, may be repeated")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args(words)
     found = House(given.checkout).counts(*(given.input or ["batch_timeout"]))

@@ -22,7 +22,7 @@ def page_with_table(page: str, program: str, table: str) -> str:
 def main(target: Path, program: str, table: str, description: str | None) -> int:
     """Writes the page, or with ``--check`` tells whether it is up to date by the exit status."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page would change")
+    parser.add_argument("--check", action="store_true", help="write no file, exit with 1 if the page would change")
     page = target.read_text(encoding="utf-8")
     made = page_with_table(page, program, table)
     if parser.parse_args().check:

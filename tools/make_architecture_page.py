@@ -153,7 +153,7 @@ def table() -> str:
 def main() -> int:
     """Writes both files, or with ``--check`` tells by the exit status whether they are up to date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
+    parser.add_argument("--check", action="store_true", help="write no file, exit with 1 if a file would change")
     page = PAGE.read_text(encoding="utf-8")
     made = {PICTURE: picture(), PAGE: made_table.page_with_table(page, NAME, table())}
     if parser.parse_args().check:

@@ -307,7 +307,7 @@ def _cells(folder: str, record: Record) -> Iterator[str]:
     yield ", ".join(scenario.value for scenario in scenarios_of(rows[0].name if rows else record.name))
     yield f"{record.dataset_count:,}"
     targets = [", ".join(f"{one.metric} {round(one.target, 4):,}" for one in row.targets()) for row in rows]
-    yield "; ".join(targets) or "99 % of the model's own score"
+    yield " and ".join(targets) or "99 % of the model's own score"
     if record.generation is not None:
         tokens = record.generation.server
         yield f"{tokens.ttft_ms:,.0f} ms, {tokens.tpot_ms:,.0f} ms a token" if tokens else "none"

@@ -75,7 +75,7 @@ def page_of(readme: Path) -> str:
 def main() -> int:
     """Writes the pages, or with ``--check`` lists those that would change and exits with 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page would change")
+    parser.add_argument("--check", action="store_true", help="write no file, exit with 1 if a page would change")
     pages = {readme: page_of(readme) for readme in sorted(CHECKOUT.glob("script/*/README.md"))}
     changed = [readme for readme, page in pages.items() if page != readme.read_text(encoding="utf-8")]
     if parser.parse_args().check:

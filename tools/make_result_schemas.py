@@ -175,7 +175,7 @@ def made_files() -> dict[Path, str]:
 def main() -> int:
     """Returns 1 where --check finds a file that differs, else 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 where a file would change")
+    parser.add_argument("--check", action="store_true", help="write no file, exit with 1 if a file would change")
     is_check = parser.parse_args().check
     stale = {path: text for path, text in made_files().items() if not path.is_file() or path.read_text("utf-8") != text}
     for path, text in stale.items():

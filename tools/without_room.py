@@ -415,7 +415,7 @@ def tests_reached(removal: Removal, limit_s: float, *, is_full: bool) -> dict[st
         mine = {test for test in left if changed_tests.environment(test, house.texts[test]) == name}
         near = {test: steps for test, steps in reached.items() if test in mine}
         chosen, left_out = (sorted(mine), []) if is_full else changed_tests.within(near, costs, limit_s)
-        print(f"  {name}: {len(chosen)} test files are run; {len(left_out)} more are reached and left out", flush=True)
+        print(f"  {name}: {len(chosen)} test files are run, {len(left_out)} more are reached and left out", flush=True)
         found[name] = chosen
     return found
 
@@ -443,7 +443,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--run", action="store_true", help="run tests of what is left that what went can reach")
     parser.add_argument("--full", action="store_true", help="with --run: all tests of what is left")
     parser.add_argument("--limit_s", type=float, default=LIMIT_S, help="processor seconds for each environment")
-    parser.add_argument("--output", type=Path, help="folder for the copy; a temporary one with --run by default")
+    parser.add_argument("--output", type=Path, help="folder for the copy, a temporary one with --run by default")
     given = parser.parse_args(words)
     checkout, code = Checkout(), 0
     for room in ROOMS if given.room == "all" else [given.room]:

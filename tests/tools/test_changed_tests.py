@@ -170,8 +170,8 @@ def test_the_quick_core_of_this_checkout_has_every_area_and_fits_its_limit() -> 
     assert set(changed_tests.AREAS) <= {area(test) for test in core}
     assert sum(costs[test] for test in core) <= changed_tests.QUICK_LIMIT_S
     page = (CHECKOUT / "docs" / "testing.md").read_text(encoding="utf-8")
-    assert f"at most {changed_tests.QUICK_FILE_LIMIT_S:g} s of processor time" in page
-    assert f"{changed_tests.CHANGED_LIMIT_S:g} s of processor time" in page
+    assert f"at most {changed_tests.QUICK_FILE_LIMIT_S:g} s of CPU time" in page
+    assert f"{changed_tests.CHANGED_LIMIT_S:g} s of CPU time" in page
 
 
 # --- with git ---
