@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -23,10 +26,17 @@ from shared_results import (
     signed_again,
 )
 
-from crowdperf.store.bundle import MANIFEST, Bundle, NothingToShare, make_bundle, read_bundle
+from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, NothingToShare, make_bundle, read_bundle
 from crowdperf.store.redaction import Sender
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.signatures import new_key, sign_withdrawal
+from crowdperf.store.signatures import (
+    SSH_NAMESPACE,
+    is_bundle_signed_by,
+    new_key,
+    sign_withdrawal,
+    ssh_public_key,
+    ssh_signature,
+)
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -197,3 +207,49 @@ def test_the_sender_may_know_nothing_and_paths_are_masked_all_the_same(folder: P
 
 def test_a_withdrawal_is_no_bundle() -> None:
     assert "FORM" in _refusal(sign_withdrawal(key(), "abc"))
+
+
+@pytest.mark.skipif(
+    shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed: apt-get install openssh-client"
+)
+def test_openssh_checks_a_bundle_without_this_project(members: dict[str, bytes], tmp_path: Path) -> None:
+    signers, signature = tmp_path / "allowed_signers", tmp_path / SIGNATURE
+    signature.write_bytes(members[SIGNATURE])
+    verify = ["ssh-keygen", "-Y", "verify", "-n", SSH_NAMESPACE, "-I", "sender", "-f", signers, "-s", signature]
+
+    def status(message: bytes, public_key: bytes) -> int:
+        signers.write_text(f"sender {ssh_public_key(public_key)}\n")
+        return subprocess.run(verify, input=message, capture_output=True, check=False).returncode
+
+    public_key = bytes.fromhex(json.loads(members[MANIFEST])["public_key"])
+    assert status(members[MANIFEST], public_key) == 0
+    assert status(members[MANIFEST] + b" ", public_key) != 0
+    assert status(members[MANIFEST], new_key().public_key) != 0
+
+
+@pytest.mark.skipif(
+    shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed: apt-get install openssh-client"
+)
+def test_a_signature_that_openssh_made_is_the_same_text(tmp_path: Path) -> None:
+    private, message = tmp_path / "id", tmp_path / "message"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", private], check=True)
+    message.write_bytes(b"what is signed")
+    command = ["ssh-keygen", "-q", "-Y", "sign", "-f", private, "-n", SSH_NAMESPACE, message]
+    subprocess.run(command, check=True, capture_output=True)
+    line = (tmp_path / "id.pub").read_text().split()
+    public_key = base64.b64decode(line[1])[-32:]
+    assert ssh_public_key(public_key) == " ".join(line[:2])
+    assert is_bundle_signed_by(public_key, (tmp_path / "message.sig").read_bytes(), b"what is signed")
+
+
+def test_a_signature_has_one_form_and_the_old_one_is_still_read() -> None:
+    own, message = new_key(), b"what is signed"
+    good = ssh_signature(own, message)
+    assert is_bundle_signed_by(own.public_key, good, message)
+    assert is_bundle_signed_by(own.public_key, own.sign(message), message), "64 bytes, until 2026-11-28"
+    assert not is_bundle_signed_by(new_key().public_key, good, message)
+    assert not is_bundle_signed_by(own.public_key, good, message + b"!")
+    others = [good + b"\n", good.replace(b"\n", b"\r\n"), good[:-1], b"", b"x\n" * 9, good.replace(b"SSH", b"PGP")]
+    others += [good.lower(), good.replace(b"U1NIU0lH", b"U1NIU0lI"), b"\x00" + good]
+    for changed in others:
+        assert not is_bundle_signed_by(own.public_key, changed, message), changed

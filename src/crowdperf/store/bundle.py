@@ -1,7 +1,7 @@
 """A bundle: the files of one result that may leave the machine, signed, as one gzip tar.
 
     manifest.json      what it is: run id, sender's public key and alias, and each file with its SHA-256 and size
-    manifest.sig       Ed25519 over the bytes of manifest.json
+    manifest.sig       SSHSIG (Ed25519) over the bytes of manifest.json; until 2026-11-28 the bare 64 bytes
     results.json, environment.json, digits/Offline/performance/run_1/result.json ...    exactly those of the manifest,
                        in its order
 
@@ -39,7 +39,15 @@ from crowdperf.store.redaction import (
     masked_text,
 )
 from crowdperf.store.refusal import BundleRefused, refused
-from crowdperf.store.signatures import ALLOWED_ALIAS, KEY_BYTES, SigningKey, canonical, is_alias, is_signed_by
+from crowdperf.store.signatures import (
+    ALLOWED_ALIAS,
+    KEY_BYTES,
+    SigningKey,
+    canonical,
+    is_alias,
+    is_bundle_signed_by,
+    ssh_signature,
+)
 
 FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
@@ -220,7 +228,7 @@ def _signed(manifest: Manifest, contents: Mapping[str, bytes], key: SigningKey, 
         shown = "\n  ".join(leaks[:10])
         raise NothingToShare(f"not made: {len(leaks)} places give something away\n  {shown}")
     said = canonical(_as_json(manifest))
-    return Bundle(content=packed({MANIFEST: said, SIGNATURE: key.sign(said), **contents}), manifest=manifest)
+    return Bundle(content=packed({MANIFEST: said, SIGNATURE: ssh_signature(key, said), **contents}), manifest=manifest)
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:
@@ -266,7 +274,7 @@ def read_bundle(
         raise refused("FORM", "", f"begins with {', '.join(list(members)[:2])}", f"{MANIFEST}, {SIGNATURE}")
     said, signature = members.pop(MANIFEST), members.pop(SIGNATURE)
     manifest = _manifest(said, limits)
-    if not is_signed_by(manifest.public_key, signature, said):
+    if not is_bundle_signed_by(manifest.public_key, signature, said):
         raise refused("SIGNATURE", MANIFEST, "the signature does not fit", "that of the key in the manifest")
     on_signed(key_id_of(manifest.public_key))
     problems = [*_wrong_members(manifest, members)]

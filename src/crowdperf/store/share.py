@@ -43,7 +43,14 @@ from crowdperf.store.local_tokens import known_token
 from crowdperf.store.model import NewResult, Problem
 from crowdperf.store.redaction import OF_CALL, Sender
 from crowdperf.store.refusal import BundleRefused
-from crowdperf.store.signatures import KeyProblem, SigningKey, key_folder, read_or_make_key, sign_withdrawal
+from crowdperf.store.signatures import (
+    KeyProblem,
+    SigningKey,
+    key_folder,
+    read_or_make_key,
+    sign_withdrawal,
+    ssh_public_key,
+)
 
 TOKEN_VARIABLE = "CM_MLPERF_COLLECTOR_TOKEN"
 ANSWER_FILE = "tmp-share.json"
@@ -211,7 +218,8 @@ def description(bundle: Bundle, results: Sequence[NewResult], to: str) -> str:
     lines += _masked_lines(bundle)
     lines.append(_not_sent(bundle))
     alias = f" as {bundle.manifest.alias!r}" if bundle.manifest.alias else ", without a name"
-    lines.append(f"Signed with your key {key_id_of(bundle.manifest.public_key)}{alias}")
+    public_key = bundle.manifest.public_key
+    lines.append(f"Signed with your key {key_id_of(public_key)}{alias}: {ssh_public_key(public_key)}")
     lines.append("A page will show:")
     for one in results:
         place = f"{one.configuration.benchmark} {one.configuration.scenario}"

@@ -1,11 +1,15 @@
 """Signs bundles and withdrawals with Ed25519. A key is a pseudonym: it says whose two bundles are, not who that is.
 
 The private key is 32 bytes in a file of the user's configuration folder that only the user can read. Who loses it can
-no longer withdraw what was sent with it. Signatures are those of RFC 8032, by the package cryptography.
+no longer withdraw what was sent with it. Signatures are those of RFC 8032, by the package cryptography. That of a
+bundle is written as OpenSSH writes one (SSHSIG), so that `ssh-keygen -Y` checks it without this project.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
 import secrets
@@ -119,6 +123,54 @@ def is_signed_by(public_key: bytes, signature: bytes, message: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+SSH_NAMESPACE = "crowdperf-bundle"
+"""What OpenSSH calls the purpose of a signature: `ssh-keygen -Y verify -n crowdperf-bundle`."""
+_SSH_KEY_TYPE, _SSH_MAGIC, _SSH_HASH = b"ssh-ed25519", b"SSHSIG", b"sha512"
+_SSH_BEGIN, _SSH_END, _SSH_WIDTH = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----", 70
+
+
+def _ssh_strings(*parts: bytes) -> bytes:
+    """Byte strings as RFC 4251, section 5, writes them: each behind its length of four bytes."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def _ssh_signed(message: bytes) -> bytes:
+    """What an SSHSIG signature is over (OpenSSH's PROTOCOL.sshsig, read November 2026)."""
+    return _SSH_MAGIC + _ssh_strings(SSH_NAMESPACE.encode(), b"", _SSH_HASH, hashlib.sha512(message).digest())
+
+
+def _ssh_armored(public_key: bytes, signature: bytes) -> bytes:
+    """An SSHSIG signature, version 1, as the text that ssh-keygen reads."""
+    key = _ssh_strings(_SSH_KEY_TYPE, public_key)
+    signed = _ssh_strings(key, SSH_NAMESPACE.encode(), b"", _SSH_HASH, _ssh_strings(_SSH_KEY_TYPE, signature))
+    text = base64.b64encode(_SSH_MAGIC + (1).to_bytes(4, "big") + signed)
+    lines = [text[start : start + _SSH_WIDTH] for start in range(0, len(text), _SSH_WIDTH)]
+    return b"\n".join([_SSH_BEGIN, *lines, _SSH_END, b""])
+
+
+def ssh_public_key(public_key: bytes) -> str:
+    """Return a public key as OpenSSH writes one: `ssh-ed25519 AAAA...`."""
+    return f"{_SSH_KEY_TYPE.decode()} {base64.b64encode(_ssh_strings(_SSH_KEY_TYPE, public_key)).decode()}"
+
+
+def ssh_signature(key: SigningKey, message: bytes) -> bytes:
+    """Return the SSHSIG signature of a message, the content of manifest.sig; the same message has the same one."""
+    return _ssh_armored(key.public_key, key.sign(_ssh_signed(message)))
+
+
+def is_bundle_signed_by(public_key: bytes, signature: bytes, message: bytes) -> bool:
+    """Return whether the content of manifest.sig is the signature of a key: SSHSIG, or the bare 64 bytes of bundles
+    until 2026-11-28. An SSHSIG text must be exactly the one that the key writes, so that it has one form."""
+    if len(signature) == SIGNATURE_BYTES:
+        return is_signed_by(public_key, signature, message)
+    try:
+        found = base64.b64decode(b"".join(signature.split(b"\n")[1:-2]), validate=True)[-SIGNATURE_BYTES:]
+    except binascii.Error:
+        return False
+    is_exact = _ssh_armored(public_key, found) == signature
+    return is_exact and is_signed_by(public_key, found, _ssh_signed(message))
 
 
 def is_alias(text: str) -> bool:

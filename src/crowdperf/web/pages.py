@@ -18,7 +18,7 @@ from crowdperf.store.query import BadQuery, Counts, Filter, Groups, Page, Row, S
 from crowdperf.store.store import Store
 from crowdperf.web import comparison
 from crowdperf.web.formats import minute
-from crowdperf.web.homechart import curve_points, home_chart
+from crowdperf.web.home_chart import curve_points, home_chart
 from crowdperf.web.labels import usual_range
 from crowdperf.web.links import Links
 from crowdperf.web.queries import FACETS, TableQuery

@@ -23,7 +23,7 @@ from crowdperf.store.query import Filter, Row
 from crowdperf.store.schema import StoreError
 from crowdperf.store.store import Store
 from crowdperf.web import api, pages
-from crowdperf.web.homechart import home_chart
+from crowdperf.web.home_chart import home_chart
 from crowdperf.web.links import Links
 from crowdperf.web.queries import TableQuery
 from crowdperf.web.render import page, style
