@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdperf.kit.records import Record, spelled
 from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.run_requests import read_request
@@ -62,28 +63,24 @@ class SessionFile:
             raise FolderInUse(message)
         if not is_readable:
             raise FolderInUse(f"{paths.session_json} is of an earlier version: make a new call, without --resume")
-        runs = (content or {}).get("runs")
         self._content: dict[str, Any] = {"format": FORMAT, **({} if settings is None else {"settings": settings})}
-        self._runs: dict[str, Any] = dict(runs) if isinstance(runs, dict) else {}
+        self._runs = dict(Record(content or {}).within("runs").values)
 
     def candidates(self, specs: Sequence[RunSpec]) -> tuple[Candidate, ...]:
         """What the folder has of each of these runs."""
         return tuple(self._candidate(spec) for spec in specs)
 
     def _candidate(self, spec: RunSpec) -> Candidate:
-        row = self._runs.get(self._folder(spec))
-        known = [progress.value for progress in Progress]
-        if not isinstance(row, dict) or row.get("progress") not in known:
+        row = Record(self._runs).within(self._folder(spec))
+        progress = row.take("progress", spelled(Progress, tuple(one.value for one in Progress)))
+        if progress is None or not all(isinstance(row.values.get(part), dict) for part in BASIS):
             return Candidate(spec=spec)
-        if not all(isinstance(row.get(part), dict) for part in BASIS):
-            return Candidate(spec=spec)
-        progress = Progress(row["progress"])
         return Candidate(
             spec=spec,
             progress=progress,
-            error=str(row.get("error", "")),
+            error=row.text("error"),
             run=read_run(self._paths, spec) if progress is Progress.FINISHED else None,
-            before={part: row[part] for part in BASIS},
+            before={part: row.values[part] for part in BASIS},
             now=self._basis(spec, progress),
         )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crowdperf.kit.file_locks import file_lock
+from crowdperf.kit.records import Record
 from crowdperf.kit.whole_file import read_object, write_json
 
 NAME, LOCK_NAME, FORMAT = "virtual_client_state.json", ".virtual_client.lock", 1
@@ -36,16 +37,15 @@ class State:
     experiment_id: str
     call_id: str
     progress: str = RUNNING
-    done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def step_done(self, key: str, error: str = "", env: Mapping[str, str] | None = None) -> None:
         """Notes that a step ended, with its error where it failed."""
-        self.done.append(key)
-        if error:
-            self.failed[key] = error
-        self.env.update(env or {})
+        self.done += (key,)
+        self.failed = {**self.failed, key: error} if error else self.failed
+        self.env = {**self.env, **(env or {})}
         self.save()
 
     def ended(self, progress: str) -> None:
@@ -62,13 +62,13 @@ class State:
 
 def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[State, bool]:
     """Return the state of the same call that was not ended, or a new one; and whether there was one to go on with."""
-    found = read_object(folder / NAME) or {}
-    is_same = (found.get("format"), found.get("fingerprint"), found.get("progress")) == (FORMAT, fingerprint, RUNNING)
-    kinds = {"done": list, "failed": dict, "env": dict, "experiment_id": str, "call_id": str}
-    is_whole = all(isinstance(found.get(name), kind) for name, kind in kinds.items())
-    if is_same and is_whole and experiment_id in ("", found["experiment_id"]):
-        kept = {name: found[name] for name in kinds}
-        return State(path=folder / NAME, fingerprint=fingerprint, **kept), True
+    content = read_object(folder / NAME) or {}
+    record = Record({**content, "path": str(folder / NAME)})
+    found = record.filled(State, every_key=True, is_open=True)
+    if found is not None and not record.problems and content.get("format") == FORMAT:
+        is_same = (found.fingerprint, found.progress) == (fingerprint, RUNNING)
+        if is_same and experiment_id in ("", found.experiment_id):
+            return found, True
     call = uuid.uuid4()
     state = State(path=folder / NAME, fingerprint=fingerprint, experiment_id=experiment_id or str(call),
                   call_id=call.hex[:8])  # fmt: skip
