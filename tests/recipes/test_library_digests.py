@@ -33,6 +33,7 @@ class Checkout:
             shutil.copytree(CHECKOUT / name, self.root / name, ignore=IGNORED)
         shutil.copy(CHECKOUT / "cmr.yaml", self.root)
         self._index_folder = folder / "index"
+        self._known: dict[str, str] = {}  # the digests after the last change, which are those before the next
         self.aliases = sorted(path.parent.name for path in (self.root / "script").glob("*/_cm.yaml"))
 
     def source(self) -> RecipeSource:
@@ -48,11 +49,18 @@ class Checkout:
             found[query] = source.digest(recipes[alias], source.used(recipes[alias], variations).digest)
         return found
 
-    def edit(self, path: str) -> None:
-        """Appends a comment."""
+    def differing(self, path: str, text: str) -> set[str]:
+        """The queries whose digests change when the text is added to a file."""
+        before = self._known or self.digests()
+        self.add(path, text)
+        self._known = self.digests()
+        return {query for query in before if before[query] != self._known[query]}
+
+    def add(self, path: str, text: str = "# a comment\n") -> None:
         time.sleep(2 * TICK_NS / 1e9)
-        with open(self.root / path, "a", encoding="utf-8") as file:
-            file.write("# a comment\n")
+        with open(self.root / PACKAGE / path, "a", encoding="utf-8") as file:
+            file.write(text)
+        self._known = {}
 
 
 def resolved(recipe: Recipe, asked: Sequence[str]) -> list[str]:
@@ -87,7 +95,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         (  # the kit, which nearly everything stands on
             "kit/whole_file.py",
             [APP, "run-mlperf-inference", "get-ml-model-rnnt", "check-mlperf-submission", "share-mlperf-result"],
-            ["get-python3", "download-file", "detect-os", "get-dataset-squad"],
+            ["get-python3", "download-file", "detect-os"],
         ),
         ("data/answers.py", ["get-dataset-librispeech", "get-dataset-imagenet-val"], [APP, "detect-cpu"]),
         ("data/datasets.py", ["get-dataset-coco", "get-dataset-igbh"], [APP, "get-dataset-smollm2"]),
@@ -166,19 +174,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 def test_a_comment_changes_the_digests_of_the_recipes_that_use_the_file(
     checkout: Checkout, edited: str, changed: Sequence[str], same: Sequence[str]
 ) -> None:
-    before = checkout.digests()
-    checkout.edit(f"{PACKAGE}/{edited}")
-    after = checkout.digests()
-    differing = {query for query in before if before[query] != after[query]}
+    differing = checkout.differing(edited, "# a comment\n")
     assert set(changed) - differing == set(), "must have changed"
     assert set(same) & differing == set(), "must not have changed"
 
 
 def test_a_file_that_no_recipe_uses_changes_no_digest(checkout: Checkout) -> None:
-    before = checkout.digests()
-    (checkout.root / PACKAGE / "kit" / "nobodys.py").write_text("x = 1\n")
-    time.sleep(2 * TICK_NS / 1e9)
-    assert checkout.digests() == before
+    assert checkout.differing("kit/nobodys.py", "x = 1\n") == set()
 
 
 def test_an_entry_of_cm_says_that_a_file_of_the_packages_has_changed(home: TemporaryHome, checkout: Checkout) -> None:
@@ -189,8 +191,7 @@ def test_an_entry_of_cm_says_that_a_file_of_the_packages_has_changed(home: Tempo
     told = []
     for edited in ("", "harness/backends/openvino/engine.py", "machine/probe.py"):
         if edited:
-            with open(checkout.root / PACKAGE / edited, "a", encoding="utf-8") as file:
-                file.write("# a comment\n")
+            checkout.add(edited)
         told.append(home.cm(*words))
         assert told[-1].code == 0, told[-1].stderr
     assert [note in one.stdout + one.stderr for one in told] == [False, False, True]
