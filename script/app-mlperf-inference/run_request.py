@@ -99,7 +99,7 @@ class Asked:
 
     def targets(self) -> dict[str, float | None]:
         """The targets: of the scenario alone, where it is given, else of all."""
-        found = {"target_qps": self.values["target_qps"], "target_latency_ms": self.values["target_latency"]}
+        found = {"target_qps": self.values["target_qps"], "target_latency_ms": self.values["target_latency_ms"]}
         name, own = OWN_TARGETS.get(self.values["scenario"], ("", ""))
         if own and self.values[own] is not None:
             found[name] = self.values[own]

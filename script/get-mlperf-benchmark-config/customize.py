@@ -111,5 +111,6 @@ def _env_of(config: EffectiveConfig) -> dict[str, str]:
     inputs = config.inputs()
     values = {key.upper(): inputs.get(key, "") for key in ("batch_size", "precision", "instances")}
     values["TARGET_QPS"] = next((text for name, text in inputs.items() if name.endswith("_target_qps")), "")
-    values["TARGET_LATENCY_MS"] = next((text for name, text in inputs.items() if name.endswith("_target_latency")), "")
+    latencies = [text for name, text in inputs.items() if name.endswith("_target_latency_ms")]
+    values["TARGET_LATENCY_MS"] = next(iter(latencies), "")
     return {PREFIX + key: text for key, text in {**values, "SYSTEM": config.system, "FILE": config.file}.items()}

@@ -20,7 +20,7 @@ from crowdperf.kit.user_paths import given_path, users_folder
 from crowdperf.machine import nvidia
 from crowdperf.machine.probe import Machine
 from crowdperf.rules.benchmarks import record_of
-from crowdperf.rules.names import UnknownName, parse_scenario
+from crowdperf.rules.names import TARGETS, UnknownName, parse_scenario
 
 from . import sutfile, sutname
 
@@ -123,14 +123,14 @@ def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
         scenario = parse_scenario(text_of(env, "CM_MLPERF_LOADGEN_SCENARIO"))
     except UnknownName as error:
         raise BadInput(f"--scenario: {error}") from error
-    wanted = scenario.target_key
+    wanted, name = scenario.target_key, TARGETS[scenario][2]
     if not model or list(given) != [wanted]:
-        raise BadInput(f"to record a value of {scenario.value}, give --model and --{wanted}, and no other target")
+        raise BadInput(f"to record a value of {scenario.value}, give --model and --{name}, and no other target")
     seen = text_of(env, "CM_SUT_CONFIG_MEASURED")
     return sutfile.Entry(
         model=model,
         scenario=scenario,
-        value=_positive(given[wanted], wanted),
+        value=_positive(given[wanted], name),
         origin=text_of(env, "CM_SUT_CONFIG_ORIGIN") or "given by the user",
         measured=_positive(seen, "measured") if seen else None,
     )

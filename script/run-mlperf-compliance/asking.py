@@ -179,7 +179,7 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
         **_text(run),
         "gpus": ",".join(map(str, request["gpus"])) if request["gpus"] else None,
         "target_qps": _resolved(run.result, "target_qps"),
-        "target_latency": _resolved(run.result, "target_latency_ms"),
+        "target_latency_ms": _resolved(run.result, "target_latency_ms"),
         "user_conf": request["user_conf"],
     }
     tags = ",".join(["app", "mlperf", "inference", *variations])

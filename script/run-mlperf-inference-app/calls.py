@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdperf.rules.names import Scenario
+from crowdperf.rules.names import TARGETS, Scenario
 from crowdperf.rules.run_settings import COUNTS, misplaced_inputs
 
 from .request import Request
@@ -65,7 +65,7 @@ def record_call(
         **{key: sut[key] for key in ("device", "backend", "backend_version", "hw_name", "run_config")},
         "model": request.model,
         "scenario": scenario.value,
-        name.removesuffix("_ms"): repr(float(setting["value"])),
+        name: repr(float(setting["value"])),
         "origin": f"found {day}: {setting['origin']}".replace(";", ","),
     }
     return inputs | ({} if found["measured"] is None else {"measured": repr(float(found["measured"]))})
@@ -95,12 +95,12 @@ def conf_call(request: Request, config_file: str, folder: Path, unused_in: str) 
 
 def own_target(scenario: Scenario) -> str:
     """The input of run-mlperf-inference that sets the target of one scenario alone: offline_target_qps."""
-    return f"{scenario.value.lower()}_{scenario.target_key}"
+    return TARGETS[scenario][1]
 
 
 def given_target(request: Request, scenario: Scenario) -> str | None:
     """The target that the user gives for a scenario."""
-    return request.targets.get(own_target(scenario), request.targets.get(scenario.target_key))
+    return request.targets.get(own_target(scenario), request.targets.get(TARGETS[scenario][2]))
 
 
 def run_call(

@@ -109,7 +109,7 @@ class RunSpec(Workload):
             "execution_mode": self.execution_mode.value,
             **self.options,
             "target_qps": self.target_qps,
-            "target_latency": self.target_latency_ms,
+            "target_latency_ms": self.target_latency_ms,
         }
         return {name: str(value) for name, value in given.items() if value is not None}
 

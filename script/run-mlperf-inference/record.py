@@ -29,7 +29,7 @@ INPUT_OF_SETTING = {
     "instances": "instances",
     "threads": "threads",
     "target_qps": "target_qps",
-    "target_latency_ms": "target_latency",
+    "target_latency_ms": "target_latency_ms",
 }
 """The input that fixes a setting of result.json which the harness measures when it is not given."""
 PLACES = ("output_dir", "user_conf")

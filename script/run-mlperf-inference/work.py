@@ -158,7 +158,7 @@ def _finish_search(call: Call, runs: Sequence[FinishedRun], missing: Sequence[st
         if first is not None:
             rate = float(first[1])
             used = (
-                f"{1000 / rate:.4g} ms as target_latency" if run.spec.scenario.is_stream else f"{rate:g} as target_qps"
+                f"{1000 / rate:.4g} as target_latency_ms" if run.spec.scenario.is_stream else f"{rate:g} as target_qps"
             )
             call.say(f"In find performance mode: using {used}")
         for name, setting in (run.result.get("find") or {}).items():

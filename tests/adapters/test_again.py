@@ -36,8 +36,8 @@ get,mlperf,inference,sut,configs --model=nosuch --scenario=Offline --target_qps=
 truncate,mlperf,accuracy-log --submission_dir=/no/such/folder
 run,mlperf,compliance --results_dir=/no/such/folder
 generate,inference,submission --results_dir=/no/such/folder --submission_dir=tree
-run,mlperf,inference --scenario=Offline --batch_timeout=5
-run,mlperf,inference --model=digits --scenario=Offline --target_latency=5 --env.CM_NOTE='a $b "c" `d`'
+run,mlperf,inference --scenario=Offline --batch_timeout_us=5
+run,mlperf,inference --model=digits --scenario=Offline --target_latency_ms=5 --env.CM_NOTE='a $b "c" `d`'
 app,mlperf,inference,_digits,_offline,_performance --adr.python.version=3.99
 generate-run-cmds,inference --model=bert-99 --scenario=Server
 get,scratch,disk --filter=Foo:1

@@ -175,13 +175,13 @@ def test_devices_instances_and_formats_are_given_as_the_harness_reads_them():
     [
         ("Offline", "offline_target_qps", 90.0, "target_qps"),
         ("Server", "server_target_qps", 90.0, "target_qps"),
-        ("SingleStream", "singlestream_target_latency", 5.0, "target_latency_ms"),
-        ("MultiStream", "multistream_target_latency", 5.0, "target_latency_ms"),
+        ("SingleStream", "singlestream_target_latency_ms", 5.0, "target_latency_ms"),
+        ("MultiStream", "multistream_target_latency_ms", 5.0, "target_latency_ms"),
     ],
 )
 def test_the_target_of_one_scenario_is_given_as_in_the_recipes_above(scenario, target, value, name):
     keys = META["input_mapping"]
-    shared = {keys[name.removesuffix("_ms")]: "1", "CM_MLPERF_LOADGEN_SCENARIO": scenario}
+    shared = {keys[name]: "1", "CM_MLPERF_LOADGEN_SCENARIO": scenario}
     assert build(**shared)[name] == 1.0
     assert build(**shared, **{keys[target]: str(value)})[name] == value
     with pytest.raises(run_request.RequestError, match=f"it is for {scenario}, and this is a run of "):

@@ -187,7 +187,7 @@ def test_the_inputs_of_a_run_on_eight_gpus() -> None:
         "batch_size": "128",
         "instances": "16",
         "server_target_qps": "255000",
-        "batch_timeout": "4000",
+        "batch_timeout_us": "4000",
     }
 
 
@@ -207,7 +207,7 @@ def test_a_run_takes_the_inputs_of_every_entry() -> None:
 
 def test_latencies_become_ms_and_a_stream_has_no_batch_size() -> None:
     inputs = REGISTRY.effective("bert-99", SS, "A100_SXM4_40GBx8").inputs()
-    assert inputs["singlestream_target_latency"] == "1.7"
+    assert inputs["singlestream_target_latency_ms"] == "1.7"
     assert "batch_size" not in inputs
 
 
@@ -626,7 +626,7 @@ def test_the_table_says_values_origins_and_the_run(tmp_path: Path, capsys: pytes
     assert answer == {"return": 0}
     assert "SIMULATED" in shown and "resnet50 Server on A100-SXM4x4 with 4 accelerators, config_ver default" in shown
     assert "server_target_qps           127500 queries/s   scaled 4/8 from A100-SXM4x8" in shown
-    assert "--batch_size=128 --instances=8 --server_target_qps=127500 --batch_timeout=4000" in shown
+    assert "--batch_size=128 --instances=8 --server_target_qps=127500 --batch_timeout_us=4000" in shown
     env = {key.removeprefix("CM_MLPERF_CONFIG_"): text for key, text in i["env"].items()}
     assert (env["BATCH_SIZE"], env["INSTANCES"], env["TARGET_QPS"], env["TARGET_LATENCY_MS"], env["SYSTEM"]) == (
         "128", "8", "127500", "", "A100-SXM4x4",

@@ -115,7 +115,7 @@ def test_a_value_is_recorded_and_told_and_read_again(call, capsys):
                 "CM_MLPERF_LOADGEN_SCENARIO": "SingleStream",
                 "CM_MLPERF_MODEL": "resnet50",
             },
-            "--target_latency",
+            "--target_latency_ms",
         ),
         (
             {

@@ -379,8 +379,8 @@ def test_a_server_run_is_asked_for_with_its_rate_and_limit_and_a_stream_with_its
     cm = FakeCM()
     call(tmp_path, cm, CM_MLPERF_COMPLIANCE_TESTS="TEST04")
     server, stream = cm.calls
-    assert (server["target_qps"], server["target_latency"], server["batch_size"]) == ("70.5", "3.5", "8")
-    assert "target_qps" not in stream and "batch_size" not in stream and stream["target_latency"] == "3.5"
+    assert (server["target_qps"], server["target_latency_ms"], server["batch_size"]) == ("70.5", "3.5", "8")
+    assert "target_qps" not in stream and "batch_size" not in stream and stream["target_latency_ms"] == "3.5"
 
 
 def test_the_plan_lists_the_runs_and_changes_nothing(tmp_path):

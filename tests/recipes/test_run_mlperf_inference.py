@@ -182,7 +182,7 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
 def test_a_target_that_no_wanted_scenario_has_is_refused():
     (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
     assert problem.startswith("--target_qps: only Offline, Server, Interactive has such a target")
-    assert problem.endswith("requested: SingleStream, whose target is --singlestream_target_latency")
+    assert problem.endswith("requested: SingleStream, whose target is --singlestream_target_latency_ms")
     found = problems(
         CM_MLPERF_MODEL="llama3.1-8b", CM_MLPERF_BACKEND="torch_llm", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
         CM_MLPERF_LOADGEN_SERVER_TARGET_QPS="5",
@@ -281,10 +281,10 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
     )  # fmt: skip
     specs = {spec.scenario.value: spec for spec in matrix.matrix(asked) if spec.mode is Mode.PERFORMANCE}
     assert specs["Server"].inputs == {
-        "execution_mode": "test", "batch_timeout": "200", "instances": "2", "min_duration_ms": "500",
+        "execution_mode": "test", "batch_timeout_us": "200", "instances": "2", "min_duration_ms": "500",
         "gpus": "0,2", "user_conf": "/user/my.conf",
     }  # fmt: skip
-    assert "batch_timeout" not in specs["Offline"].inputs
+    assert "batch_timeout_us" not in specs["Offline"].inputs
     assert specs["Offline"].min_duration_s == 0.5
 
 
@@ -296,7 +296,7 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
         ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny do not go together"),
         (
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
-            "--batch_timeout: only Server",
+            "--batch_timeout_us: only Server",
         ),
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},

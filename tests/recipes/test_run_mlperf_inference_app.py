@@ -286,7 +286,7 @@ def test_a_search_goes_scenario_by_scenario_and_each_is_recorded_at_once(call, c
     run, recorded = cm.calls[3:5]
     assert (run["scenario"], run["find"], run["run_id"]) == ("SingleStream", "yes", SUT["sut"])
     assert run["results_dir"] == str(tmp_path / "r" / "find_results")
-    assert (recorded["target_latency"], recorded["measured"]) == ("8.25", "7.5")
+    assert (recorded["target_latency_ms"], recorded["measured"]) == ("8.25", "7.5")
     assert recorded["origin"].startswith("found 20")
     assert ";" not in recorded["origin"]
     assert cm.calls[6]["target_qps"] == "8.25"
@@ -331,9 +331,9 @@ def test_the_next_command_is_for_the_scenarios_and_the_round_of_the_search(
 
 def test_full_runs_take_over_what_was_found_but_not_instead_of_your_values(call, cm):
     cm.config.write_text("resnet50: {Offline: {target_qps: 8.5}}\n")
-    call("performance-only", execution_mode="valid", scenario="SingleStream,Offline", target_latency="3")
+    call("performance-only", execution_mode="valid", scenario="SingleStream,Offline", target_latency_ms="3")
     (run,) = [row for row in cm.calls if row["tags"] == calls.RUN_TAGS]
-    assert (run["singlestream_target_latency"], run["offline_target_qps"]) == ("3", "8.5")
+    assert (run["singlestream_target_latency_ms"], run["offline_target_qps"]) == ("3", "8.5")
     assert run["target_origin"] == "Offline: found then"
     assert (run["mode"], run["check"], run["execution_mode"]) == ("performance", "no", "valid")
 

@@ -63,7 +63,7 @@ def test_what_was_measured_is_fixed_when_the_run_is_made_again(
     values = {"batch_size": 16, "instances": 2, "threads": 3, "target_qps": 10990.0, "target_latency_ms": None}
     settings = {name: {"value": value, "origin": origin} for name, value in values.items()}
     request = row(finished(spec(), run={**settings, "target_latency_ms": None}), tmp_path)["request"]
-    assert {name: request[name] for name in (*expected, "target_latency") if name in request} == expected
+    assert {name: request[name] for name in (*expected, "target_latency_ms") if name in request} == expected
     assert ("batch_size" in request) is bool(expected)
 
 

@@ -169,7 +169,7 @@ def test_the_shipped_profile_has_its_steps_with_everything_resolved_and_writes_n
 def test_what_a_system_needs_of_its_own_comes_from_the_registry_of_configurations(tmp_path: Path) -> None:
     known = overlays.settings("bert-99", "default", tmp_path, "azure-a100-sxm4-40gbx8")
     assert known.targets["server_target_qps"] == "24750" and "A100" in known.said
-    assert set(known.targets) == {"offline_target_qps", "server_target_qps", "singlestream_target_latency"}
+    assert set(known.targets) == {"offline_target_qps", "server_target_qps", "singlestream_target_latency_ms"}
     unknown = overlays.settings("3d-unet-99", "default", tmp_path, "t4x1")
     assert not unknown.targets and "no settings for this machine" in unknown.said
     assert "add,custom,system" in unknown.said
@@ -504,7 +504,7 @@ def test_a_recorded_machine_is_planned_for_and_never_run_on(inside, call):
     assert answer["return"] == 0
     assert "SIMULATED" in answer["text"]
     bert = steps(answer)[6]["calls"][0]
-    assert (bert["server_target_qps"], bert["singlestream_target_latency"]) == ("24750", "1.7")
+    assert (bert["server_target_qps"], bert["singlestream_target_latency_ms"]) == ("24750", "1.7")
     assert {row["machine"] for row in cm.looks} == {"azure-a100-sxm4-40gbx8"}
     assert "get,scratch,disk" not in [row["tags"] for row in cm.looks], "its file systems are not recorded"
     planned = call(hook="plan", recorded="azure-a100-sxm4-40gbx8")["runs"]

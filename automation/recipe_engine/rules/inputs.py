@@ -131,9 +131,14 @@ def declared_inputs(recipe: Recipe) -> frozenset[str]:
     return frozenset(recipe.inputs).union(*mapped)
 
 
+def _own_names(recipe: Recipe) -> dict[str, str]:
+    """The input that each alias stands for."""
+    return {alias: name for name, described in recipe.inputs.items() for alias in described.aliases}
+
+
 def with_own_names(recipe: Recipe, request: Request) -> Request:
     """The request with the recipe's own names in the place of ``aliases``; of several for one input the last counts."""
-    names = {alias: name for name, described in recipe.inputs.items() for alias in described.aliases}
+    names = _own_names(recipe)
     if names.keys().isdisjoint(request.inputs):
         return request
     own: dict[str, Any] = {}
@@ -148,6 +153,7 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
     """The inputs, in the order given, that neither the engine nor the recipe declares."""
     flags = FLAGS - HANDED_ON if recipe.has_strict_inputs else FLAGS
     known = flags | declared_inputs(recipe) | set(ACTION_FLAGS.get(action, ())) | set(recipe.unused_inputs)
+    known |= _own_names(recipe).keys()
     names = [name for name in map(str, inputs) if name not in known and name not in recipe.refused_inputs]
     return [UnknownInput(name, "" if name.startswith(NO_CONTAINER) else meant(name, known)) for name in names]
 

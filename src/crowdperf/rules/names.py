@@ -83,8 +83,8 @@ class Scenario(enum.Enum):
 
 
 TARGETS = {
-    Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
-    Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency", "target_latency"),
+    Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency_ms", "target_latency_ms"),
+    Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency_ms", "target_latency_ms"),
     Scenario.OFFLINE: ("target_qps", "offline_target_qps", "target_qps"),
     Scenario.SERVER: ("target_qps", "server_target_qps", "target_qps"),
     Scenario.INTERACTIVE: ("target_qps", "interactive_target_qps", "target_qps"),

@@ -37,7 +37,7 @@ NUMBERS = (
     RunSetting(name="batch_size"),
     RunSetting(name="instances"),
     RunSetting(name="threads"),
-    RunSetting(name="batch_timeout", key="batch_timeout_us", server_only="only Server batches wait to fill"),
+    RunSetting(name="batch_timeout_us", server_only="only Server batches wait to fill"),
     RunSetting(name="min_duration_ms"),
     RunSetting(name="min_query_count"),
     RunSetting(name="performance_sample_count"),

@@ -158,7 +158,7 @@ def _nothing_found(journal: Journal, end: NotFound, limit_ms: float | None) -> H
     message = f"no rate was found that holds within {limit_ms:g} ms: {end.why}{figure}; tried:{tried or ' nothing'}"
     hints = ["a longer --execution_mode looks longer", "a --server_target_qps says where the search starts"]
     if lowest is not None and lowest.is_hopeless:
-        hints = ["this system is too slow for the limit", "give another --target_latency to see what it can do"]
+        hints = ["this system is too slow for the limit", "give another --target_latency_ms to see what it can do"]
     record.write(journal.folder, journal.content({}, None, message, is_finished=True))
     journal.prepared.opened.close()
     return HarnessError(message, "; ".join(hints))
