@@ -67,7 +67,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: makes, plans, checks or shows a curve. Codes: 1 wrong request, 2 no valid result, 16 no client."""
     given = Inputs(i["values"], users_folder(i["env"]))
-    action = i["env"].get(ACTION_KEY, "")
+    action = "plan" if i["values"]["plan"] else i["env"].get(ACTION_KEY, "")
     try:
         if action == "check":
             return check(i, given)

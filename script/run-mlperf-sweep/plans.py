@@ -23,7 +23,7 @@ from .request import Call
 Access = Callable[[dict[str, Any]], dict[str, Any]]
 DURATIONS = ("min_duration", "min_duration_ms")
 """Numbers that say how long a run takes."""
-NOT_PLANNED = ("plan", "dry_run", "bash", "output")
+NOT_PLANNED = ("plan", "bash", "output")
 
 
 def kind_of(inputs: Mapping[str, str]) -> str:

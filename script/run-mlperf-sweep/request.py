@@ -45,7 +45,7 @@ class Call:
     @property
     def is_plan(self) -> bool:
         """Whether nothing is to be started."""
-        return self.values["plan"] is True or self.values["dry_run"] is True
+        return self.values["plan"] is True
 
     @property
     def max_parallel(self) -> int:

@@ -137,7 +137,7 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
     is_cuda = made.options.choices["device"] == "cuda"
     why = nvidia.missing_gpu(machine_of(i)) if is_cuda else ""
     found = [f"--device=cuda: {why}; use --device=cpu instead"] if why else []
-    if not (found or i["env"].get(PREFIX + "IS_PLAN") == "yes"):
+    if not (found or i["values"]["plan"]):
         return []  # the steps tell the rest
     has_disks = not i["env"].get(MACHINE_KEY) or bool(machine_of(i).read_text("/proc/mounts"))  # else not recorded
 
@@ -153,7 +153,7 @@ def lacking(i: dict[str, Any], made: StepList) -> list[str]:
 
 def refused(i: Mapping[str, Any], error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot be carried out; a plan is not told to plan."""
-    is_plan = i["env"].get(PREFIX + "IS_PLAN") == "yes"
+    is_plan = i["values"]["plan"]
     return failure(printable_lines(str(error)), PLAN_HINT if is_plan else HINT)
 
 
@@ -163,7 +163,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
         made = read_call(i)
     except ProfileError as error:
         return refused(i, error)
-    if i["env"].get(PREFIX + "IS_PLAN") == "yes":
+    if i["values"]["plan"]:
         return {"return": 0, "runs": []}
     passed_on = passed_on_inputs(i["input"])
     sections = ("dependency",) if made.options.is_setup_only else ("dependency", "action")
@@ -184,7 +184,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             "steps": made.content(),
             "notes": list(made.notes),
         }
-        recorded, is_plan = env.get(MACHINE_KEY) or "", env.get(PREFIX + "IS_PLAN") == "yes"
+        recorded, is_plan = env.get(MACHINE_KEY) or "", i["values"]["plan"]
         if is_plan:
             banner = selection.choose(recorded, users_folder(env)).banner
             print("\n".join(filter(None, (banner, printable_lines(plan_text(made))))))

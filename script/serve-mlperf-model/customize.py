@@ -20,7 +20,7 @@ from crowdperf.rules.backends import BACKENDS
 
 from . import container
 
-KIND_KEY, IS_PLAN_KEY = "CM_TRITON_SERVE_KIND", "CM_TRITON_SERVE_IS_PLAN"
+KIND_KEY = "CM_TRITON_SERVE_KIND"
 SAMPLE_REPOSITORY = "/path/to/repository"
 
 
@@ -101,7 +101,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         f"--repository={env['CM_TRITON_MODEL_REPOSITORY']}",
         *arguments(i["values"], folder / "triton-server.log"),
     ]
-    if text_of(env, IS_PLAN_KEY):
+    if i["values"]["plan"]:
         print("plan only, nothing is started:\n  python3 -m crowdperf.harness.backends.triton.serve " + " ".join(words))
         return {"return": 0, "skip": True}
     env["CM_TMP_TRITON_SERVE_WORDS"] = "\n".join(words)
