@@ -26,7 +26,9 @@ from shared_results import (
     signed_again,
 )
 
+from crowdperf.logs import found_runs
 from crowdperf.store.bundle import MANIFEST, SIGNATURE, Bundle, NothingToShare, make_bundle, read_bundle
+from crowdperf.store.consistency import results_of_bundle
 from crowdperf.store.redaction import Sender
 from crowdperf.store.refusal import BundleRefused
 from crowdperf.store.signatures import (
@@ -66,7 +68,9 @@ def _refusal(content: bytes) -> str:
     return "; ".join(f"{one.rule} {one.file}: {one.found}" for one in caught.value.problems)
 
 
-def test_a_bundle_begins_with_its_manifest_and_holds_the_files_of_every_run(bundle: Bundle) -> None:
+def test_a_bundle_begins_with_its_manifest_and_holds_the_files_of_every_run(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = list(members_of(bundle))
     assert names[:4] == ["manifest.json", "manifest.sig", "results.json", "environment.json"]
     assert set(names[2:]) == set(recorded())
@@ -76,6 +80,8 @@ def test_a_bundle_begins_with_its_manifest_and_holds_the_files_of_every_run(bund
     assert (found.signer.alias, found.signer.public_key) == ("swift otter", key().public_key)
     assert found.manifest.made_utc == "2026-11-23T10:29Z"
     assert found.files[f"{OFFLINE}/mlperf_log_detail.txt"] == recorded()[f"{OFFLINE}/mlperf_log_detail.txt"]
+    monkeypatch.setattr(found_runs, "object_of", lambda content: pytest.fail("a JSON file is parsed a second time"))
+    assert len(results_of_bundle(found)) == 4
 
 
 def test_the_same_result_makes_the_same_bytes_and_tells_nothing_of_the_packing(folder: Path, bundle: Bundle) -> None:

@@ -126,6 +126,21 @@ class RunFiles(dict[str, bytes]):
             self._objects[name] = object_of(self.get(name, b""))
         return self._objects[name]
 
+    def keep(self, name: str, value: dict[str, Any]) -> None:
+        """Keep what a JSON file was parsed to elsewhere."""
+        self._objects[name] = value
+
+    def by_folder(self) -> dict[str, RunFiles]:
+        """Return the files of each folder by their names, where names here are paths; "" has those of none."""
+        found = {"": RunFiles()}
+        for path, content in self.items():
+            folder, _, name = path.rpartition("/")
+            own = found.setdefault(folder, RunFiles())
+            own[name] = content
+            if (value := self._objects.get(path)) is not None:
+                own.keep(name, value)
+        return found
+
 
 def files_of(run: FoundRun, names: Iterable[str]) -> RunFiles:
     """Return those of the files of a run that can be read."""

@@ -21,7 +21,7 @@ from typing import IO, Annotated, Any
 
 from crowdperf.kit.records import Kind, Named, Record, matching, one_of
 from crowdperf.kit.whole_file import file_sha256
-from crowdperf.logs.found_runs import find_runs
+from crowdperf.logs.found_runs import RunFiles, find_runs
 from crowdperf.store.archive import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
 from crowdperf.store.curve_bundles import NoCurve, is_allowed, members_of, started_of
 from crowdperf.store.keys import key_id_of
@@ -111,12 +111,15 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBundle:
-    """A bundle that was read: signed, whole, of the right shape. digest: SHA-256 of its manifest, which says it all."""
+    """A bundle that was read: signed, whole, of the right shape. digest: SHA-256 of its manifest, which says it all.
+
+    files: by their paths; each JSON file is parsed once, when the bundle is checked.
+    """
 
     manifest: Manifest
     signer: Signer
     digest: str
-    files: Mapping[str, bytes]
+    files: RunFiles
     signature: bytes
 
 
@@ -269,7 +272,7 @@ def read_bundle(
 
     Raises BundleRefused with every problem of the files; what the logs say is `consistency`'s business.
     """
-    members = read_members(stream, limits)
+    members = RunFiles(read_members(stream, limits))
     if list(members)[:2] != [MANIFEST, SIGNATURE]:
         raise refused("FORM", "", f"begins with {', '.join(list(members)[:2])}", f"{MANIFEST}, {SIGNATURE}")
     said, signature = members.pop(MANIFEST), members.pop(SIGNATURE)
@@ -308,7 +311,7 @@ def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator
             yield Problem(rule="DIGEST", file=file.name, found=digest, expected=f"{file.sha256} of the manifest")
 
 
-def _wrong_contents(manifest: Manifest, members: Mapping[str, bytes], limits: Limits) -> Iterator[Problem]:
+def _wrong_contents(manifest: Manifest, members: RunFiles, limits: Limits) -> Iterator[Problem]:
     left = limits.json_bytes_in_all
     for path, content in members.items():
         name = path.rpartition("/")[2]
@@ -319,7 +322,7 @@ def _wrong_contents(manifest: Manifest, members: Mapping[str, bytes], limits: Li
                 yield Problem(rule="LIMIT", file=path, found="too many bytes of JSON in all", expected=expected)
                 return
             try:
-                row = read_json_object(path, content, limits)
+                members.keep(path, row := read_json_object(path, content, limits))
             except BundleRefused as error:
                 yield from error.problems
                 continue

@@ -35,15 +35,6 @@ _MAX_PROBLEMS = 50
 _RUN_FOLDER = re.compile(r"^[^/]+/[^/]+/(?:performance/run_\d{1,3}|accuracy)$")
 
 
-def _by_folder(files: Mapping[str, bytes]) -> dict[str, RunFiles]:
-    """The files of each run by their names, by its folder; those of the call by the empty one."""
-    found = {"": RunFiles()}
-    for path, content in files.items():
-        folder, _, name = path.rpartition("/")
-        found.setdefault(folder, RunFiles())[name] = content
-    return found
-
-
 def _check(bundle: ReadBundle, call: RunFiles, runs: Mapping[str, RunFiles]) -> dict[str, Checked]:
     """What was found of each run; raises BundleRefused with everything that does not fit, of the call as well."""
     masked = dict[str, dict[str, Collection[str]]]()
@@ -136,7 +127,7 @@ def derived_again(new: NewResult) -> NewResult | None:
 
     Its files come from an export: without the manifest and the signature of the bundle that they were in.
     """
-    runs = _by_folder({file.name: file.body for file in new.files if file.body is not None})
+    runs = RunFiles({file.name: file.body for file in new.files if file.body is not None}).by_folder()
     call = runs.pop("")
     runs = {folder: own for folder, own in runs.items() if _RUN_FOLDER.search(folder)}
     checked = {folder: check_run(own, folder, _any_masked(own)) for folder, own in runs.items()}
@@ -158,7 +149,7 @@ def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
     """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
     if bundle.manifest.is_curve:
         return (result_of_members(bundle.files),)
-    runs, origin = _by_folder(bundle.files), _origin_of(bundle)
+    runs, origin = bundle.files.by_folder(), _origin_of(bundle)
     call = runs.pop("")
     checked = _check(bundle, call, runs)
     grouped: dict[tuple[str, str], list[tuple[RunFacts, RunFiles]]] = {}

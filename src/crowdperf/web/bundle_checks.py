@@ -14,11 +14,12 @@ import resource
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
+from crowdperf.logs.found_runs import RunFiles
 from crowdperf.store.archive import Limits
 from crowdperf.store.bundle import ReadBundle, read_bundle
 from crowdperf.store.consistency import results_of_bundle
@@ -47,12 +48,13 @@ class OverLimit(Exception):
 
 
 def read_and_check(body: bytes, limits: Limits, on_signed: Callable[[str], object] = lambda key_id: None) -> Read:
-    """A bundle and its results, everything checked. on_signed: gets the key once its signature fits.
+    """A bundle and its results, everything checked; the files are with the results alone. on_signed: gets the key once
+    its signature fits.
 
     Raises BundleRefused.
     """
     bundle = read_bundle(io.BytesIO(body), limits, on_signed)
-    return bundle, results_of_bundle(bundle)
+    return replace(bundle, files=RunFiles()), results_of_bundle(bundle)
 
 
 def _check(connection: Connection, body: bytes, limits: Limits, cpu_s: int) -> None:
