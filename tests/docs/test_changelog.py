@@ -15,7 +15,7 @@ FRAGMENT = re.compile(rf"(?:\+[a-z0-9-]+|\d+)\.(?:{'|'.join(KINDS)})(?:\.\d+)?\.
 
 def test_fragments_have_a_kind_that_is_collected() -> None:
     assert list(KINDS) == ["breaking", "added", "changed", "fixed", "removed", "security"]
-    names = {path.name for path in (ROOT / "changes").iterdir()} - {"README.md"}
+    names = {path.name for path in (ROOT / "changelog.d").iterdir()} - {"README.md"}
     assert [name for name in names if not FRAGMENT.fullmatch(name)] == []
 
 
