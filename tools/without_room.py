@@ -428,7 +428,7 @@ def run_tests(folder: Path, environments: Path, tests: Mapping[str, list[str]]) 
         environment = environments / ENVIRONMENTS[name]
         if files and environment.is_dir():
             (folder / ENVIRONMENTS[name]).symlink_to(environment.resolve())
-            words = [str(environment / "bin" / "python"), "-m", "pytest", "-p", PLUGIN, "-n0", "-q", "-rs", *files]
+            words = [str(environment / "bin" / "python"), "-m", "pytest", "-p", PLUGIN, "-n0", "-q", "-rfEs", *files]
             found = {**os.environ, "PYTHONPATH": str(folder / "tools")}
             worst = max(worst, subprocess.run(words, cwd=folder, env=found, check=False).returncode)
         elif files:

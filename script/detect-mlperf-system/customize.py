@@ -1,13 +1,13 @@
 """Hooks of detect-mlperf-system: describe this machine (or a recorded one) and say which known system it is.
 
 `crowdperf.machine.system` looks, `crowdperf.machine.known_systems` says which known system that is, `submission.py`
-fills the file of a submission, `page.py` makes lines of it. Nothing is changed; `system.json` is written only with
---outdirname.
+fills the file of a submission. Nothing is changed; `system.json` is written only with --outdirname.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,33 @@ from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_json
 from crowdperf.machine import known_systems, pythons, selection
 from crowdperf.machine import system as systems
+from crowdperf.machine.known_systems import Match
+from crowdperf.machine.system import System
+from crowdperf.machine.system_rows import accelerator_rows, host_rows, software_rows
 
-from . import page, submission
+from . import submission
+
+
+def lines(system: System, match: Match, missing: Sequence[str]) -> tuple[str, ...]:
+    """The whole description, one fact per line."""
+    rows = [
+        ("system", _named(match)),
+        *(("", f"- {reason}") for reason in match.reasons),
+        *host_rows(system),
+        *accelerator_rows(system),
+        *software_rows(system),
+        ("not known", ", ".join(missing) or "nothing that a submission requires"),
+    ]
+    return tuple(f"{name:<14} {text}" for name, text in rows if text)
+
+
+def _named(match: Match) -> str:
+    if match.row is None:
+        return "none that is listed (described below all the same)"
+    if match.quality == "exact":
+        return f"{match.row.system_id} (as {match.row.described_as}; {match.row.source})"
+    return f"none that is listed; nearest: {match.row.system_id} (same GPU, other count)"
+
 
 PREFIX = "CM_MLPERF_SYSTEM_"
 FILE_NAME = "system.json"
@@ -60,7 +85,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         return {"return": 0}
     if chosen.banner:
         print(chosen.banner)
-    print("\n".join(page.lines(system, match, missing)), flush=True)
+    print("\n".join(lines(system, match, missing)), flush=True)
     return _write(env, state["mlperf_system"]) if env.get("CM_OUTDIRNAME") else {"return": 0}
 
 

@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,34 @@ from crowdperf.kit.user_paths import users_folder
 from crowdperf.machine import findings, pythons, selection, system_rows
 from crowdperf.machine import system as systems
 
-from . import backends, environment, software_stack, summary, surroundings
+from . import backends, software_stack, summary, surroundings
+
+NAME = "mlperf-inference"
+"""What the recipes of benchmarks call their environment (`adr.python.name` in app-mlperf-inference)."""
+
+
+def benchmark_python(cache: Path) -> str:
+    """Return the Python of the newest finished environment of benchmarks, empty when there is none."""
+    found = []
+    for file in cache.glob("*/_cm.json"):
+        python = file.parent / NAME / "bin" / "python3"
+        if python.is_file() and _is_environment(file):
+            found.append((file.stat().st_mtime_ns, str(python)))
+    return max(found)[1] if found else ""
+
+
+def _is_environment(file: Path) -> bool:
+    try:
+        tags = set(json.loads(file.read_text(encoding="utf-8"))["tags"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return {"python-venv", f"name-{NAME}"} <= tags and "tmp" not in tags
+
+
+def existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above that exists."""
+    return next(one for one in (folder, *folder.parents) if one.is_dir())
+
 
 PREFIX = "CM_DOCTOR_"
 
@@ -48,13 +76,13 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     machine, wanted = chosen.machine, values["python"] or ""
     is_of_benchmarks = not wanted and not machine.is_recorded
     cache = Path(getattr(i.get("automation"), "cache_path", "") or start)
-    benchmark_python = environment.benchmark_python(cache) if is_of_benchmarks else ""
-    python = benchmark_python or pythons.find(machine, wanted, str(start))
+    of_benchmarks = benchmark_python(cache) if is_of_benchmarks else ""
+    python = of_benchmarks or pythons.find(machine, wanted, str(start))
     if wanted and not python:
         hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"
         return {"return": 1, "error": f"--python={wanted}: there is no such Python\n  {hint}"}
     system = systems.look(machine, python, chosen.note)
-    if is_of_benchmarks and not benchmark_python:
+    if is_of_benchmarks and not of_benchmarks:
         system = dataclasses.replace(system, python="", packages={})
     installed = pythons.packages(machine, system.python)
     torch, onnxruntime = installed.get("torch"), installed.get("onnxruntime-gpu")
@@ -72,7 +100,7 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     }
     problems = findings.problems([one for section in sections.values() for one in section])
     ready = backends.ready(facts)
-    disk = None if machine.is_recorded else machine.disk(str(environment.existing(cache)))
+    disk = None if machine.is_recorded else machine.disk(str(existing(cache)))
     can_run = summary.text(facts, disk.free_bytes if disk else None, memory_of(system))
     rights = facts.around.rights
     i["state"]["doctor"] = {

@@ -1,7 +1,7 @@
 """Hooks of the recipe download-file: get one file into a folder, checked.
 
 `inputs.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
-files, `digests.py` writes their SHA-256 down and `progress.py` shows how far it is.
+files, `digests.py` writes their SHA-256 down.
 """
 
 from __future__ import annotations
@@ -12,10 +12,56 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import dataclasses
 import shutil
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from . import checks, digests, download, inputs, part, progress
+from . import checks, digests, download, inputs, part
+
+TERMINAL_PAUSE_S = 0.2
+LINE_PAUSE_S = 1.0
+
+
+def terminal_progress(
+    name: str, stream: TextIO, clock: Callable[[], float] = time.monotonic
+) -> Callable[[int, int | None], None]:
+    """A function to call with the bytes there and the bytes in all (None if unknown); it writes now and then."""
+    is_terminal = stream.isatty()
+    pause_s = TERMINAL_PAUSE_S if is_terminal else LINE_PAUSE_S
+    started_s = last_s = clock()
+    first_bytes = -1
+
+    def report(done_bytes: int, total_bytes: int | None) -> None:
+        nonlocal last_s, first_bytes
+        now_s = clock()
+        if first_bytes < 0:
+            first_bytes = done_bytes
+        is_end = total_bytes is not None and done_bytes >= total_bytes
+        if now_s - last_s < pause_s and not is_end:
+            return
+        last_s = now_s
+        rate = (done_bytes - first_bytes) / max(now_s - started_s, 1e-9)
+        line = progress_line(name, done_bytes, total_bytes, rate)
+        if is_terminal:
+            stream.write(f"\r{line}" + ("\n" if is_end else ""))
+        else:
+            stream.write(line + "\n")
+        stream.flush()
+
+    return report
+
+
+def progress_line(name: str, done_bytes: int, total_bytes: int | None, bytes_per_s: float) -> str:
+    """One line of progress, sizes in MiB."""
+    mebibyte = 1024 * 1024
+    done = f"{done_bytes / mebibyte:.1f}"
+    if total_bytes is None:
+        amount = f"{done} MiB"
+    else:
+        percent = 100 * done_bytes // total_bytes if total_bytes else 100
+        amount = f"{done} of {total_bytes / mebibyte:.1f} MiB ({percent} %)"
+    return f"download {name}: {amount}, {bytes_per_s / mebibyte:.1f} MiB/s"
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +144,6 @@ def _downloaded_file(asked: inputs.FileRequest) -> Path:
             max_size_bytes=asked.max_size_bytes,
             own_copy_hint=asked.own_copy_hint or download.OWN_COPY_HINT,
         ),
-        progress.terminal_progress(target.name, sys.stderr),
+        terminal_progress(target.name, sys.stderr),
     )
     return result.path

@@ -1,7 +1,7 @@
 """Hooks of the recipe get-cuda: find the toolkits of the machine and take the one that fits, or install one.
 
-`request.py` says what is asked for, `compatibility.py` holds the facts about drivers and libraries, `selection.py`
-decides, `result.py` makes the env, `messages.py` the errors. `crowdperf/machine` looks at the machine.
+`request.py` says what is asked for, `selection.py` decides, `result.py` makes the env, `messages.py` the errors.
+`crowdperf/machine` looks at the machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Hooks of the recipe get-mlperf-scratch-space: models, data and preprocessed_data in the folder that the user names.
 
-`benchmarks.py` holds the sizes, `requirements.py` the verdict, `folders.py` makes folders and links, `transfer.py`
-tells commands. detect-mlperf-scratch-path tells which folder is asked for; `_default-folder` makes the default one.
+`benchmarks.py` holds the sizes, `requirements.py` the verdict, `folders.py` makes folders and links.
+detect-mlperf-scratch-path tells which folder is asked for; `_default-folder` makes the default one. The commands that
+carry a scratch space to another machine are printed, never run: low-power targets (Azure's README
+requires it, v4.1) get their data from a machine that prepared it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,39 @@ from typing import Any, NamedTuple
 from crowdperf.call.values import is_yes
 from crowdperf.machine.probe import Disk, Machine
 
-from . import benchmarks, folders, requirements, transfer
+from . import benchmarks, folders, requirements
+from .folders import NAMES
+
+
+def export_text(scratch: Path, archive: str) -> str:
+    """What to type on the machine that has the data: an archive with its checksum, or a copy without an archive."""
+    place, file = shlex.quote(str(scratch)), shlex.quote(archive)
+    return "\n".join(
+        (
+            f"To move {scratch} to another machine (nothing was run):",
+            f"  du -sh {place}/*",
+            f"  tar -C {place} -cf {file} {' '.join(NAMES)}",
+            f"  sha256sum {file} > {shlex.quote(archive + '.sha256')}",
+            "or, with ssh and without an archive in between:",
+            f"  rsync -a --partial --info=progress2 {place}/ USER@TARGET:FOLDER/",
+            "then on the target: cm run script --tags=get,mlperf,scratch,space,_import --path=FOLDER",
+        )
+    )
+
+
+def import_text(scratch: Path, archive: str) -> str:
+    """What to type on the target: check the archive, look into it, unpack it beside what is there."""
+    place, file = shlex.quote(str(scratch)), shlex.quote(archive)
+    return "\n".join(
+        (
+            f"To fill {scratch} from an archive of another machine (nothing was run):",
+            f"  sha256sum -c {shlex.quote(archive + '.sha256')}",
+            f"  tar -tf {file} | head     # only {', '.join(NAMES)} should be in it",
+            f"  tar -C {place} --keep-old-files -xf {file} {' '.join(NAMES)}",
+            f"  cm run script --tags=get,mlperf,scratch,space,_verify --path={place}",
+        )
+    )
+
 
 DEFAULT_NOTE = (
     "           (in CM's cache, because MLPERF_SCRATCH_PATH is not set; Azure's README has\n"
@@ -124,9 +158,9 @@ def _work(i: dict[str, Any], asked: Request, scratch: Path) -> dict[str, Any]:
             print(f"  linked:  {path}")
     archive = i["values"]["archive"]
     if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "export":
-        print(transfer.export_text(scratch, archive))
+        print(export_text(scratch, archive))
     if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "import":
-        print(transfer.import_text(scratch, archive))
+        print(import_text(scratch, archive))
     if not is_yes(env.get("CM_MLPERF_SCRATCH_VERIFY")):
         return {"return": 0}
     return _verify(i, asked, scratch)

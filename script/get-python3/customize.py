@@ -1,7 +1,11 @@
 """Hooks of the recipe get-python3: choose an interpreter and describe it in env.
 
-`request.py` says what is asked for, `interpreters.py` finds and asks interpreters, `versions.py` compares versions,
-`advice.py` tells how a missing version can be had. Nothing is installed here.
+`request.py` says what is asked for, `interpreters.py` finds and asks interpreters, `versions.py` compares versions.
+Where none is suitable, exact commands to install one are printed. Nothing is installed here.
+
+Commands as in the documents of pyenv ("Install additional Python versions") and uv ("Installing a specific version");
+names of packages as Debian, Fedora, openSUSE and Homebrew build them. A distribution has few versions, so its command
+stands last.
 """
 
 from __future__ import annotations
@@ -11,11 +15,40 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import advice, interpreters, request, versions
+from . import interpreters, request, versions
+from .versions import Limits
+
+PACKAGES: Mapping[str, str] = {
+    "apt-get": "sudo apt-get install -y python{minor} python{minor}-venv",
+    "dnf": "sudo dnf install -y python{minor}",
+    "zypper": "sudo zypper install -y python{joined}",
+    "brew": "brew install python@{minor}",
+}
+"""Package tool -> the command for a minor version such as 3.10."""
+PROGRAMS = ("pyenv", "uv", *PACKAGES)
+
+
+def ways(limits: Limits, available: Container[str]) -> tuple[str, ...]:
+    """The lines that tell how to get a version within the limits with the programs that are available."""
+    minor = limits.minor
+    if not minor:
+        return ()
+    version = limits.exact if limits.exact.count(".") == 2 else minor
+    lines = [f"  or get {version}, then rerun the same command (nothing is built or installed automatically):"]
+    if "pyenv" in available:
+        lines.append(f"    pyenv install {version}    # builds it from source, needs a compiler and headers")
+    uv = "uv" if "uv" in available else "python3 -m venv uv-venv && uv-venv/bin/pip install uv && uv-venv/bin/uv"
+    lines.append(f"    {uv} python install {version}    # a finished build, no root")
+    package_tool = next((name for name in PACKAGES if name in available), "")
+    if package_tool:
+        command = PACKAGES[package_tool].format(minor=minor, joined=minor.replace(".", ""))
+        lines.append(f"    {command}    # if the distribution has {minor}, in its own patch version")
+    return tuple(lines)
+
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
@@ -33,8 +66,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         asked = request.from_env(env, i["input"] if isinstance(i.get("input"), dict) else {})
         chosen = choose(asked, _candidates(asked))
     except request.NoPythonFits as error:
-        ways = advice.ways(asked.limits, frozenset(filter(shutil.which, advice.PROGRAMS)))
-        return {"return": NOT_FOUND_CODE, "error": "\n".join((str(error), *ways))}
+        commands = ways(asked.limits, frozenset(filter(shutil.which, PROGRAMS)))
+        return {"return": NOT_FOUND_CODE, "error": "\n".join((str(error), *commands))}
     except request.RequestError as error:
         return {"return": NOT_FOUND_CODE, "error": str(error)}
     tags = request.cache_tags(asked, chosen.version)

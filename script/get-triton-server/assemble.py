@@ -10,6 +10,10 @@ Run by run.sh with the Python of the server's virtual environment; crowdperf is 
 
 Triton's stub (2.51.0) takes its packages from the first `python3` on PATH, not from PYTHONPATH, and its libpython from
 LD_LIBRARY_PATH; both are set for the server's process only.
+
+The network of the self-test: an ONNX file that adds its input to itself, written as protobuf without a library.
+
+The server's environment has no onnx. Field numbers are those of onnx.proto (onnx 1.17, IR version 8, opset 13).
 """
 
 from __future__ import annotations
@@ -27,7 +31,6 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-import doubling
 import numpy as np
 import packages
 
@@ -36,6 +39,35 @@ from crowdperf.harness.backends.triton.server import FORMAT, Start, read_server_
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import NetworkSpec, TensorSpec
 from crowdperf.kit.whole_file import write_json
+
+FLOAT = 1
+"""TensorProto.DataType.FLOAT."""
+SIZE = 4
+
+
+def _number(field: int, value: int) -> bytes:
+    """A varint field; the values here are below 128."""
+    return bytes([field << 3, value])
+
+
+def _block(field: int, content: bytes) -> bytes:
+    """A field with a length; the contents here are shorter than 128 bytes."""
+    return bytes([field << 3 | 2, len(content)]) + content
+
+
+def _value(name: str) -> bytes:
+    """ValueInfoProto of float32[batch, 4]."""
+    shape = _block(1, _block(2, b"batch")) + _block(1, _number(1, SIZE))
+    tensor = _number(1, FLOAT) + _block(2, shape)
+    return _block(1, name.encode()) + _block(2, _block(1, tensor))
+
+
+def onnx_file() -> bytes:
+    """The bytes of a model with the input x and the output y = x + x, both float32[batch, 4]."""
+    node = _block(1, b"x") + _block(1, b"x") + _block(2, b"y") + _block(4, b"Add")
+    graph = _block(1, node) + _block(2, b"doubling") + _block(11, _value("x")) + _block(12, _value("y"))
+    return _number(1, 8) + _block(7, graph) + _block(8, _number(2, 13))
+
 
 HERE = Path(__file__).resolve().parent
 SERVER_VERSION = {"0.7.0": "2.51.0"}
@@ -134,8 +166,8 @@ def self_test(folder: Path) -> dict[str, str]:
     shutil.rmtree(work, ignore_errors=True)
     version = work / "repository" / "doubling" / repository.VERSION
     version.mkdir(parents=True)
-    (version / "model.onnx").write_bytes(doubling.onnx_file())
-    tensors = [TensorSpec(name=name, dtype="float32", shape=(doubling.SIZE,)) for name in ("x", "y")]
+    (version / "model.onnx").write_bytes(onnx_file())
+    tensors = [TensorSpec(name=name, dtype="float32", shape=(SIZE,)) for name in ("x", "y")]
     network = NetworkSpec(name="model", inputs=(tensors[0],), outputs=(tensors[1],))
     settings = repository.ModelSettings(count=1, threads=1, max_batch_size=8)
     text = repository.config_text("doubling", "model.onnx", network, settings)
@@ -145,7 +177,7 @@ def self_test(folder: Path) -> dict[str, str]:
     server = start_server(Start(files=files, repository=work / "repository", log=log, deadline_s=SELF_TEST_S))
     try:
         caller = client.GrpcCaller(client.Target(server=server, model="doubling", network=network, largest_batch=8))
-        numbers = np.arange(3 * doubling.SIZE, dtype=np.float32).reshape(3, doubling.SIZE)
+        numbers = np.arange(3 * SIZE, dtype=np.float32).reshape(3, SIZE)
         answer = caller.ask({"x": numbers})["y"]
         caller.close()
     finally:

@@ -20,7 +20,6 @@ from crowdperf.harness.base.model_facts import ModelFacts  # noqa: E402
 from crowdperf.harness.base.responses import ResponseSink  # noqa: E402
 from crowdperf.harness.base.tensors import TokenResponses  # noqa: E402
 from crowdperf.harness.datasets import whisper as data  # noqa: E402
-from crowdperf.harness.media import whisper_features  # noqa: E402
 from crowdperf.harness.metrics import wer_whisper  # noqa: E402
 from crowdperf.harness.runner.components import require_fit  # noqa: E402
 from crowdperf.harness.runner.sut import batch_answer  # noqa: E402
@@ -52,15 +51,15 @@ def letters_of(folder, text):
 
 def test_features_are_those_of_torchs_transform():
     sound = np.random.default_rng(0).standard_normal(3000).astype(np.float32) * 0.1
-    found = whisper_features.log_mel(sound, 16, 30)
+    found = whisper.log_mel(sound, 16, 30)
     padded = torch.nn.functional.pad(torch.from_numpy(sound), (0, 30 * 160 - len(sound)))
     spectrum = torch.stft(padded, 400, 160, window=torch.hann_window(400), return_complex=True)[..., :-1].abs() ** 2
-    energies = torch.from_numpy(whisper_features.mel_filters(16, 400)).T @ spectrum
+    energies = torch.from_numpy(whisper.mel_filters(16, 400)).T @ spectrum
     logarithms = energies.clamp(min=1e-10).log10()
     wanted = (torch.maximum(logarithms, logarithms.max() - 8) + 4) / 4
     assert found.shape == (16, 30) and found.dtype == np.float32
     assert np.allclose(found, wanted.numpy(), atol=1e-4)
-    longer = whisper_features.log_mel(np.tile(sound, 5), 16, 30)
+    longer = whisper.log_mel(np.tile(sound, 5), 16, 30)
     assert longer.shape == (16, 30)  # cut at its end
 
 

@@ -19,10 +19,10 @@ from tree_builder import LOG_ROUND
 from crowdperf.gate import rules_messages, rules_settings, rules_tokens, views
 from crowdperf.gate.derivation import OUTPUT_TOKENS, Ranked, mean_bounds, ranked
 from crowdperf.gate.documents import TextFile
-from crowdperf.gate.earlystopping import tolerated
 from crowdperf.gate.listing import read_listing
 from crowdperf.gate.log_view import LogView, log_view
 from crowdperf.gate.rulebook import RULES, Scope, Severity
+from crowdperf.gate.rules_verdict import tolerated
 from crowdperf.gate.views import Options, RunView, TreeView
 from crowdperf.logs.round_tables import load_round
 

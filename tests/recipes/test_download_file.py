@@ -24,7 +24,6 @@ download = load_module("download-file", "download")
 inputs = load_module("download-file", "inputs")
 checks = load_module("download-file", "checks")
 part = load_module("download-file", "part")
-progress = load_module("download-file", "progress")
 
 DATA = bytes(range(256)) * 4096  # 1 MiB
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -170,14 +169,14 @@ def test_progress_is_a_line_a_second_where_there_is_no_terminal() -> None:
 
     lines = Lines()
     times = iter([0.0, 0.2, 1.1, 1.5, 2.0])
-    report = progress.terminal_progress("f", lines, lambda: next(times))
+    report = recipe.terminal_progress("f", lines, lambda: next(times))
     for done in (1, 2, 3, 4):
         report(done * 1024 * 1024, 4 * 1024 * 1024)
     assert [line.split(",")[0] for line in lines] == [
         "download f: 2.0 of 4.0 MiB (50 %)",
         "download f: 4.0 of 4.0 MiB (100 %)",
     ]
-    assert progress.progress_line("f", 5, None, 0.0) == "download f: 0.0 MiB, 0.0 MiB/s"
+    assert recipe.progress_line("f", 5, None, 0.0) == "download f: 0.0 MiB, 0.0 MiB/s"
 
 
 # --- downloads ---

@@ -19,7 +19,6 @@ from recipe_loader import exported, load_module, load_recipe
 from crowdperf.machine import probe, toolkits
 
 recipe = load_recipe("get-cuda")
-compatibility = load_module("get-cuda", "compatibility")
 selection = load_module("get-cuda", "selection")
 result = load_module("get-cuda", "result")
 request_rules = load_module("get-cuda", "request")
@@ -73,7 +72,7 @@ def recorded(name: str) -> probe.Machine:
     ],
 )
 def test_what_a_driver_runs(release: str, driver: str, level: str) -> None:
-    fit = compatibility.driver_fit(release, driver)
+    fit = selection.driver_fit(release, driver)
     assert fit.level == level
     assert level in ("runs", "unknown") or (release in fit.reason and driver in fit.reason), "both versions are told"
 
@@ -95,7 +94,7 @@ def test_what_a_driver_runs(release: str, driver: str, level: str) -> None:
     ],
 )
 def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool) -> None:
-    assert (compatibility.misfit(release, "cuDNN", cudnn) == "") is is_right
+    assert (selection.misfit(release, "cuDNN", cudnn) == "") is is_right
 
 
 @pytest.mark.parametrize(
@@ -112,13 +111,13 @@ def test_for_which_cuda_a_cudnn_is_made(release: str, cudnn: str, is_right: bool
     ],
 )
 def test_for_which_cuda_a_tensorrt_is_made(release: str, tensorrt: str, is_right: bool) -> None:
-    assert (compatibility.misfit(release, "TensorRT", tensorrt) == "") is is_right
+    assert (selection.misfit(release, "TensorRT", tensorrt) == "") is is_right
 
 
 @pytest.mark.parametrize(("library", "version"), [("cuDNN", "7.5"), ("TensorRT", "11.4")])
 def test_a_library_that_the_tables_do_not_know_is_not_guessed(library: str, version: str) -> None:
     with pytest.raises(ValueError, match="not known"):
-        compatibility.misfit("12.4", library, version)
+        selection.misfit("12.4", library, version)
 
 
 @pytest.mark.parametrize(

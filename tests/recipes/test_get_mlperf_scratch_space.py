@@ -19,7 +19,6 @@ detect = load_recipe("detect-mlperf-scratch-path")
 benchmarks = load_module("get-mlperf-scratch-space", "benchmarks")
 requirements = load_module("get-mlperf-scratch-space", "requirements")
 folders = load_module("get-mlperf-scratch-space", "folders")
-transfer = load_module("get-mlperf-scratch-space", "transfer")
 
 GB = 10**9
 
@@ -312,10 +311,8 @@ def test_the_commands_of_export_and_import_carry_the_data(tmp_path: Path) -> Non
         folders.make(folder, is_inferentia=False)
     (source / "models" / "m.onnx").write_text("weights")
     archive = str(tmp_path / "a b.tar")
-    typed = [line for line in transfer.export_text(source, archive).splitlines() if line.startswith(("  tar", "  sha"))]
-    typed += [
-        line for line in transfer.import_text(target, archive).splitlines() if line.startswith(("  tar", "  sha"))
-    ]
+    typed = [line for line in recipe.export_text(source, archive).splitlines() if line.startswith(("  tar", "  sha"))]
+    typed += [line for line in recipe.import_text(target, archive).splitlines() if line.startswith(("  tar", "  sha"))]
     assert len(typed) == 5
     subprocess.run(["bash", "-c", "set -eo pipefail\n" + "\n".join(typed)], check=True, capture_output=True)
     assert (target / "models" / "m.onnx").read_text() == "weights"

@@ -18,7 +18,6 @@ recipe = load_recipe("get-python3")
 versions = load_module("get-python3", "versions")
 request_rules = load_module("get-python3", "request")
 interpreters = load_module("get-python3", "interpreters")
-advice = load_module("get-python3", "advice")
 
 THIS_VERSION = ".".join(str(number) for number in sys.version_info[:3])
 
@@ -316,7 +315,7 @@ def test_a_missing_version_is_answered_with_the_nearest_and_the_ways_to_get_it(
 def test_the_ways_fit_the_programs_that_are_there(
     limits: dict[str, str], available: tuple[str, ...], lines: tuple[str, ...]
 ) -> None:
-    told = "\n".join(advice.ways(versions.Limits(**limits), available))
+    told = "\n".join(recipe.ways(versions.Limits(**limits), available))
     assert all(line in told for line in lines)
     assert bool(told) is bool(lines)
     assert ("pyenv" in told) is ("pyenv" in available)

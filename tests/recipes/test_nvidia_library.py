@@ -12,7 +12,7 @@ from nvidia_archives import needs_gcc
 from recipe_loader import input_values, load_recipe
 
 from crowdperf.machine import probe, toolkits
-from crowdperf.machine.nvidia_libraries import archive, load, outcome, request, selection
+from crowdperf.machine.nvidia_libraries import archive, load, request, selection, steps
 from crowdperf.machine.nvidia_libraries.kinds import CUDNN, TENSORRT, Kind, version_of_number
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
@@ -129,7 +129,7 @@ def test_what_the_loader_says_is_told_apart(number: int | None, error: str, leve
 
 def test_words_for_both_libraries_name_their_own_command() -> None:
     for kind in (CUDNN, TENSORRT):
-        text = outcome.not_found(kind, Request(), selection.Choice(None, ()), ())
+        text = steps.not_found(kind, Request(), selection.Choice(None, ()), ())
         assert f'cm run script "{kind.tags}" --tar_file={{full path to the {kind.name} tar file}}' in text
         assert kind.page in text
 

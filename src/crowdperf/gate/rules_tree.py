@@ -1,11 +1,14 @@
-"""Rules on the tree as files and folders: names, sizes, what may lie where, and that there are results at all."""
+"""Rules on the tree as files and folders: names, sizes, what may lie where, and that there are results at all.
+
+A rule on the size of the files that are parsed: one too large for its kind is refused, not waited for.
+"""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
 
-from crowdperf.gate.documents import READ_LIMIT_BYTES, sha256_of
+from crowdperf.gate.documents import READ_LIMIT_BYTES, limit_of, sha256_of
 from crowdperf.gate.endpoints import endpoints_of
 from crowdperf.gate.listing import as_text, join
 from crowdperf.gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Scope, Severity, Violation, rule, shown
@@ -21,6 +24,20 @@ from crowdperf.gate.views import (
 )
 from crowdperf.logs.round_tables import ScenarioSets
 from crowdperf.logs.tree import ScenarioPlace
+
+_PARSED = ("results", "measurements", "compliance", "systems")
+
+
+@rule("SIZE-001", Scope.TREE, "No log or description is larger than such files are.", source=OURS)
+def sizes_are_of_kind(tree: TreeView) -> Iterator[Violation]:
+    divisions = divisions_of(tree)
+    for path, size in tree.listing.sizes.items():
+        parts = path.split("/", 3)
+        is_parsed = len(parts) > 3 and parts[0] in divisions and parts[2] in _PARSED
+        is_of_submitter = tree.options.submitter in (None, parts[1] if len(parts) > 1 else "")
+        if is_parsed and is_of_submitter and limit_of(path) < size <= READ_LIMIT_BYTES:  # FILE-002 has those above
+            yield Violation(path=path, found=f"{size} bytes", allowed=f"at most {limit_of(path)} bytes")
+
 
 _ROOT_ENDINGS = (".md", ".pdf")
 _ROOT_FOLDERS = ("closed", "open", "network", ".git", ".github", "assets")

@@ -2,29 +2,106 @@
 
 The only module of the package that changes the disk beside `placing`, which it uses. Other recipes are called through
 `Recipes`, so that tests can stand in for them.
+
+Fills missing scenarios of an edge system with the runs that the rules let stand for them, when the user asks.
+
+Legal on edge systems only: SingleStream for MultiStream or Offline, MultiStream for Offline (inference rules, "edge";
+performance_check.py of the official checker at b66003e1, August 2026). The logs are copied as they are: the checker
+computes the figure.
+
+A rehearsal: the whole way of a submission in minutes, with short runs that no submission may hold. Pure.
+
+What is made says so in every file of its own, and the gate refuses it unless it is asked to judge a rehearsal.
 """
 
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from crowdperf.kit import privacy
 from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.truncation import LOG_NAME, truncate_tree, truncated_bytes
-from crowdperf.rules.names import Mode, counted
-from crowdperf.submission import call_summary, checks, placement, rehearsal, run_discovery
+from crowdperf.rules.benchmarks import BENCHMARKS
+from crowdperf.rules.names import REHEARSAL_LABEL, Mode, Scenario, counted
+from crowdperf.rules.official_names import checker_name
+from crowdperf.rules.rounds import rounds_of, rules_in
+from crowdperf.submission import call_summary, checks, placement, run_discovery
 from crowdperf.submission.assembly import Material, Piece, pieces, source_folder
 from crowdperf.submission.benchmark import named
 from crowdperf.submission.checks import Problem
-from crowdperf.submission.infer import inferred
 from crowdperf.submission.measurements import UnknownWeights
 from crowdperf.submission.program import Program
 from crowdperf.submission.request import Request
 from crowdperf.submission.run_discovery import FoundRun, Sut
+
+NOT_GIVEN = "not given (rehearsal)"
+_STATUS = "rdi"
+"""Research, development or internal: the one of the three kinds of system (submission rules) that a rehearsal is of."""
+
+
+def stood_in(request: Request, runs: Sequence[FoundRun], round_name: str) -> Request:
+    """Return the request with a mapping for each model that is no benchmark: to one of the round with its metrics."""
+    maps = dict(request.model_maps)
+    for run in runs:
+        model, metrics = run.place.model, {row["name"] for row in run.accuracy.get("metrics") or ()}
+        if metrics and named(model, maps, round_name) is None:
+            for name in _with_metrics(metrics, round_name)[:1]:
+                maps[model] = checker_name(name)
+    return replace(request, model_maps=maps)
+
+
+def _with_metrics(metrics: set[str], round_name: str) -> list[str]:
+    here = [name for name in BENCHMARKS if round_name in rounds_of(name)]
+    return [name for name in here if {target.metric for target in rules_in(name, round_name).targets} == metrics]
+
+
+def labelled(runs: Sequence[FoundRun]) -> tuple[FoundRun, ...]:
+    """Return the runs with the rehearsal's label before their own, from where it gets into the tree's files."""
+    return tuple(replace(run, result={**run.result, "label": _label(run)}) for run in runs)
+
+
+def _label(run: FoundRun) -> str:
+    return "; ".join(filter(None, (REHEARSAL_LABEL, str(run.result.get("label") or ""))))
+
+
+def described(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a system without open questions: what nobody said is called so."""
+    facts = dict(answer["facts"])
+    for key in answer["missing"]:
+        facts[key] = {"value": _STATUS if key == "status" else NOT_GIVEN, "origin": REHEARSAL_LABEL}
+    notes = "; ".join(filter(None, (REHEARSAL_LABEL, str(facts.get("hw_notes", {}).get("value", "")))))
+    facts["hw_notes"] = {"value": notes, "origin": REHEARSAL_LABEL}
+    return {**answer, "facts": facts, "missing": []}
+
+
+SOURCES: Mapping[Scenario, tuple[Scenario, ...]] = {
+    Scenario.MULTI_STREAM: (Scenario.SINGLE_STREAM,),
+    Scenario.OFFLINE: (Scenario.MULTI_STREAM, Scenario.SINGLE_STREAM),
+}
+"""What a scenario may be inferred from, the better one first."""
+
+
+def inferred(group: Iterable[FoundRun], wanted: Iterable[Scenario]) -> tuple[FoundRun, ...]:
+    """Return the further runs of one model on one system: those of a present scenario in the place of a missing one."""
+    runs = tuple(group)
+    present = {run.place.scenario for run in runs}
+    found: list[FoundRun] = []
+    for scenario in wanted:
+        if scenario.value in present:
+            continue
+        source = next((one for one in SOURCES.get(scenario, ()) if one.value in present), None)
+        if source is not None:
+            found += [
+                replace(run, place=replace(run.place, scenario=scenario.value))
+                for run in runs
+                if run.place.scenario == source.value
+            ]
+    return tuple(found)
+
 
 FACTS_NAME = "systems.json"
 
@@ -81,7 +158,7 @@ def gather(request: Request) -> Gathered:
             problems = (*problems, *checks.check(chosen, request, ""))
         return Gathered(request=request, runs=chosen, left_out=left_out, suts=suts, round_name=None, problems=problems)
     if request.is_rehearsal:
-        request, chosen = rehearsal.stood_in(request, chosen, round_name), rehearsal.labelled(chosen)
+        request, chosen = stood_in(request, chosen, round_name), labelled(chosen)
     if request.is_inferred or request.is_preprocessed:
         chosen = _with_inferred(chosen, request, round_name)
     problems = (*problems, *checks.check(chosen, request, round_name))
@@ -112,7 +189,7 @@ def describe_systems(
         runs = [run for run in gathered.runs if run.place.system == system]
         run = next((one for one in runs if one.mode is Mode.PERFORMANCE and one.result), runs[0])
         answer = recipes.describe(gathered.suts[system], run, request.divisions[0])
-        found_systems[system] = rehearsal.described(answer) if request.is_rehearsal else answer
+        found_systems[system] = described(answer) if request.is_rehearsal else answer
         if answer["missing"]:
             problems.append(_open_questions(system, answer, request))
     return found_systems, tuple(problems)

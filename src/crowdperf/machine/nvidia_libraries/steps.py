@@ -1,19 +1,61 @@
-"""The steps that get-cudnn and get-tensorrt have in common; the only module here that changes the current folder."""
+"""The steps that get-cudnn and get-tensorrt have in common; the only module here that changes the current folder.
+
+What get-cudnn and get-tensorrt give alike: lines of the story, the error when nothing fits.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crowdperf.machine import toolkits
-from crowdperf.machine.nvidia_libraries import archive, discovery, load, outcome, selection
+from crowdperf.machine.nvidia_libraries import archive, discovery, load, selection
 from crowdperf.machine.nvidia_libraries.kinds import Kind
 from crowdperf.machine.nvidia_libraries.request import Request, RequestError, asked_in
+from crowdperf.machine.nvidia_libraries.selection import Choice
 from crowdperf.machine.probe import Machine
+
+
+def library_folders(env: Mapping[str, Any]) -> list[str]:
+    """The folders that the loader of this system searches, as detect-os tells them."""
+    told = env.get("+CM_HOST_OS_DEFAULT_LIBRARY_PATH", [])
+    return [str(folder) for folder in told] if isinstance(told, list) else []
+
+
+def state_of(kind: Kind, choice: Choice) -> list[dict[str, Any]]:
+    """All that were looked at, best first, with what is to be said of each."""
+    return [
+        {
+            "version": one.library.version,
+            "version_source": one.library.version_source,
+            "lib": one.library.lib,
+            "include": one.library.include,
+            "is_chosen": one is choice.chosen,
+            "says": one.text(kind),
+        }
+        for one in choice.judged
+    ]
+
+
+def not_found(kind: Kind, asked: Request, choice: Choice, more: tuple[str, ...]) -> str:
+    """The error when none fits: what was seen or where was looked, and the commands to try, ``more`` the last ones."""
+    if choice.judged:
+        lines = [f"no {kind.name} fits; required: {asked.limits_text}. Seen:"]
+        lines += [f"  {one.text(kind)}" for one in choice.judged]
+    elif asked.only_in:
+        lines = [f"no {kind.name} ({kind.library}) lies in {', '.join(asked.only_in)}."]
+    else:
+        places = "beside CUDA, in /usr, /usr/local and /opt, in LD_LIBRARY_PATH, " + ", ".join(kind.home_variables)
+        lines = [f"no {kind.name} ({kind.library}) was found. Looked: {places}."]
+    usable = [one for one in choice.judged if one.refusal.startswith("required: ")]
+    hints = [f'cm run script "{kind.tags}" --version={usable[0].library.version}  (it is there)'] if usable else []
+    hints.append(f"{archive.command(kind)}  (from {kind.page})")
+    return "\n".join((*lines, *(f"  hint: {text}" for text in (*hints, *more))))
+
 
 NOT_THERE_CODE = 1
 """What cm4mlops' get-cudnn and get-tensorrt end with when nothing is found and no tar file is given."""
@@ -126,12 +168,12 @@ def take_installed(
     """The best of those installed; tells all with reasons. Raises RequestError and NotTaken."""
     env = i["env"]
     cuda = [str(env["CM_CUDA_PATH_LIB"])] if env.get("CM_CUDA_PATH_LIB") else []
-    found = discovery.installed(machine, kind, asked, outcome.library_folders(env) + cuda)
+    found = discovery.installed(machine, kind, asked, library_folders(env) + cuda)
     choice = selection.choose(found, asked, cuda)
-    i["state"][f"cm_{kind.name.lower()}_found"] = outcome.state_of(kind, choice)
+    i["state"][f"cm_{kind.name.lower()}_found"] = state_of(kind, choice)
     if choice.chosen is None:
         code = NONE_FITS_CODE if choice.judged or asked.only_in else NOT_THERE_CODE
-        raise NotTaken(code, outcome.not_found(kind, asked, choice, more_hints))
+        raise NotTaken(code, not_found(kind, asked, choice, more_hints))
     for one in choice.judged:
         tell(kind, one.text(kind))
     library = choice.chosen.library
