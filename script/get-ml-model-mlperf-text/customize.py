@@ -15,6 +15,24 @@ from crowdperf.kit.rooms import require_room
 
 TOKEN_VARIABLE = "HF_TOKEN"
 """The environment variable that huggingface_hub reads; its value is looked at by that library alone."""
+
+
+def has_token(environment: Mapping[str, str]) -> bool:
+    """Whether huggingface_hub finds an access token: in the environment, or where `hf auth login` stored one.
+
+    Places: HF_TOKEN_PATH, else `token` in HF_HOME, else in XDG_CACHE_HOME/huggingface, else in ~/.cache/huggingface
+    (constants.py of huggingface_hub 2.4.0). The file is not read.
+    """
+    if environment.get(TOKEN_VARIABLE) or environment.get("HUGGING_FACE_HUB_TOKEN"):
+        return True
+    caches = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '')}/.cache"
+    path = environment.get("HF_TOKEN_PATH") or f"{environment.get('HF_HOME') or f'{caches}/huggingface'}/token"
+    try:
+        return Path(path).expanduser().stat().st_size > 0
+    except OSError:
+        return False
+
+
 NEEDED = ("config.json", "tokenizer.json")
 BESIDE = ("generation_config.json", "tokenizer_config.json", "chat_template.jinja")
 WEIGHTS = "*.safetensors"
@@ -71,7 +89,7 @@ def how_to_get(name: str, model: Published) -> manual_download.Source:
         license=model.license,
         steps=(
             "accept the license on the first page, and make an access token there",
-            f"export {TOKEN_VARIABLE}=... and call this again: the token stays in the environment",
+            f"export {TOKEN_VARIABLE}=..., or store it with: hf auth login; then rerun this: it is not copied",
             f"or use your own copy; if a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
         ),
         layout=(*NEEDED, WEIGHTS),
@@ -102,7 +120,7 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
         folder = path if path.is_dir() else path.parent
         check_folder(folder)
         return {"CM_ML_MODEL_TEXT_WORK": "take", "CM_ML_MODEL_TEXT_FOLDER": str(folder)}
-    if model.is_gated and not environment.get(TOKEN_VARIABLE):
+    if model.is_gated and not has_token(environment):
         raise ValueError(manual_download.refusal(how_to_get(name, model)))
     return {
         "CM_ML_MODEL_TEXT_WORK": "fetch",

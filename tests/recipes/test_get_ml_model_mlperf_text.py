@@ -44,6 +44,25 @@ def test_a_token_in_the_environment_is_enough_and_goes_nowhere() -> None:
     assert "HF_TOKEN" not in (RECIPES / "get-ml-model-mlperf-text" / "run.sh").read_text()
 
 
+@pytest.mark.parametrize(
+    ("place", "variables"),
+    [
+        (".cache/huggingface/token", ("HOME", "")),
+        ("huggingface/token", ("XDG_CACHE_HOME", "")),
+        ("hf/token", ("HF_HOME", "hf")),
+        ("elsewhere", ("HF_TOKEN_PATH", "elsewhere")),
+    ],
+)
+def test_a_token_that_the_login_stored_is_enough(place: str, variables: tuple[str, str], tmp_path: Path) -> None:
+    environment = {variables[0]: str(tmp_path / variables[1])}
+    with pytest.raises(ValueError, match="hf auth login"):
+        recipe.plan_work(env_of(), None, environment)
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text("hf_secret")
+    work = recipe.plan_work(env_of(), None, environment)
+    assert work["CM_ML_MODEL_TEXT_WORK"] == "fetch" and "hf_secret" not in json.dumps(work)
+
+
 @pytest.mark.parametrize("name", ["deepseek-r1", "gpt-oss-120b"])
 def test_a_model_that_is_free_needs_no_token(name: str) -> None:
     assert recipe.plan_work(env_of(name), None, {})["CM_ML_MODEL_TEXT_WORK"] == "fetch"
@@ -71,10 +90,13 @@ def test_a_tokenizer_alone_is_brought_without_the_weights_that_are_there(tmp_pat
     assert {row["file"] for row in files.values()} == {"config.json", "tokenizer.json"}
 
 
-def test_what_is_fetched_follows_from_the_content_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_fetched_follows_from_the_content_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[dict[str, object]] = []
-    library = SimpleNamespace(snapshot_download=lambda repository, **words: asked.append(words))
+    snapshot = model_folder(tmp_path / "snapshot")
+    library = SimpleNamespace(snapshot_download=lambda repository, **words: (asked.append(words), str(snapshot))[1])
     monkeypatch.setitem(sys.modules, "huggingface_hub", library)
+    (tmp_path / "entry").mkdir()
+    monkeypatch.chdir(tmp_path / "entry")
     fetch = program("get-ml-model-mlperf-text", "fetch")
     for more in ((), ("--without_weights",)):
         monkeypatch.setattr(sys, "argv", ["fetch.py", "--repository=a/b", *more])
@@ -83,6 +105,34 @@ def test_what_is_fetched_follows_from_the_content_asked_for(monkeypatch: pytest.
     assert "*.safetensors" in whole["allow_patterns"] and whole["ignore_patterns"] == ["*/*"]
     assert "*.safetensors" not in tokenizer["allow_patterns"] and "*.json" in tokenizer["allow_patterns"]
     assert "*.index.json" in tokenizer["ignore_patterns"]
+    assert not any("local_dir" in words for words in asked), "the shared cache of the library is used"
+
+
+def test_files_of_the_shared_cache_use_their_space_once_and_stay_when_it_is_emptied(tmp_path: Path) -> None:
+    blobs, snapshot, entry = tmp_path / "blobs", tmp_path / "snapshots" / "be673f32", tmp_path / "entry"
+    for folder in (blobs, snapshot / "deeper", entry):
+        folder.mkdir(parents=True)
+    (blobs / "abc").write_bytes(b"weights")
+    (snapshot / "model.safetensors").symlink_to("../../blobs/abc")
+    fetch = program("get-ml-model-mlperf-text", "fetch")
+    fetch.bring(snapshot, entry)
+    fetch.bring(snapshot, entry)  # again, over what is there
+    brought = entry / "model.safetensors"
+    assert [path.name for path in entry.iterdir()] == ["model.safetensors"] and not brought.is_symlink()
+    assert brought.stat().st_ino == (blobs / "abc").stat().st_ino
+    (blobs / "abc").unlink()
+    assert brought.read_bytes() == b"weights"
+
+
+def test_a_cache_on_another_file_system_is_linked_symbolically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    snapshot, entry = model_folder(tmp_path / "snapshot"), tmp_path / "entry"
+    entry.mkdir()
+    program("get-ml-model-mlperf-text", "fetch").bring(snapshot, entry)
+    assert (entry / "tokenizer.json").is_symlink() and (entry / "tokenizer.json").read_text() == "{}"
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
