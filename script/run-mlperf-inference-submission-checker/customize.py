@@ -24,7 +24,7 @@ REFUSED = {
     "skip_power_check": "the submission checker cannot skip checks",
     "power": "power results need the official power checker",
     "extra_args": f"give the options of {GATE_TAGS}",
-    "preprocess": "generate,inference,submission does it",
+    "preprocess_submission": "generate,inference,submission does it",
     "push_to_github": "push,github,mlperf,inference,submission does it",
     "repo_branch": "push,github,mlperf,inference,submission does it",
     "repo_name": "push,github,mlperf,inference,submission does it",
