@@ -1,6 +1,6 @@
 """Counts how the house is built: roots on a path, glue, repetitions, inputs, directions of imports, lines.
 
-    .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout]
+    .venv-test/bin/python tools/house_counts.py [--checkout=FOLDER] [--json] [--input=batch_timeout_us]
 
 Works on packages that lie in recipe folders and on one package ``src/crowdperf``. Only files are read; what is counted
 stands beside each figure. Lines are all lines of a file.
@@ -246,7 +246,7 @@ def _targets(base: tuple[str, ...], node: ast.ImportFrom) -> Iterator[tuple[str,
 
 def counts_items(checkout: Path, scratch: Path) -> Iterator[tuple[str, Any]]:
     """The part ``counts`` of a picture."""
-    for name, value in House(checkout).counts("batch_timeout").items():
+    for name, value in House(checkout).counts("batch_timeout_us").items():
         yield name, lambda value=value: value
 
 
@@ -259,7 +259,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--input", action="append", help="an input whose name is looked for, may be repeated")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args(words)
-    found = House(given.checkout).counts(*(given.input or ["batch_timeout"]))
+    found = House(given.checkout).counts(*(given.input or ["batch_timeout_us"]))
     if given.json:
         print(json.dumps(found, indent=1))
         return 0
