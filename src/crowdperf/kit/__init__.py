@@ -1,1 +1,1 @@
-"""Files, locks, tables, pages and redaction. It knows nothing of MLPerf and, without PyYAML, does all but read YAML."""
+"""Files, locks, tables, pages, redaction. It does not depend on MLPerf and, without PyYAML, does all but read YAML."""
