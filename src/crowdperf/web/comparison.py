@@ -120,7 +120,7 @@ def _facts(one: Result) -> dict[str, str]:
 
 
 def figures_of(results: Sequence[Result]) -> list[Fact]:
-    """Further figures that at least two of the results have."""
+    """Further metrics that at least two of the results have."""
     columns = [
         {f"{figure_words(one.name)}, {one.unit}": quantity(one.value) for one in found.result.figures}
         for found in results

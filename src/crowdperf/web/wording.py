@@ -11,18 +11,18 @@ from crowdperf.store.curve_bundles import CONTRADICTIONS
 
 LABELS: Final = {
     "unofficial": "MLCommons did not review the result.",
-    "synthetic": "The inputs, the model or both were made up. The figure says how fast that is, and nothing about the"
+    "synthetic": "The inputs, the model or both are synthetic. The result shows their speed, not that of the"
     " benchmark.",
-    "tiny": "A small model stands for the benchmark's. The figure says nothing about the benchmark.",
+    "tiny": "A small model stands for the benchmark's. The result is not one of the benchmark.",
     "stand-in": "A stand-in answered in the place of a real backend: a rehearsal.",
-    "test run": "The run was shorter than the rules ask for.",
-    "fast run": "The run was shorter than the rules ask for.",
+    "test run": "The run was shorter than the rules require.",
+    "fast run": "The run was shorter than the rules require.",
     "not exclusive": "Other programs or jobs ran on the machine at the same time.",
     "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
     "new contributor": "The key that signed it is new to this collector.",
     "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
     "own data": "The samples are not the benchmark's: its harness measured other data.",
-    "accuracy below target": "The accuracy run missed its target, so the figure counts for nothing.",
+    "accuracy below target": "The accuracy run missed its target, so the result does not count.",
     "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
     "weights of a server": "A server answered; which weights it has cannot be checked.",
     "server not seen": "A server was measured over its URL: what it runs on is not known, and results of one"
