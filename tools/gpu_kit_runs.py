@@ -63,7 +63,7 @@ def judge(
 ) -> None:  # fmt: skip
     """Add the row of a run: VALID, and on a GPU not much slower than the bare loop."""
     if done.returncode != 0 or not path.is_file():
-        said = ((done.stderr.strip() or "it printed nothing").splitlines())[-1]
+        said = ((done.stderr.strip() or "it printed no output").splitlines())[-1]
         kit.tell(name, FAIL, "", f"code {done.returncode}: {said[:200]}")
         return
     result = json.loads(path.read_text(encoding="utf-8"))

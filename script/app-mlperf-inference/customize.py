@@ -47,7 +47,7 @@ def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
 
 
 def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
-    """Raises run_request.RequestError when a compliance test is not asked for as the run was that it is for."""
+    """Raises run_request.RequestError when a compliance test is not requested as the run was that it is for."""
     if not reference:
         return
     path = RunPaths(folder / Path(reference).expanduser()).run_json
@@ -139,7 +139,7 @@ def preprocess(i):
     known = app_names(i["meta"])
     try:
         if env.get(RECORDED_KEY):
-            raise run_request.RequestError(["--machine: a recorded machine can be planned for, with cm plan script"])
+            raise run_request.RequestError(["--machine: a recorded machine works only with cm plan script"])
         env.update(run_request.stand_in(env, values["simulate"]))
         require_device(env, folder)
         asked = run_request.Asked.of(env, values, folder)

@@ -144,7 +144,7 @@ class Asked:
         known = RECORDS.get(model_of(self.model))
         for name in OWN_PATHS if known is not None and known.recipes.is_fixed else ():
             if values.is_given(name):
-                made = f"{self.model} makes its data and model here"
+                made = f"{self.model} generates its own data and model"
                 yield (
                     name,
                     f"found {values.text(name)!r}; {made}: docs/howto/add-model.md explains how to add your own model",

@@ -1,6 +1,6 @@
 """What a system under test is called: `<hw>-crowdperf-<device>-<backend>-v<version>-<run config>`. Pure.
 
-The form is that of the CM community. The hardware's part is made of the names of processors and GPUs; it never holds
+The form is that of the CM community. The hardware's part is made of the names of processors and GPUs; it is never true
 the name of the host, which says who runs it. The implementation is always `crowdperf`: that is the program that runs.
 """
 

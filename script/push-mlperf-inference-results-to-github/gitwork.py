@@ -215,7 +215,7 @@ def _run(
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[int]:
     """Hold the lock of a git folder; yields the number of the open file. Raises GitError when another push has it."""
-    in_use = GitError(f"another push works in {folder.name}", "", "let it finish, or end it")
+    in_use = GitError(f"another push works in {folder.name}", "", "wait until it finishes, or stop it")
     with file_lock(folder / "crowdperf-push.lock", in_use, patience_s=PATIENCE_S) as number:
         for left in (folder / HOME_REFS).rglob("*.lock"):  # git's own, of a killed push
             left.unlink(missing_ok=True)

@@ -158,7 +158,7 @@ def reasons(rows: Sequence[Row], names: Names) -> str:
         for facts in row.runs:
             where = facts.run.relative.as_posix()
             if facts.is_valid is False:
-                found.append(f"{where} is INVALID: {'; '.join(facts.reasons) or 'LoadGen gave no reason'}")
+                found.append(f"{where} is INVALID: {'; '.join(facts.reasons) or 'LoadGen reported no reason'}")
             if facts.problem:
                 found.append(f"{where}: only its summary could be read ({facts.problem})")
         measured = [(names.run(row, facts), facts.result) for facts in row.performance if facts.result is not None]

@@ -14,11 +14,11 @@ from typing import Any
 import yaml
 
 from crowdperf.call.recipe_calls import SCRIPT_AUTOMATION
-from crowdperf.kit.terminal import aligned
 from crowdperf.kit.whole_file import read_object, write_json
 from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.logs.rates import found_table
 from crowdperf.logs.seeds import SEEDS
-from crowdperf.rules.names import METRIC_OF_SCENARIO, ExecutionMode, Mode, Scenario
+from crowdperf.rules.names import ExecutionMode, Mode, Scenario
 from crowdperf.rules.rounds import ROUNDS
 
 from . import calls, known, needs, pages
@@ -126,14 +126,9 @@ def _find(call: Call, request: Request, sut: Mapping[str, str]) -> dict[Scenario
 def found_lines(finds: Mapping[Scenario, Mapping[str, Any]], config_file: str, following: str) -> list[str]:
     """The last lines of a search: what was measured and what runs will be planned with, by scenario; where it is kept,
     and the next command."""
-    rows = [("Scenario", "Measured", "", "Target of later runs", "")]
-    for scenario, found in finds.items():
-        metric = METRIC_OF_SCENARIO[scenario]
-        measured = "-" if found["measured"] is None else f"{found['measured']:,.4g}"
-        for name, setting in found["settings"].items():
-            rows.append((scenario.value, measured, metric.unit, f"{setting['value']:,.4g}", name))
+    rows = found_table({scenario.value: found for scenario, found in finds.items()})
     kept = f"Kept in: {config_file} (--execution-mode=fast and valid use it)"
-    return ["", *aligned(rows, frozenset(("Measured", "Target of later runs"))), "", kept, "Next:", following]
+    return ["", *rows, "", kept, "Next:", following]
 
 
 def _accuracy_line(call: Call) -> str:
@@ -207,7 +202,7 @@ def verdicts(request: Request, results: Mapping[str, Any]) -> list[str]:
     for row in results["scenarios"]:
         for part in (row["performance"], row["accuracy"]):
             if part is not None and not part["valid"]:
-                reasons = "; ".join(part["invalid_reasons"]) or "LoadGen gave no reason"
+                reasons = "; ".join(part["invalid_reasons"]) or "LoadGen reported no reason"
                 problems.append(f"{row['scenario']} is INVALID: {reasons}")
         accuracy = row["accuracy"]
         if accuracy is not None and accuracy.get("passed") is False and request.division != "open":

@@ -93,7 +93,7 @@ def preprocess(i):
     try:
         config = read_config(i)
         if "machine" in config.options:
-            raise matrix.ConfigError(["--machine: a recorded machine can be planned for, with cm plan script"])
+            raise matrix.ConfigError(["--machine: a recorded machine works only with cm plan script"])
         if (conf := config.options.get("user_conf")) and not Path(conf).is_file():  # in a plan, a run may yet write it
             raise matrix.ConfigError([f"--user_conf: {conf} is not a file"])
     except matrix.ConfigError as error:
@@ -103,9 +103,9 @@ def preprocess(i):
         paths = former or new_paths(config)
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem = Exception(f"cannot make a folder in {config.results_folder}: {error.strerror}")
-        return failure(problem, "hint: give another folder with --results_dir")
-    in_use = sessionfile.FolderInUse(f"another call works in {paths.folder}")
+        problem = Exception(f"cannot create a folder in {config.results_folder}: {error.strerror}")
+        return failure(problem, "hint: choose another folder with --results_dir")
+    in_use = sessionfile.FolderInUse(f"another run is using {paths.folder}")
     try:
         with file_lock(paths.folder, in_use, is_needed=False):
             around = surroundings(i, config)
@@ -116,4 +116,4 @@ def preprocess(i):
             file = sessionfile.SessionFile(paths, around, settings)
             return work.make_runs(call, file, is_new=former is None)
     except sessionfile.FolderInUse as error:
-        return failure(error, "hint: let it finish, or end it" if error is in_use else HINT)
+        return failure(error, "hint: wait until it finishes, or stop it" if error is in_use else HINT)

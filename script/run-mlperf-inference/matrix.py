@@ -31,7 +31,10 @@ from .reading import (
     with_config_ver,
 )
 
-OWN_MODEL = "your own copy is for a benchmark such as resnet50; docs/howto/add-model.md adds any other model"
+OWN_MODEL = (
+    "your own copy is only supported for a benchmark such as resnet50; to add another model, see "
+    "docs/howto/add-model.md"
+)
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
 
@@ -143,7 +146,7 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
     for name in sorted(set(targets) - used):
         takers = ", ".join(scenario.value for scenario, names in TARGETS.items() if name in names[1:])
         own = ", ".join(f"--{TARGETS[scenario][1]}" for scenario in scenarios)
-        problems.append(f"--{name}: only {takers} has such a target; requested: {wanted}, whose target is {own}")
+        problems.append(f"--{name}: only {takers} has this target; requested: {wanted}, whose target is {own}")
     return problems
 
 
@@ -178,29 +181,32 @@ def _options(values: Any, device: str, problems: Problems) -> dict[str, str]:
 def _misfits(config: Config, prompts: PromptSettings, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
-    problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
+    problems = [f"{' and '.join(sorted(names))} cannot be combined" for names in known.forbidden if names <= chosen]
     if why := misfit(config.backend, config.model, config.device, config.precision):
         problems.append(why)
     if not BACKENDS[config.backend].is_served:
         problems += [
-            f"--{one.name}: backend {config.backend} asks no server" for one in SERVING if one.name in config.options
+            f"--{one.name}: backend {config.backend} does not use a server"
+            for one in SERVING
+            if one.name in config.options
         ]
     problems += [f"--{name}: {why}" for name, why in prompts.problems(config.backend).items()]
     if config.is_finding and BACKENDS[config.backend].is_text:
-        problems.append("--find: targets of engines that answer prompts are not looked for; give --server_target_qps")
+        problems.append("--find: not supported for backends that answer prompts; set --server_target_qps")
     if config.run_id and config.resume not in ("", "all"):  # "all" is what `cm resume script` gives
         problems.append(
-            f"--resume: found {config.resume!r}; runs with --run_id resume by themselves, which is all: leave it out"
+            f"--resume: found {config.resume!r}; runs with --run_id resume automatically, as with --resume=all: "
+            "omit --resume"
         )
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
         if is_given and not config.run_id:
-            problems.append(f"--{name}: it is for calls with --run_id")
+            problems.append(f"--{name}: only allowed with --run_id")
     for name in ("dataset_path", "model_path"):
         is_fixed = record_of(config.model).recipes.is_fixed
         if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
             made = config.model if is_fixed else f"--source={config.source}"
-            way = OWN_MODEL if is_fixed else "your own copy is for --source=real"
-            problems.append(f"--{name}: {made} makes its data and model here; {way}")
+            way = OWN_MODEL if is_fixed else "your own copy requires --source=real"
+            problems.append(f"--{name}: {made} generates its own data and model; {way}")
     problems += [f"--{name}: {why}" for name, why in misplaced_inputs(config.options, config.scenarios).items()]
     return problems + _unused_targets(config.targets, config.scenarios)
 
@@ -284,7 +290,7 @@ def _seconds(seconds: float) -> str:
 def describe(specs: tuple[RunSpec, ...]) -> str:
     """The list of runs that a user sees before the first one starts."""
     if not specs:
-        return "no LoadGen run is left to make"
+        return "no LoadGen runs left"
     total_s = sum(spec.min_duration_s for spec in specs)
     count = f"{len(specs)} LoadGen {'run' if len(specs) == 1 else 'runs'}"
     lines = [f"{count}, at least {_seconds(total_s)} of measuring in all:"]

@@ -25,7 +25,7 @@ VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
                     "first_attempt", "load", "machine", "served", "text")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
-NO_RUN_LABEL = "no run has finished, so there is no result"
+NO_RUN_LABEL = "no result: no run has finished"
 LABEL_SEPARATOR = "; "
 """Stands between the parts of a label in result.json."""
 
@@ -67,7 +67,7 @@ class ScenarioOutcome:
         found = []
         for run in (self.performance, self.accuracy):
             if run is not None and not run.result["valid"]:
-                reasons = reasons_text(run.result) or "LoadGen gave no reason"
+                reasons = reasons_text(run.result) or "LoadGen reported no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
         for metric in () if score is None else score["metrics"]:

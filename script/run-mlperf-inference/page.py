@@ -94,7 +94,7 @@ def latencies(scenarios: Sequence[Mapping[str, Any]]) -> str:
     ]
     if not measured:
         made = any(row["performance"] for row in scenarios)
-        return f"<p>{'No latency was measured.' if made else 'No performance run was made.'}</p>"
+        return f"<p>{'No latency was measured.' if made else 'There is no performance run.'}</p>"
     series = [
         (name, [Quantile(percent, row[key] / _NANOSECONDS_PER_MS) for key, _, percent in LATENCIES if key in row])
         for name, row in measured

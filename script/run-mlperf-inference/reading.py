@@ -35,7 +35,7 @@ def one_model(values: Mapping[str, Any], known: AppNames, problems: Problems) ->
     names = values["model"]
     if len(names) > 1:
         several = f"for several: {SEVERAL_BENCHMARKS}{','.join(names)}"
-        problems.note("model", f"one benchmark at a time here, got {','.join(names)!r}; {several}")
+        problems.note("model", f"only one benchmark per run, found {','.join(names)!r}; {several}")
     return known.aliases.get(names[0], names[0])
 
 
@@ -61,7 +61,7 @@ def modes_of(words: tuple[str, ...], problems: Problems, *, is_finding: bool) ->
         problems.note("mode", str(error))
         return tuple(Mode)
     if is_finding and Mode.PERFORMANCE not in modes:
-        problems.note("find", "an accuracy run has no target to look for; leave --mode out")
+        problems.note("find", "accuracy runs have no target to find; omit --mode")
     return (Mode.PERFORMANCE,) if is_finding else modes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from crowdperf.rules.names import Mode, duration_text
+from crowdperf.rules.names import Mode, counted, duration_text
 
 from .matrix import RunSpec
 
@@ -37,3 +37,14 @@ def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:
     if all(known[spec.mode] for spec in left):
         return f"about {duration_text(least + sum(mean(known[spec.mode]) for spec in left))} left"
     return f"at least {duration_text(least)} left" if least else ""
+
+
+def took_text(took: Sequence[Took], measured_s: float, total_s: float) -> str:
+    """How long finished runs took, next to what was announced: "2 runs took 21 s, 8 s of it measuring (announced: at
+    least 2 s)"."""
+    planned_s = sum(least_s(one.spec) for one in took)
+    announced = f" (announced: at least {duration_text(planned_s)})" if planned_s else ""
+    return (
+        f"{counted(len(took), 'run')} took {duration_text(total_s)}, {duration_text(measured_s)} of it "
+        f"measuring{announced}"
+    )

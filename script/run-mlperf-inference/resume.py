@@ -118,7 +118,7 @@ def flaws_of(candidate: Candidate) -> Iterator[tuple[Flaw, str]]:
     elif candidate.progress is Progress.FAILED:
         yield Flaw.FAILED, f"it failed: {candidate.error}" if candidate.error else "it failed"
     elif candidate.progress is not Progress.FINISHED or run is None:
-        yield Flaw.UNFINISHED, "it was not finished"
+        yield Flaw.UNFINISHED, "it did not finish"
     else:
         problems = problems_of(run)
         if problems and not run.result["valid"]:
@@ -154,7 +154,7 @@ def choose(candidates: Sequence[Candidate], rule: str) -> Choice:
         else:
             state = "failed" if candidate.progress is Progress.FAILED else "unfinished"
             why = f": {candidate.error}" if candidate.error else ""
-            missing.append(f"{name} is {state}{why} (--resume={state} makes it)")
+            missing.append(f"{name} is {state}{why} (run it with --resume={state})")
     return Choice(
         make=tuple(make), kept=tuple(kept), again=tuple(again), missing=tuple(missing), changed=tuple(sorted(changed))
     )
@@ -166,7 +166,7 @@ def describe(choice: Choice, folder: Path, *, is_shared: bool) -> str:
         is_there = "Run files exist, skipping run..."
         kept = [f"{run_name(run.spec)}: {is_there} ({folder / run.folder})" for run in choice.kept]
         return "\n".join([*choice.again, *kept])
-    lines = [f"going on in {folder}"]
+    lines = [f"resuming in {folder}"]
     lines += [f"  kept: {run_name(run.spec)} ({_verdict(run)})" for run in choice.kept]
     lines += [f"  {text}" for text in choice.again]
     lines += [f"  left: {text}" for text in choice.missing]

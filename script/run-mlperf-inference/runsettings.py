@@ -11,7 +11,7 @@ from typing import Any
 from crowdperf.logs.rates import batch_of
 from crowdperf.rules.names import Scenario
 
-HEADING = "Settings (chosen by the harness, except those marked as given)"
+HEADING = "Settings (chosen by the harness unless marked as given)"
 _GIVEN = "user"
 _DEFAULT = "default"
 """Origins in result.json: of a value that the caller gave, and of one that nothing has changed. Any other one says what
@@ -30,7 +30,7 @@ def _given_in_all(threads: Mapping[str, Any], instances: int) -> str:
     """The mark of threads that the caller gave, who gives those of all instances together."""
     if threads.get("origin") != _GIVEN or instances == 1:
         return _given(threads)
-    return f" ({_count(threads['value'] * instances, 'thread')} given in all)"
+    return f" ({_count(threads['value'] * instances, 'thread')} given in total)"
 
 
 _SERVERS = tuple(scenario.value for scenario in Scenario if scenario.is_server)

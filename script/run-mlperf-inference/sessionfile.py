@@ -62,7 +62,9 @@ class SessionFile:
             message = f"{paths.folder} contains the results of a run without --run_id; use another name or folder"
             raise FolderInUse(message)
         if not is_readable:
-            raise FolderInUse(f"{paths.session_json} is of an earlier version: make a new call, without --resume")
+            raise FolderInUse(
+                f"{paths.session_json} was written by an earlier version: start a new run without --resume"
+            )
         self._content: dict[str, Any] = {"format": FORMAT, **({} if settings is None else {"settings": settings})}
         self._runs = dict(Record(content or {}).within("runs").values)
 
@@ -118,7 +120,7 @@ def find_former(results_folder: Path, settings: Mapping[str, Any]) -> ResultsPat
 
 
 def read_run(paths: ResultsPaths, spec: RunSpec) -> FinishedRun | None:
-    """The outcome of a finished run from its files; None when one of them is gone or damaged."""
+    """The outcome of a finished run from its files; None when one of them is missing or damaged."""
     run = paths.run(spec.model, spec.scenario, spec.mode)
     result = read_object(run.result_json)
     accuracy = read_object(run.accuracy_json) if spec.mode is Mode.ACCURACY else None

@@ -85,9 +85,8 @@ def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def render(title: str, results: Mapping[str, Any]) -> str:
     """The whole table with its label above; below it what did not pass and why, what disturbed the runs, their
-    settings, the label and the notes. `results`: the content of results.json."""
-    label = results["label"]
-    lines = [wrapped(f"{title}: {label}"), ""]
+    settings and the notes. `results`: the content of results.json."""
+    lines = [wrapped(title), wrapped(results["label"]), ""]
     lines += aligned([HEADINGS, *narrow(result_rows(results["scenarios"]))], RIGHT_ALIGNED)
     problems = [*(problem for row in results["scenarios"] for problem in row["problems"]), *results["missing"]]
     if problems:
@@ -99,7 +98,7 @@ def render(title: str, results: Mapping[str, Any]) -> str:
     if settings := settings_lines(results["scenarios"]):
         lines += ["", *settings]
     made_by = [f"Made by {results['made_by']}"] if results["made_by"] else []
-    lines += ["", *map(wrapped, (label, *results["notes"], *made_by))]
+    lines += ["", *map(wrapped, (*results["notes"], *made_by))]
     return "\n".join(lines) + "\n"
 
 

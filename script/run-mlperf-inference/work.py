@@ -21,8 +21,9 @@ from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
 from crowdperf.kit.terminal import coloured
 from crowdperf.logs.layout import ResultsPaths, RunPaths
+from crowdperf.logs.rates import found_table
 from crowdperf.rules.backends import BACKENDS
-from crowdperf.rules.names import Mode
+from crowdperf.rules.names import TARGETS, Mode
 
 from . import basis, matrix, outcome, page, record, remaining, resume, secondtry, session, table
 from .confwords import conf_lines
@@ -81,13 +82,14 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
     elif config.resume:
         call.say(f"no earlier run in {config.results_folder} has these settings; starting a new one")
     changed = ", ".join(choice.changed)
-    notes = (f"runs kept from earlier were made with other versions of: {changed}",) if changed else ()
+    notes = (f"kept runs used other versions of: {changed}",) if changed else ()
     way_on = call.command if config.run_id else f"{call.command} --resume=all"
     call.say(matrix.describe(choice.make))
     passed_on = passed_on_inputs(call.i["input"])
     access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
     work = session.Session(access=access, paths=call.paths, passed_on=passed_on, is_silent=call.is_silent)
     took: list[remaining.Took] = []
+    started_s = time.monotonic()
     runs = {run_name(run.spec): run for run in choice.kept}
     for number, spec in enumerate(choice.make, start=1):
         left = remaining.left_text(choice.make[number - 1 :], took)
@@ -112,6 +114,9 @@ def make_runs(call: Call, file: SessionFile, *, is_new: bool) -> dict[str, Any]:
         took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))
         if call.config.run_id:
             _tell_after(call, runs[run_name(spec)])
+    if took:
+        measured_s = sum(float(runs[run_name(one.spec)].result.get("duration_s") or 0.0) for one in took)
+        call.say(f"\n{remaining.took_text(took, measured_s, time.monotonic() - started_s)}")
     in_order = [runs[name] for name in map(run_name, matrix.matrix(call.config)) if name in runs]
     recipes, crowdperf = session.recipe_records(call.recipes), session.made_by()
     remarks = outcome.Remarks(call.command, choice.missing, notes, recipes, crowdperf)
@@ -155,18 +160,25 @@ def _finish_search(call: Call, runs: Sequence[FinishedRun], missing: Sequence[st
         found[run.spec.scenario.value] = {"settings": run.result.get("find") or {}, "measured": seen}
         log = RunPaths(call.paths.folder / run.folder / FIRST_TRY).summary_log
         first = TRIED_RATE.search(log.read_text(encoding="utf-8", errors="replace")) if log.is_file() else None
-        if first is not None:
+        if first is not None and call.config.run_id:  # the command of MLCommons' tutorial, which shows the table itself
             rate = float(first[1])
             used = (
                 f"{1000 / rate:.4g} as target_latency_ms" if run.spec.scenario.is_stream else f"{rate:g} as target_qps"
             )
             call.say(f"In find performance mode: using {used}")
-        for name, setting in (run.result.get("find") or {}).items():
-            call.say(f"{run.spec.scenario.value}: {name} {setting['value']:g} ({setting['origin']})")
+    if found and not call.config.run_id:
+        targets = {
+            TARGETS[run.spec.scenario][1]: f"{setting['value']:g}"
+            for run in runs
+            for name, setting in (run.result.get("find") or {}).items()
+            if name == TARGETS[run.spec.scenario][0]
+        }
+        inputs = {name: value for name, value in call.own_inputs.items() if name != "find"}
+        call.say("\n".join(["", *found_table(found), "", "Next:", outcome.repeat_command({**inputs, **targets})]))
     call.i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(call.paths.folder)
     call.i["state"]["mlperf_found"] = json.loads(json.dumps(found))
     if call.config.is_checked and missing:
-        return {"return": 1, "error": f"not every target was found: {'; '.join(missing)}"}
+        return {"return": 1, "error": f"some targets were not found: {'; '.join(missing)}"}
     return {"return": 0}
 
 

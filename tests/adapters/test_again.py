@@ -129,7 +129,7 @@ def test_with_v_the_line_of_the_failed_step_is_there_too(deep: TemporaryHome) ->
 def test_a_secret_is_named_and_not_printed(deep: TemporaryHome) -> None:
     done = deep.cm("run", "script", "run all", "--adr.data.from=/no", "--hf_token=hf_0123456789abcdefghij")
     assert "hf_0123456789" not in done.stderr
-    assert "    which leaves out: --hf_token (a secret)\n" in done.stderr
+    assert "    not included: --hf_token (a secret)\n" in done.stderr
 
 
 def test_a_hint_names_the_input_as_the_given_command_takes_it(home: TemporaryHome) -> None:

@@ -72,7 +72,7 @@ def test_an_unknown_step_ends_with_an_error_that_lists_the_nearest(filled: Tempo
     assert "the plan has no step 'get-y'" in done.stderr
     assert "get-x" in done.stderr
     done = filled.cm("explain", "script", "--tags=use,x", "--step=get-x")
-    assert "use-x is reused, so nothing below it is planned: --new plans it" in done.stderr
+    assert "use-x is reused, so its dependencies are not planned: --new plans them" in done.stderr
 
 
 def test_explaining_leaves_the_home_as_it_is(filled: TemporaryHome) -> None:
@@ -153,7 +153,7 @@ def test_the_text_of_an_entry_reads_well(filled: TemporaryHome) -> None:
     for part in (
         "entry ",
         "state: finished and intact",
-        "files: 1 declared, 1 as they were made",
+        "files: 1 declared, 1 unchanged",
         "reached by: cm run script --tags=get,x,_v '--size=a b'",
     ):
         assert part in done.stdout, done.stdout

@@ -54,7 +54,7 @@ def test_json_is_one_object_and_the_story_goes_to_stderr(made: TemporaryHome) ->
     assert done.code == 1
     answer: dict[str, Any] = done.answer
     assert (answer["return"], answer["verdict"]) == (1, "not reproduced")
-    assert "making it" in done.stderr
+    assert "reproducing it" in done.stderr
     (bad,) = [row for row in answer["results"][0]["figures"] if not row["is_same"]]
     assert (bad["name"], bad["percent"]) == ("speed", -50.0)
 
@@ -79,10 +79,10 @@ def test_a_changed_recipe_is_named_and_nothing_is_run(made: TemporaryHome) -> No
 
 def test_check_and_plan_run_nothing(made: TemporaryHome) -> None:
     check = made.cm("reproduce", "script", "first", "--check_only")
-    assert (check.code, check.stdout.startswith("it: the inputs are those of the result")) == (0, True)
+    assert (check.code, check.stdout.startswith("it: the inputs match those of the result")) == (0, True)
     plan = made.cm("reproduce", "script", "first", "--plan")
     assert plan.code == 0
-    assert plan.stdout.startswith("would make 1 result again in ")
+    assert plan.stdout.startswith("would reproduce 1 result in ")
     assert not (made.work / "reproduced").exists()
 
 
@@ -109,7 +109,7 @@ def test_diff_shows_a_table_and_one_object_as_json(made: TemporaryHome) -> None:
     made.cm("run", "script", "--tags=make,it", f"--out_folder={made.work / 'second'}", env={"SPEED": "120"})
     same = made.cm("diff", "script", "first", "first")
     assert same.code == 0, same.stderr
-    assert "identical: inputs, settings, machine and figures" in same.stdout
+    assert "identical: inputs, settings, machine and metrics" in same.stdout
     done = made.cm("diff", "script", "first", "second")
     assert done.code == 0
     assert "speed, 1/s  100  120  1.200  different" in done.stdout

@@ -171,9 +171,9 @@ def test_a_misspelt_input_gets_a_question_and_the_recipe_runs(home: TemporaryHom
     [
         (("--lock_timeout=abc",), ("lock_timeout", "'abc'", "number of seconds")),
         (("--new", "--renew"), ("--new and --renew contradict", "hint:")),
-        (("--env=x",), ("--env must be given by key", "'x'", "--env.NAME=VALUE")),
-        (("--state=x",), ("--state must be given by key", "'x'")),
-        (("--env.+PATH.a=x",), ("'+PATH' must hold a list", "'x'")),
+        (("--env=x",), ("--env needs a key", "'x'", "--env.NAME=VALUE")),
+        (("--state=x",), ("--state needs a key", "'x'")),
+        (("--env.+PATH.a=x",), ("'+PATH' must contain a list", "'x'")),
         (("--adr=x",), ("--adr", "x")),
         (("--only_execute_from_cache",), ("not in the cache", "without --only_execute_from_cache")),
     ],
@@ -187,7 +187,7 @@ def test_a_flag_that_makes_no_sense_is_refused_with_the_value_and_a_way_out(
 
 
 def test_no_recipe_named_is_refused_with_an_example(home: TemporaryHome) -> None:
-    told(plain_error(home.cm("run", "script", "--out=json"), 1), "no recipe was asked for", "cm run script")
+    told(plain_error(home.cm("run", "script", "--out=json"), 1), "no recipe was requested", "cm run script")
 
 
 # --- failures ---
@@ -207,7 +207,7 @@ def test_a_failing_script_deep_down_is_told_with_chain_log_and_last_lines(home: 
 
 def test_a_script_killed_by_sigkill_points_at_the_memory(home: TemporaryHome) -> None:
     home.recipe("get-x", run_sh="kill -KILL $$")
-    told(plain_error(home.run_cm("get,x"), 2), "was killed by SIGKILL", "memory ran out")
+    told(plain_error(home.run_cm("get,x"), 2), "was killed by SIGKILL", "out of memory")
 
 
 NESTED = """

@@ -323,7 +323,7 @@ def test_a_fitted_model_is_written_with_its_score(tmp_path, monkeypatch):
 def test_missing_images_and_broken_annotations_are_refused(tmp_path):
     dataset = data_set(tmp_path, "coco")
     dataset.paths[2].unlink()
-    with pytest.raises(HarnessError, match=r"lacks 1 of 6 images: 000000000003\.jpg"):
+    with pytest.raises(HarnessError, match=r"is missing 1 of 6 images: 000000000003\.jpg"):
         load_dataset("coco").open_dataset(tmp_path)
     dataset.annotations_path.write_text('{"images": [{"id": 1}]}')
     with pytest.raises(HarnessError, match="COCO's format"):

@@ -223,12 +223,12 @@ def _compressed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "damage", "says"),
     [
-        ("dlrm", _drop("terabyte_processed_test.bin"), "holds no Criteo day 23"),
+        ("dlrm", _drop("terabyte_processed_test.bin"), "does not contain Criteo day 23"),
         ("dlrm", _cut("terabyte_processed_test.bin"), "rows of 160 bytes"),
         ("dlrm_v2", _drop("day_23_labels.npy"), "day_23_labels.npy"),
         ("dlrm_v2", _cut("day_23_dense.npy"), "day_23_dense.npy"),
         ("dlrm_v2", _cut("day_23_sparse_multi_hot.npz"), "day_23_sparse_multi_hot.npz"),
-        ("dlrm_v2", _shorter_labels, "it should hold int32"),
+        ("dlrm_v2", _shorter_labels, "expected int32"),
         ("dlrm_v2", _compressed, "must be stored"),
     ],
 )
@@ -356,7 +356,7 @@ def test_the_score_is_the_area_under_the_curve(folders, networks, model):
 
 
 def test_a_data_set_of_the_other_version_is_refused(folders):
-    with pytest.raises(HarnessError, match="214 category values in a row; the model takes 26"):
+    with pytest.raises(HarnessError, match="214 category values in a row; the model expects 26"):
         open_tiny("dlrm").preprocess(criteo.open_dataset(folders["dlrm_v2"]).load([0]))
 
 

@@ -246,7 +246,7 @@ def test_full_size_has_the_names_of_the_published_checkpoint() -> None:
 
 
 def test_a_config_without_sizes_is_refused() -> None:
-    with pytest.raises(HarnessError, match="lacks n_embd, n_layer"):
+    with pytest.raises(HarnessError, match="is missing n_embd, n_layer"):
         gptj.open_model(ModelFacts())
 
 
@@ -325,8 +325,8 @@ def test_score_reads_int64_tokens(folder: Path) -> None:
     ("text", "said"),
     [
         ("", "cannot read"),
-        ("[]", "holds no list"),
-        ("{}", "holds no list"),
+        ("[]", "contains no list"),
+        ("{}", "contains no list"),
         ('[{"instruction": "a", "input": "b"}]', "entry 0 cannot be used: KeyError"),
         ('[{"instruction": "a", "input": "b", "output": 3}]', "must be texts"),
         ("[7]", "entry 0"),

@@ -85,8 +85,8 @@ def test_missing_empty_and_extra_images_are_listed_at_once(tmp_path):
         ("a.JPEG\n", "1 lines are not labels .*: line 1: 'a.JPEG'"),
         ("a.JPEG 1000\nb.JPEG 3\nc.JPEG -1\n", "2 lines are not labels .*: line 1: .*; line 3: "),
         ("a.JPEG ³\n", "1 lines are not labels"),
-        ("\n", "names no image"),
-        ("a.JPEG 1\na.JPEG 2\n", "names 1 images more than once"),
+        ("\n", "lists no images"),
+        ("a.JPEG 1\na.JPEG 2\n", "lists 1 images more than once"),
     ],
 )
 def test_labels_that_cannot_be_are_refused_with_their_lines(tmp_path, text, words):
@@ -96,7 +96,7 @@ def test_labels_that_cannot_be_are_refused_with_their_lines(tmp_path, text, word
 
 
 def test_a_folder_without_labels_is_refused(tmp_path):
-    with pytest.raises(HarnessError, match=r"holds no val_map.txt or val.txt"):
+    with pytest.raises(HarnessError, match=r"contains no val_map.txt or val.txt"):
         imagenet.open_dataset(tmp_path)
 
 
@@ -191,7 +191,7 @@ def test_equal_scores_give_the_least_label():
 
 
 def test_samples_prepared_the_other_way_are_refused():
-    with pytest.raises(HarnessError, match=r"the preprocessed samples hold image; .* want normalised_image"):
+    with pytest.raises(HarnessError, match=r"the preprocessed samples contain image; .* need normalised_image"):
         opened(preprocessing="pytorch").predict({}, {"image": np.zeros(1)})
 
 

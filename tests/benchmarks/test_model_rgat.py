@@ -153,7 +153,7 @@ def test_labels_are_eight_bytes_and_the_line_is_in_percent(dataset):
 def test_a_model_of_another_width_than_the_graph_is_refused(dataset):
     model = rgat.open_model(ModelFacts())
     assert model.networks[0].inputs[0].shape == ("nodes", 1024)
-    with pytest.raises(HarnessError, match="have 32 numbers each; the model takes 1024"):
+    with pytest.raises(HarnessError, match="have 32 numbers each; the model expects 1024"):
         model.preprocess(dataset.load([0]))
     with pytest.raises(HarnessError, match="fan_out"):
         rgat.open_model(ModelFacts(config={"feature_count": 3, "class_count": 3}))
@@ -182,10 +182,10 @@ def test_damaged_files_are_named(damage, folder, tmp_path):
         wanted = "fos/node_feat.npy"
     elif damage == "edges":
         np.save(place / "paper__topic__fos/edge_index.npy", np.array([[0, 10**6]]))
-        wanted = "names a fos outside"
+        wanted = "contains a fos outside"
     elif damage == "indices":
         (place / "val_idx.pt").write_bytes(b"PK")
-        wanted = "val_idx.pt holds no list of nodes"
+        wanted = "val_idx.pt contains no list of nodes"
     else:
         torch.save(torch.ones(3), place / "val_idx.pt")
         wanted = "not int64"

@@ -235,7 +235,7 @@ def test_the_published_checkpoint_has_a_place_for_each_tensor() -> None:
 
 
 def test_a_config_without_sizes_is_refused() -> None:
-    with pytest.raises(HarnessError, match="lacks encoder_n_hidden"):
+    with pytest.raises(HarnessError, match="is missing encoder_n_hidden"):
         rnnt.open_model(ModelFacts(config={"pred_n_hidden": 3, "pred_rnn_layers": 2, "encoder_stack_time_factor": 2}))
 
 
@@ -296,7 +296,7 @@ def test_dataset_leaves_out_what_is_longer_than_15_seconds(tmp_path: Path) -> No
         ({"original_num_samples": 200}, "fewer than 257"),
         ({"original_duration": None}, "entry 0 cannot be used"),
         ({"files": [{"fname": "gone.wav", "speed": 1}]}, "gone.wav: No such file"),
-        ({"original_num_samples": 999_999}, "its sound alone takes 1999998"),
+        ({"original_num_samples": 999_999}, "its audio alone needs 1999998"),
     ],
 )
 def test_an_entry_that_cannot_be_right_is_named(tmp_path: Path, changes: dict, said: str) -> None:

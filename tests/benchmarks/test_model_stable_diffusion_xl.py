@@ -136,9 +136,9 @@ def test_pictures_are_those_of_the_library_and_do_not_depend_on_the_batch(folder
 
 
 def test_noise_of_another_size_is_refused(folder):
-    with pytest.raises(HarnessError, match="the noise has 8 places a side; the model wants 16"):
+    with pytest.raises(HarnessError, match="the noise has 8 places a side; the model needs 16"):
         opened(folder).preprocess([data.Prompt("a", np.zeros((4, 8, 8), np.float32))])
-    with pytest.raises(HarnessError, match="config lacks pooled"):
+    with pytest.raises(HarnessError, match="config is missing pooled"):
         sdxl.open_model(ModelFacts(folder=folder, config={key: TINY[key] for key in TINY if key != "pooled"}))
 
 

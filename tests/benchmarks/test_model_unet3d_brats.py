@@ -161,9 +161,9 @@ def test_impossible_values_are_refused_when_they_are_read(tmp_path, kind, voxels
 
 def test_an_empty_scan_and_a_brain_that_does_not_fit_are_refused(dataset):
     empty = brats19.Scans("HGG/none", np.zeros((4, 5, 5, 5), np.float32))
-    with pytest.raises(HarnessError, match="no voxel other than 0"):
+    with pytest.raises(HarnessError, match="only voxels of 0"):
         unet3d_brats.prepare(empty, VOLUME)
-    with pytest.raises(HarnessError, match=r"the network takes \(8, 8, 8\)"):
+    with pytest.raises(HarnessError, match=r"the network expects \(8, 8, 8\)"):
         unet3d_brats.prepare(dataset.load([0])[0], (8, 8, 8))
 
 

@@ -241,6 +241,6 @@ def test_a_folder_without_whispers_tokenizer_is_refused_before_the_run(folder, t
     Tokenizer(models.BPE({"a": 0}, [])).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(HarnessError, match=r"has no <\|startoftranscript\|>"):
         opened(tmp_path).preprocess([np.zeros(10, np.float32)])
-    with pytest.raises(HarnessError, match="lacks d_model"):
+    with pytest.raises(HarnessError, match="is missing d_model"):
         whisper.open_model(ModelFacts(config={key: value for key, value in TINY.items() if key != "d_model"}))
     assert whisper.memory_bytes(ModelFacts()) == pytest.approx(6.17e9, rel=0.01)

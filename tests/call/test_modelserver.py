@@ -94,13 +94,13 @@ def test_a_good_server_is_passed(root, path, model, variable):
         ("404/v1", None, None, "(404)", "/v1 at its end"),
         ("key/v1", None, None, "requires authentication (401)", "no key was sent"),
         ("403/v1", None, "THE_KEY", "does not allow this key", "the key in THE_KEY was refused"),
-        ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "look into its log"),
+        ("500/v1", "m", None, "the server failed (500): no None\\x1b[31mxxx", "check the server's log"),
         ("503/v1", "m", None, "not ready or overloaded (503)", "loaded its model"),
-        ("307/v1", "m", None, "redirects to https://elsewhere.example/v1/models (307)", "behind the redirect"),
+        ("307/v1", "m", None, "redirects to https://elsewhere.example/v1/models (307)", "give the redirect target"),
         ("page/v1", None, None, "something that is not JSON: <html>", "OpenAI's API"),
         ("list/v1", None, None, "the answer has no list `data`", "OpenAI's API"),
         ("good/v1", "lama-8b", None, "the server has: org/llama-8b", "did you mean --endpoint_model=org/llama-8b?"),
-        ("two/v1", None, None, "it serves 2 models: org/llama-8b, b\\x1b[31m", "say which: --endpoint_model=org/"),
+        ("two/v1", None, None, "it serves 2 models: org/llama-8b, b\\x1b[31m", "choose one: --endpoint_model=org/"),
     ],
 )
 def test_what_no_run_could_get_over_is_said(root, path, model, variable, found, hint):
@@ -118,8 +118,8 @@ def test_nobody_there_an_unknown_host_and_no_tls_are_said(root):
         port = listener.getsockname()[1]
     for url, found, hint in (
         (f"http://127.0.0.1:{port}/v1", "Connection refused", f"curl http://127.0.0.1:{port}/v1/models"),
-        ("http://no-such-host.invalid/v1", "is not known (DNS)", "check host and port"),
-        (root.replace("http:", "https:") + "/v1", "a server without TLS needs http://", "OpenAI's API"),
+        ("http://no-such-host.invalid/v1", "does not resolve (DNS)", "check host and port"),
+        (root.replace("http:", "https:") + "/v1", "use http:// for a server without TLS", "OpenAI's API"),
     ):
         with pytest.raises(ServerProblem) as caught:
             look(url, None, None)
@@ -142,14 +142,14 @@ def test_a_server_is_asked_once_by_a_process(root):
 def test_a_model_is_named_so_that_a_shell_takes_it_as_one_word():
     with pytest.raises(ServerProblem) as caught:
         choose_model([{"id": "my model; rm x"}, {"id": "b"}], None)
-    assert caught.value.hint == "say which: --endpoint_model='my model; rm x'"
+    assert caught.value.hint == "choose one: --endpoint_model='my model; rm x'"
 
 
 def test_a_server_with_chats_only_is_found_where_the_benchmark_needs_more(root):
     hint = "give another server"
     look(f"{root}/good/v1", None, None, hint)
     look(f"{root}/chat/v1", None, None)
-    with pytest.raises(ServerProblem, match=r"asked for a token \(POST /completions\): .* \(404\)") as caught:
+    with pytest.raises(ServerProblem, match=r"request for a token \(POST /completions\): .* \(404\)") as caught:
         look(f"{root}/chat/v1", None, None, hint)
     assert caught.value.hint == hint
 
@@ -274,17 +274,20 @@ def test_a_self_made_certificate_is_refused_with_the_way_to_trust_it(secure, mon
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     look(url, None, None)
     other = refusal(f"https://localhost:{port}/good/v1")
-    assert "not trusted: Hostname mismatch" in str(other) and "a name that the certificate is for" in other.hint
+    assert (
+        "not trusted: Hostname mismatch" in str(other)
+        and "a host name in the URL that the certificate covers" in other.hint
+    )
 
 
 def test_a_server_behind_a_proxy_is_found_and_a_key_stays_out_of_plain_requests(proxy, monkeypatch):
     look(f"http://{HOST}:8000/v1", "behind-a-proxy", None)
     assert proxy.seen == [(f"GET http://{HOST}:8000/v1/models", "", "")]
     found = refusal(f"http://{HOST}:8000/v1", "THE_KEY")
-    assert "would be readable by the proxy of HTTP_PROXY" in str(found) and f"NO_PROXY={HOST}" in found.hint
+    assert "the proxy of HTTP_PROXY could read the API key" in str(found) and f"NO_PROXY={HOST}" in found.hint
     assert len(proxy.seen) == 1, "nothing was sent"
     monkeypatch.setenv("NO_PROXY", f"{HOST}:8000")
-    assert "is not known (DNS)" in str(refusal(f"http://{HOST}:8000/v1"))
+    assert "does not resolve (DNS)" in str(refusal(f"http://{HOST}:8000/v1"))
     assert len(proxy.seen) == 1
 
 

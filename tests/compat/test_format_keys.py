@@ -262,7 +262,7 @@ RECIPE: dict[str, Case] = {
         tags="one,of,two",
     ),
     "cache": Case({"cache": True}, True, reuses),
-    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml names no 'python' folder"), around={"cache": True}),
+    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml has no 'python' folder"), around={"cache": True}),
     "can_force_cache": Case({"can_force_cache": True}, True, reuses, inputs={"force_cache": True}),
     "variations": Case({"variations": {"v": {"env": ONE}}}, ONE, tags="get,x,_v"),
     "versions": Case({"versions": {"1.0": {"env": ONE}}}, ONE, inputs={"version": "1.0"}),
@@ -410,7 +410,7 @@ VARIATION: dict[str, Case] = {
     ),
     "alias": Case({"alias": "w"}, ONE, around={"variations": {"w": {"env": ONE}}}),
     "cache": Case({"cache": False}, False, reuses, around={"cache": True}),
-    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml names no 'python' folder"), around={"cache": True}),
+    "library": Case({"library": ["pkg.x"]}, True, told("cmr.yaml has no 'python' folder"), around={"cache": True}),
 }
 TESTED = {"variations": {"v": {"env": {"CM_X": "v"}}, "w": {"env": {"CM_X": "w"}}}}
 
@@ -672,7 +672,7 @@ INPUT: dict[str, Case] = {
     "together_with": Case(
         {"type": "whole", "together_with": ["weight"]},
         True,
-        told("--size: give --weight too, or neither"),
+        told("--size: give --weight as well, or omit both"),
         around={"input_description": {"weight": "how heavy"}, "input_mapping": {"size": "CM_X"}},
         inputs={"size": "1"},
     ),

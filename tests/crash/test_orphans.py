@@ -73,7 +73,7 @@ def test_while_a_process_that_a_hook_of_a_killed_run_started_runs_on_nobody_touc
     child.wait()
     impatient = home.run_cm("get,thing", "--lock_timeout=0.3")
     assert impatient.code == 1
-    assert f"get-thing is held by process {child.pid}" in impatient.answer["error"]
+    assert f"get-thing is in use by process {child.pid}" in impatient.answer["error"]
     assert is_alive(orphan)
     second = home.start_run("get,thing")
     (home.work / "go").touch()

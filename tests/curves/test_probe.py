@@ -58,7 +58,7 @@ def test_the_key_goes_into_the_header_and_a_missing_one_is_named(server: tuple[S
     ("behaviour", "words"),
     [
         ("status=401", "answers 401.*api_key_variable"),
-        ("status=503", "answers 503.*log of the server"),
+        ("status=503", "answers 503.*server's log"),
         ("die", "cut it off|no answer"),
         ("empty", "no streamed token"),
         ("error", "broke the answer off"),
@@ -86,7 +86,7 @@ def test_no_server_is_said_with_the_address() -> None:
 
 
 def test_what_the_client_does_not_do_is_said(server: tuple[Stub, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ProbeError, match="a server without TLS needs http://"):
+    with pytest.raises(ProbeError, match="use http:// for a server without TLS"):
         probe(server[1].replace("http:", "https:"), MODEL)
     monkeypatch.setattr("crowdperf.curves.probe.proxy_of", lambda url: "http://proxy:3128")
     (note,) = probe(server[1], MODEL).notes

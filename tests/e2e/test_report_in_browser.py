@@ -78,7 +78,7 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     row = {"performance": performance, "accuracy": accuracy, "passed": True, "problems": []}
     results = {
         "run_id": "20261123T000001Z-a_model_with_a_long_name-onnxruntime-cpu",
-        "disturbances": ["other programs used 42 % of the processor during Offline: do not compare these figures"],
+        "disturbances": ["other programs used 42 % of the CPU during Offline: do not compare these results"],
         "label": "test run, not a valid MLPerf result",
         "notes": ["a note"],
         "missing": [],

@@ -147,7 +147,7 @@ def test_the_commands_make_a_results_folder_and_repeat_nothing(shared):
     done = cm(shared, "run", "script", *accuracy)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "SingleStream accuracy: Run files exist, skipping run..." in done.stdout
-    assert "MultiStream accuracy is repeated: it was not finished" in done.stdout
+    assert "MultiStream accuracy is repeated: it did not finish" in done.stdout
     assert "accuracy=" in done.stdout
 
     done = cm(shared, "run", "script", *words_of(TUTORIAL[2], shared, is_small=True))
@@ -160,7 +160,7 @@ def test_the_commands_make_a_results_folder_and_repeat_nothing(shared):
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         assert done.stdout.count("Run files exist, skipping run...") == 6
         assert done.stdout.count(words) == 6
-        assert "no LoadGen run is left to make" in done.stdout
+        assert "no LoadGen runs left" in done.stdout
 
     done = cm(shared, "run", "script", *words_of(TUTORIAL[4], shared, is_small=True))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -10,7 +10,7 @@ from recipe_engine.rules.advice import ADVICE, advice, missing_program, tags_for
 CASES = (
     ("disk full", "OSError: [Errno 28] No space left on device: '/cache/x'", "df -h"),
     ("disk full", "cp: error writing 'x': Disk quota exceeded", "CROWDPERF_CACHE"),
-    ("read-only disk", "mkdir: cannot create directory '/x': Read-only file system", "can be written"),
+    ("read-only disk", "mkdir: cannot create directory '/x': Read-only file system", "writable folder"),
     ("gpu memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB", "--batch_size"),
     ("gpu memory", "cudaErrorMemoryAllocation: out of memory", "nvidia-smi"),
     ("memory", "terminate called after throwing an instance of 'std::bad_alloc'", "free -h"),

@@ -58,7 +58,7 @@ def test_a_shown_entry_has_tags_path_version_maker_size_and_age(
     [
         ({"tags": "gte,a"}, "the nearest are: get"),
         ({"tags": "get,v,-b"}, "the nearest are: _v"),
-        ({"tags": "get,a,b"}, "cm show cache lists what there is"),
+        ({"tags": "get,a,b"}, "cm show cache lists all entries"),
         ({"artifact": "gte b"}, "the nearest are: get"),
     ],
 )
@@ -68,14 +68,14 @@ def test_where_no_entry_fits_the_tags_that_are_nearest_are_named(
     said: list[str] = []
     monkeypatch.setattr(cache_report.logger, "info", said.append)
     assert show_action({**i, "out": "con"}, filled.engine_home)["entries"] == []
-    assert said == [f"no cache entry fits in {filled.store}\n  hint: {hint}"]
+    assert said == [f"no matching cache entry in {filled.store}\n  hint: {hint}"]
 
 
 def test_an_empty_cache_is_called_empty(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(cache_report.logger, "info", said.append)
     assert show_action({"out": "con"}, home.engine_home)["return"] == 0
-    assert said == [f"no cache entry fits in {home.store}\n  hint: the cache is empty"]
+    assert said == [f"no matching cache entry in {home.store}\n  hint: the cache is empty"]
 
 
 def test_entries_are_chosen_by_tags_uid_or_all(filled: TemporaryHome) -> None:

@@ -55,7 +55,7 @@ def test_a_whole_cache_is_found_whole(filled: TemporaryHome, capsys: pytest.Capt
         "get-y": 1,
         "get-z": 0,
     }
-    assert "3 entries with 3 recorded files (12 B) verified: all as they were made" in capsys.readouterr().out
+    assert "3 entries with 3 recorded files (12 B) verified: all unchanged" in capsys.readouterr().out
 
 
 def test_an_entry_without_recorded_files_is_not_called_whole(
@@ -63,7 +63,7 @@ def test_an_entry_without_recorded_files_is_not_called_whole(
 ) -> None:
     assert verify_action({"out": "con", "tags": "get,z"}, filled.engine_home)["return"] == 0
     told = capsys.readouterr().out
-    assert "nothing was recorded, so nothing can be verified" in told and "as they were made" not in told
+    assert "no files were recorded, so they cannot be verified" in told and "as they were made" not in told
 
 
 def edit(path: Path, *, keeps_time: bool = True) -> None:
@@ -81,7 +81,7 @@ def change(path: Path, key: str, value: Any) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
-    "a lost file": (lambda home, entry: (entry / "data/a").unlink(), "file", "data/a is gone"),
+    "a lost file": (lambda home, entry: (entry / "data/a").unlink(), "file", "data/a is missing"),
     "an edited file": (lambda home, entry: edit(entry / "data/b"), "file", "data/b was edited (the SHA-256 differs)"),
     "a file that grew": (
         lambda home, entry: (entry / "data/b").write_text("more, more"),
@@ -93,18 +93,18 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
         "file",
         "bytes instead of 6",
     ),
-    "lost results": (lambda home, entry: (entry / "cm-cached-state.json").unlink(), "state", "is gone"),
+    "lost results": (lambda home, entry: (entry / "cm-cached-state.json").unlink(), "state", "is missing"),
     "cut results": (lambda home, entry: (entry / "cm-cached-state.json").write_text("{"), "state", "was edited"),
     "edited results": (
         lambda home, entry: (entry / "cm-cached-state.json").write_text('{"new_env": {"CM_X": "2"}}'),
         "state",
         "was edited",
     ),
-    "lost details": (lambda home, entry: (entry / "entry.json").unlink(), "entry", "entry.json is gone or damaged"),
+    "lost details": (lambda home, entry: (entry / "entry.json").unlink(), "entry", "entry.json is missing or damaged"),
     "cut details": (
         lambda home, entry: (entry / "entry.json").write_text("{"),
         "entry",
-        "entry.json is gone or damaged",
+        "entry.json is missing or damaged",
     ),
     "another request": (
         lambda home, entry: change(entry / "entry.json", "variations", ["v"]),
@@ -114,7 +114,7 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
     "a lost tool": (
         lambda home, entry: (home.folder / "tool").unlink(),
         "dependency",
-        "tool, on which it depends, is gone",
+        "tool (a dependency) is missing",
     ),
     "a named entry": (
         lambda home, entry: shutil.rmtree(home.entry("get-y")),
@@ -129,7 +129,7 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
     "an edited recipe": (
         lambda home, entry: (home.repo / "script/get-x/run.sh").write_text("true"),
         "recipe",
-        "has changed since; --renew remakes the entry",
+        "has changed since; --renew rebuilds the entry",
     ),
     "a removed recipe": (
         lambda home, entry: shutil.rmtree(home.repo / "script/get-x"),
@@ -205,7 +205,7 @@ def test_an_entry_of_cm_itself_is_checked_as_far_as_that_goes(filled: TemporaryH
     assert (kind, text) == ("dependency", f"the entry {gone.name}, which +PATH names, is gone")
     gone.mkdir()
     assert problems(filled, "get,w") == []
-    assert "made by CM" in verify_action({"tags": "get,w"}, filled.engine_home)["entries"][0]["note"]
+    assert "built by CM" in verify_action({"tags": "get,w"}, filled.engine_home)["entries"][0]["note"]
 
 
 def test_a_cache_that_was_moved_is_whole(filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ def test_a_pin_survives_a_renewal_and_one_that_was_broken_off(filled: TemporaryH
 
 
 def test_pinning_needs_a_name_and_finished_entries(filled: TemporaryHome) -> None:
-    with pytest.raises(RequestError, match="no cache entry was named"):
+    with pytest.raises(RequestError, match="no cache entry was selected"):
         pin_action({}, filled.engine_home, is_pinned=True)
     with pytest.raises(NothingFound):
         pin_action({"tags": "none"}, filled.engine_home, is_pinned=True)
@@ -206,7 +206,7 @@ def test_what_a_running_process_reused_or_is_making_stays(filled: TemporaryHome)
     answer = gc(filled, f=True, max_size="0", older_than="0s")
     assert aliases(filled) == {"get-old", "get-slow"}
     kept = {row["recipe"]: row["reason"] for row in answer["kept"]}
-    assert kept == {"get-old": "in use by a running process", "get-slow": "being made right now"}
+    assert kept == {"get-old": "in use by a running process", "get-slow": "being built right now"}
     (path.parent / "go").touch()
     child.communicate()
     assert child.returncode == 0

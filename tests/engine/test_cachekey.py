@@ -134,13 +134,13 @@ SERVES: list[tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], str]]
     (("get,x,_v", {}), ("x,get,_v", {}), ""),
     (("get,x,_v,_w", {}), ("get,x,_w,_v", {}), ""),
     # exact variations: neither more nor less, and no other value
-    (("get,x,_v", {}), ("get,x", {}), "it was made with the variations ['g1', 'v']; requested are ['g1']"),
-    (("get,x", {}), ("get,x,_v", {}), "it was made with the variations ['g1']; requested are ['g1', 'v']"),
-    (("get,x,_n.8", {}), ("get,x,_n.9", {}), "it was made with the variations"),
-    (("get,x,_g2", {}), ("get,x", {}), "it was made with the variations ['g2']; requested are ['g1']"),
-    (("get,x,-_g1", {}), ("get,x", {}), "it was made with the variations []; requested are ['g1']"),
-    (("get,x", {}), ("get,x,_~mark", {}), "it was made with the variations ['g1']; requested are ['g1', '~mark']"),
-    (("get,x,_~mark", {}), ("get,x", {}), "it was made with the variations ['g1', '~mark']; requested are ['g1']"),
+    (("get,x,_v", {}), ("get,x", {}), "it was built with the variations ['g1', 'v']; requested are ['g1']"),
+    (("get,x", {}), ("get,x,_v", {}), "it was built with the variations ['g1']; requested are ['g1', 'v']"),
+    (("get,x,_n.8", {}), ("get,x,_n.9", {}), "it was built with the variations"),
+    (("get,x,_g2", {}), ("get,x", {}), "it was built with the variations ['g2']; requested are ['g1']"),
+    (("get,x,-_g1", {}), ("get,x", {}), "it was built with the variations []; requested are ['g1']"),
+    (("get,x", {}), ("get,x,_~mark", {}), "it was built with the variations ['g1']; requested are ['g1', '~mark']"),
+    (("get,x,_~mark", {}), ("get,x", {}), "it was built with the variations ['g1', '~mark']; requested are ['g1']"),
     # what is on counts, not how it came on
     (("get,x", {}), ("get,x,_g1", {}), ""),
     (("get,x,_g1", {}), ("get,x", {}), ""),
@@ -149,11 +149,11 @@ SERVES: list[tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], str]]
     (("get,x,_up,_v", {}), ("get,x,_up", {}), ""),
     # tags: an entry may have more than asked, as in CM
     (("get,x", {"extra_cache_tags": "one"}), ("get,x", {}), ""),
-    (("get,x", {}), ("get,x", {"extra_cache_tags": "one"}), "it lacks the tag 'one'"),
-    (("get,x", {}), ("get,x,one", {}), "it lacks the tag 'one'"),
+    (("get,x", {}), ("get,x", {"extra_cache_tags": "one"}), "it has no tag 'one'"),
+    (("get,x", {}), ("get,x,one", {}), "it has no tag 'one'"),
     (("get,x,one", {}), ("get,x", {"extra_cache_tags": "one"}), ""),
-    (("get,x", {}), ("get,x", {"extra_cache_tags": "v"}), "it lacks the tag 'v'"),
-    (("get,x", {"name": "venv"}), ("get,x", {"name": "other"}), "it lacks the tag 'name-other'"),
+    (("get,x", {}), ("get,x", {"extra_cache_tags": "v"}), "it has no tag 'v'"),
+    (("get,x", {"name": "venv"}), ("get,x", {"name": "other"}), "it has no tag 'name-other'"),
     (("get,x", {"extra_cache_tags": "one"}), ("get,x", {"extra_cache_tags": "-one"}), "it has the excluded tag 'one'"),
     (("get,x", {"extra_cache_tags": "one"}), ("get,x,-one", {}), "it has the excluded tag 'one'"),
     # inputs: another value does not fit, a value that nobody asks about does
@@ -168,8 +168,8 @@ SERVES: list[tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]], str]]
     # versions
     (("get,x", {"version": "1.2"}), ("get,x", {}), ""),
     (("get,x", {"version": "1.2"}), ("get,x", {"version": "1.2"}), ""),
-    (("get,x", {"version": "1.2"}), ("get,x", {"version": "1.3"}), "it lacks the tag 'version-1.3'"),
-    (("get,x", {}), ("get,x", {"version": "1.2"}), "it lacks the tag 'version-1.2'"),
+    (("get,x", {"version": "1.2"}), ("get,x", {"version": "1.3"}), "it has no tag 'version-1.3'"),
+    (("get,x", {}), ("get,x", {"version": "1.2"}), "it has no tag 'version-1.2'"),
 ]
 
 
@@ -226,10 +226,10 @@ def test_the_value_of_a_secret_input_does_not_reach_the_key(mapping: dict[str, s
         (("get", "x", "_w", "_v"), "get,x,_v,_w", ""),
         (("get", "x", "_v"), "get,x", "CM made it for the variations ['v']; requested are []"),
         (("get", "x", "_v", "_w"), "get,x,_v", "CM made it for the variations ['v', 'w']; requested are ['v']"),
-        (("get", "x"), "get,x,_v", "it lacks the tag '_v'"),
-        (("get", "x"), "get,x,_g1", "it lacks the tag '_g1'"),
+        (("get", "x"), "get,x,_v", "it has no tag '_v'"),
+        (("get", "x"), "get,x,_g1", "it has no tag '_g1'"),
         (("tmp", "get", "x"), "get,x", "it was never finished"),
-        (("get",), "get,x", "it lacks the tag 'x'"),
+        (("get",), "get,x", "it has no tag 'x'"),
     ],
 )
 def test_an_entry_of_cm_serves_when_it_names_the_very_variations_asked_for(
@@ -241,7 +241,7 @@ def test_an_entry_of_cm_serves_when_it_names_the_very_variations_asked_for(
 
 def test_an_entry_of_another_recipe_with_the_same_tags_does_not_serve() -> None:
     entry = entry_with_tags("get", "x", "script-artifact-b00000000000000b")
-    assert misfit(entry, key()) == "it lacks the tag 'script-artifact-a00000000000000a'"
+    assert misfit(entry, key()) == "it has no tag 'script-artifact-a00000000000000a'"
 
 
 # --- preference ---

@@ -223,7 +223,7 @@ def test_figures_come_first_and_each_difference_once_for_all_results() -> None:
         "Server/performance   speed, 1/s  20   5  0.250  worse",
         "",
         "what differs                                    A    B",
-        "made by a recipe get-x,_v python_packages.num…  2.0  2.1",
+        "built by a recipe get-x,_v python_packages.nu…  2.0  2.1",
         "setting batch                                   4    8",
         "and 3 other differences (used by one side only, measured, or following from these); -v shows them",
     ]
@@ -257,12 +257,12 @@ def test_what_only_follows_or_is_used_on_one_side_explains_little() -> None:
     before = record(inputs={"user.conf": {"a.b": "1", "x.batch": "4"}})
     important, others = sorted_out([pair(before, after)])
     assert list(important) == ["setting batch"]
-    assert list(others) == ["made by a recipe get-x,_v", "user.conf x.batch"]
+    assert list(others) == ["built by a recipe get-x,_v", "user.conf x.batch"]
 
 
 def test_identical_results_are_one_line() -> None:
     same = pair(record(), record())
-    assert list(diff_lines([same, same], 10.0)) == ["identical: inputs, settings, machine and figures"]
+    assert list(diff_lines([same, same], 10.0)) == ["identical: inputs, settings, machine and metrics"]
 
 
 # --- records ---
@@ -275,11 +275,11 @@ def test_identical_results_are_one_line() -> None:
         ("[]", "not a record of format 1: found list"),
         ('{"format": 2}', "found 2"),
         ('{"format": 1}', "its name, made_utc"),
-        (json.dumps(sealed(row(journal={}))), "journal is not what a record of format 1 holds"),
-        (json.dumps(sealed(row(lock={}))), "lock is not what a record of format 1 holds"),
-        (json.dumps(sealed(row(request={}))), "request is not what a record of format 1 holds"),
-        (json.dumps(sealed(row(duration_s=10**400))), "duration_s is not what a record of format 1 holds"),
-        (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "outcome is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(journal={}))), "journal is not valid in a record of format 1"),
+        (json.dumps(sealed(row(lock={}))), "lock is not valid in a record of format 1"),
+        (json.dumps(sealed(row(request={}))), "request is not valid in a record of format 1"),
+        (json.dumps(sealed(row(duration_s=10**400))), "duration_s is not valid in a record of format 1"),
+        (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "outcome is not valid in a record of format 1"),
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_the_reason(text: str, words: str) -> None:
@@ -343,7 +343,7 @@ def test_an_edited_file_of_a_result_is_told(tmp_path: Path) -> None:
         (["a", "b", "b"], "found 3"),
         (["a", "gone"], "it does not exist"),
         (["two", "other"], "no result of"),
-        (["a", "twice"], "thing/one was made more than once"),
+        (["a", "twice"], "thing/one was produced more than once"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_reason(tmp_path: Path, words: list[str], expected: str) -> None:

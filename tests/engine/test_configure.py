@@ -242,7 +242,7 @@ def test_placeholders_of_the_env_are_filled_in_at_the_end() -> None:
 
 def test_a_plus_key_with_one_text_is_a_list_of_one() -> None:
     assert configured({"env": {"+PATH": "/bin"}}).env["+PATH"] == ["/bin"]
-    with pytest.raises(RequestError, match=r"'\+PATH' must hold a list, found dict"):
+    with pytest.raises(RequestError, match=r"'\+PATH' must contain a list, found dict"):
         configured({"env": {"+PATH": {"a": "/bin"}}})
 
 
@@ -335,7 +335,7 @@ def test_an_unknown_handle_is_an_error_for_ad_with_the_names_that_there_are() ->
     with pytest.raises(RequestError) as caught:
         configured(TOOLS, inputs={"ad": {"pyhton": {"version": "2"}}})
     assert caught.value.message == "'pyhton' is not one of the dependencies"
-    assert caught.value.hint == "known names: tool, post, y, posthook, pre, z; --adr.NAME reaches deeper ones"
+    assert caught.value.hint == "known names: tool, post, y, posthook, pre, z; use --adr.NAME for deeper dependencies"
     assert caught.value.code == 1
 
 

@@ -269,11 +269,11 @@ def test_a_script_that_outlives_its_killed_cm_keeps_the_entry_locked_and_the_nex
 
     late = home.run_cm("get,thing", "--lock_timeout=0.2")
     assert late.code == 1
-    assert "get-thing is held by process" in late.stderr + late.stdout
+    assert "get-thing is in use by process" in late.stderr + late.stdout
     assert "--lock_timeout" in late.stderr + late.stdout
 
     second = home.start_run("get,thing")
-    said = wait_for_line(second, "waiting for get-thing: held by")
+    said = wait_for_line(second, "waiting for get-thing: in use by")
     assert f"process {first.pid} of" in said
     assert (home.work / "story").read_text().split() == ["begin"]
     (home.work / "go").touch()

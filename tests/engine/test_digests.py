@@ -354,7 +354,7 @@ def test_a_recipe_that_is_gone_leaves_the_file(root: Path) -> None:
 # --- as a user sees it ---
 
 HOOK = "from pkg import files\n\n\ndef preprocess(i):\n    return {'return': 0}\n"
-NOTE = "made by another version of this recipe"
+NOTE = "built by another version of this recipe"
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ def test_the_note_names_the_file_that_is_newer_than_the_entry(packed: TemporaryH
     path = packed.repo / NUMBERS
     path.write_text("# new\n")
     os.utime(path, (time.time() + 60,) * 2)
-    assert f"; {NOTE} ({NUMBERS} is newer), --renew makes it again" in notes(packed, "get,model")
+    assert f"; {NOTE} ({NUMBERS} is newer), --renew rebuilds it" in notes(packed, "get,model")
 
 
 def test_a_recipe_that_imports_nothing_of_the_packages_has_the_digest_of_its_own_files(packed: TemporaryHome) -> None:
@@ -413,7 +413,7 @@ def test_a_declared_module_that_is_missing_ends_the_run(packed: TemporaryHome) -
     assert caught.value.message == f"{packed.repo}/script/get-odd/_cm.json: library: src has no module 'pkg.fils'"
     assert caught.value.hint == "the nearest are: pkg.files, pkg.tool"
     packed.write_cmr()
-    with pytest.raises(MetaError, match=r"get-odd/_cm\.json: library: .*/cmr\.yaml names no 'python' folder"):
+    with pytest.raises(MetaError, match=r"get-odd/_cm\.json: library: .*/cmr\.yaml has no 'python' folder"):
         packed.run("get,odd")
 
 
@@ -446,7 +446,7 @@ def test_a_lockfile_holds_the_used_files_and_a_changed_one_is_named(packed: Temp
     (packed.repo / "src/pkg/backends/two.py").write_text("# another backend\n")
     packed.run("get,model", frozen=str(locked))
     (packed.repo / NUMBERS).write_text("# changed\n")
-    with pytest.raises(LockMismatch, match=f"get-model uses {IN_LOCK}, not as .* locks it: the digest is") as caught:
+    with pytest.raises(LockMismatch, match=f"get-model uses {IN_LOCK}, which differs from .*: the digest is") as caught:
         packed.run("get,model", frozen=str(locked))
     assert library[IN_LOCK] in caught.value.message
 
@@ -486,6 +486,6 @@ def test_a_run_whose_packages_changed_is_not_resumed_unasked(packed: TemporaryHo
     content = (packed.repo / NUMBERS).read_text()
     (packed.repo / NUMBERS).write_text("whole = float\n")
     refused = packed.cm("resume", "script", "--out=json")
-    assert "was made with other recipes: the packages that get-odd uses have changed" in refused.answer["error"]
+    assert "used other recipe versions: the packages that get-odd uses have changed" in refused.answer["error"]
     (packed.repo / NUMBERS).write_text(content)
     assert packed.cm("resume", "script", "--out=json").code == 0

@@ -95,7 +95,7 @@ def edit_same_size(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda path: path.unlink(), "is gone"),
+        (lambda path: path.unlink(), "is missing"),
         (lambda path: path.write_bytes(b"123456"), "has 6 bytes instead of 5"),
         (edit_same_size, "was edited (the SHA-256 differs)"),
     ],

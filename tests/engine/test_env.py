@@ -261,7 +261,7 @@ def test_a_plus_key_with_one_text_is_a_list_of_one(value: object, items: list[ob
 def test_a_plus_key_that_holds_a_mapping_is_refused_with_the_way_to_write_a_list() -> None:
     with pytest.raises(RequestError) as caught:
         with_lists({"A": "text", "+PATH": {"a": 1}})
-    assert "'+PATH' must hold a list" in caught.value.message
+    assert "'+PATH' must contain a list" in caught.value.message
     assert "{'a': 1}" in caught.value.message
     assert caught.value.hint == "write --env.+PATH,=VALUE1,VALUE2 to give a list"
 

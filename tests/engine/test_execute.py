@@ -456,7 +456,7 @@ def test_save_env_leaves_what_a_cached_recipe_gives_whether_made_or_reused(home:
         ("return None", ("must return a dict with an integer 'return', got None",)),
         ("return {'ok': 1}", ("must return a dict", "{'ok': 1}")),
         ("return {'return': 'x'}", ("must return a dict", "'x'")),
-        ("return {'return': 5}", ("no error text given",)),
+        ("return {'return': 5}", ("no error text",)),
     ],
 )
 @pytest.mark.parametrize("hook", ["preprocess", "postprocess"])

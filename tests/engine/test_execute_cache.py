@@ -230,7 +230,7 @@ def test_a_path_on_which_an_entry_depends_is_watched(home: TemporaryHome, count:
     tool.unlink()
     home.run("get,x")
     assert count() == 2
-    assert any(f"{tool}, on which it depends, is gone" in line for line in home.story)
+    assert any(f"{tool} (a dependency) is missing" in line for line in home.story)
 
 
 def test_an_edited_recipe_is_reused_but_said_so(home: TemporaryHome, count: Callable[[], int]) -> None:
@@ -239,7 +239,7 @@ def test_an_edited_recipe_is_reused_but_said_so(home: TemporaryHome, count: Call
     home.recipe("get-x", {"cache": True}, run_sh=COUNT + " # edited")
     home.run("get,x")
     assert count() == 1
-    assert "made by another version of this recipe, --renew makes it again" in home.story[0]
+    assert "built by another version of this recipe, --renew rebuilds it" in home.story[0]
 
 
 def test_a_failing_script_leaves_an_unfinished_entry_that_the_next_run_takes_over(

@@ -144,7 +144,7 @@ LAYERED = {
                 ("default_env", "variation _v", "too late", "not taken"),
             ],
         ),
-        ({"version": "2"}, "CM_VERSION", [("the version that holds", "", "2", "set")]),
+        ({"version": "2"}, "CM_VERSION", [("the version in effect", "", "2", "set")]),
     ],
 )
 def test_the_history_of_a_key_names_each_block_that_had_a_say(
@@ -266,7 +266,7 @@ def test_a_cached_step_has_its_env_from_the_entry(home: TemporaryHome) -> None:
     ("key", "note"),
     [
         ("CM_NOBODY", "no step sets it"),
-        ("CM_TMP_SECRETLY", "not set here: get-parent has it, but does not hand it down"),
+        ("CM_TMP_SECRETLY", "not set here: get-parent has it, but does not pass it down"),
     ],
 )
 def test_a_key_that_is_not_there_tells_why(home: TemporaryHome, key: str, note: str) -> None:
@@ -444,14 +444,14 @@ def test_a_recipe_that_its_tags_help_names_tells_so(home: TemporaryHome) -> None
     found = explain(home, "get,x", quiet=False)
     assert found["choice"]["decided_by"] == "tags_help"
     assert [(row["alias"], row["verdict"], row["reason"]) for row in found["choice"]["candidates"]] == [
-        ("a-first", "fits", "its tags_help has words that the query lacks"),
+        ("a-first", "fits", "its tags_help has words that are not in the query"),
         ("b-second", "chosen", ""),
     ]
 
 
 def test_a_recipe_by_name_and_an_only_one_tell_so(home: TemporaryHome) -> None:
     home.recipe("get-x")
-    assert explain(home, "get,x")["choice"]["decided_by"] == "only one fits"
+    assert explain(home, "get,x")["choice"]["decided_by"] == "only one matches"
     assert explain(home, "", artifact="get-x")["choice"]["decided_by"] == "name"
 
 
@@ -504,7 +504,7 @@ def test_an_entry_tells_all_that_differs(home: TemporaryHome) -> None:
     home.run("get,x,_v", size="1")
     (row,) = explain(home, "get,x,_w", size="2")["cache"]["entries"]
     assert row["reason"] == (
-        "it was made with the variations ['v']; requested are ['w']; it was made with --size=1, requested is --size=2"
+        "it was built with the variations ['v']; requested are ['w']; it was made with --size=1, requested is --size=2"
     )
 
 
@@ -538,18 +538,18 @@ def test_an_entry_of_a_changed_recipe_and_one_planned_earlier_are_noted(home: Te
     folder = home.recipe("get-x", CACHED, customize=MAKES_A_FILE)
     home.run("get,x")
     (folder / "customize.py").write_text("# changed\n" + (folder / "customize.py").read_text(encoding="utf-8"))
-    assert explain(home, "get,x")["cache"]["entries"][0]["note"] == "made by another version of this recipe"
+    assert explain(home, "get,x")["cache"]["entries"][0]["note"] == "built by another version of this recipe"
     home.recipe("get-y", {"cache": True})
     home.recipe("use-y", {"deps": [{"tags": "get,y"}, {"tags": "get,y"}]})
     (row,) = explain(home, "use,y", step="get-y#2")["cache"]["entries"]
-    assert (row["fits"], row["note"]) == (True, "made earlier in this plan")
+    assert (row["fits"], row["note"]) == (True, "built earlier in this plan")
 
 
 @pytest.mark.parametrize("flag", ["new", "renew", "skip_cache"])
 def test_a_flag_that_keeps_the_cache_away_is_named(home: TemporaryHome, flag: str) -> None:
     home.recipe("get-x", {"cache": True})
     home.run("get,x")
-    assert explain(home, "get,x", **{flag: True})["cache"]["reason"] == f"--{flag} keeps it from being reused"
+    assert explain(home, "get,x", **{flag: True})["cache"]["reason"] == f"--{flag} prevents reuse"
 
 
 def test_a_recipe_that_is_not_cached_says_so(home: TemporaryHome) -> None:
@@ -610,7 +610,9 @@ def test_a_step_bound_by_what_another_needs_tells_so(home: TemporaryHome) -> Non
     home.recipe("use-x", {"deps": [{"tags": "get,x"}, {"tags": "get,x", "version_min": "2"}]})
     found = explain(home, "use,x", step="get-x")
     assert bounds(found)["version_min"][0] == "2"
-    assert bounds(found)["version_min"][1].startswith("what suits all steps of this run that need the same artifact")
+    assert bounds(found)["version_min"][1].startswith(
+        "what satisfies all steps of this run that need the same artifact"
+    )
 
 
 # --- it tells the truth ---

@@ -50,15 +50,15 @@ def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("ended", "hint"),
     [
-        (Ended(-9, (), (), MemoryFacts(True, ("memory: x",))), "memory ran out"),
+        (Ended(-9, (), (), MemoryFacts(True, ("memory: x",))), "out of memory"),
         (
             Ended(137, (), (), MemoryFacts(False)),
-            "SIGKILL comes from the kernel when memory ran out, else from outside",
+            "SIGKILL means out of memory (sent by the kernel), or a limit from outside",
         ),
-        (Ended(-9, (), ("No space left on device",)), "SIGKILL comes from"),
+        (Ended(-9, (), ("No space left on device",)), "SIGKILL means"),
         (Ended(139, (), ()), "crashed on an invalid memory access"),
-        (Ended(-4, (), ()), "instructions that this processor lacks"),
-        (Ended(143, (), ("no reason",)), "ended from outside (kill, a batch system"),
+        (Ended(-4, (), ()), "instructions that this CPU does not have"),
+        (Ended(143, (), ("no reason",)), "stopped from outside (kill, a batch system"),
         (Ended(-15, (), ("No space left on device",)), "free disk space"),
         (Ended(127, (), ("run.sh: line 1: cmake: command not found",)), "install the program cmake, or add its folder"),
         (
@@ -68,10 +68,14 @@ def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> No
         (Ended(1, (), ("x: command not found", "No space left on device")), "free disk space"),
         (Ended(1, (), ("No space left on device",)), "free disk space"),
         (Ended(1, ("Address already in use",), ()), "another program listens"),
-        (Ended(1, (), ("nobody knows",)), "the command above runs it again"),
+        (Ended(1, (), ("nobody knows",)), "the command above reruns it"),
         (
-            Ended(1, ("harness: error: the server said: out of memory", "harness: hint: look into its log", "end"), ()),
-            "look into its log",
+            Ended(
+                1,
+                ("harness: error: the server said: out of memory", "harness: hint: check the server's log", "end"),
+                (),
+            ),
+            "check the server's log",
         ),
         (Ended(1, (), ("make_it.py: No space left on device", "hint: buy a disk")), "buy a disk"),
     ],
@@ -91,7 +95,7 @@ def test_the_whole_text_has_every_part_in_order() -> None:
         "it failed\n  chain: get-a -> get-b\n  command: cd /x && bash ./tmp-run.sh\n  memory: 1 GB\n  last lines:\n"
         "    why\n    so\n  log: /log.txt\n  hint: try this\n"
     )
-    left_out = "    which leaves out: --t (a secret)"
+    left_out = "    not included: --t (a secret)"
     assert error.describe() == f"{facts}  resume: cm resume script 2026-ab\n{left_out}"
     error.shows_step, error.given, error.given_left_out = True, "cm run script --tags=get,a", ()
     assert error.describe() == (
@@ -136,7 +140,7 @@ def test_a_missing_program_names_the_recipe_that_gives_it(home: TemporaryHome) -
     assert "failed with exit code 127 (a program was not found)" in error.message
     home.recipe("get-nosuchmake")
     hint = failing(home, "get,thing").hint
-    assert hint == "the program nosuchmake is missing; this gives it: cm run script --tags=get,nosuchmake"
+    assert hint == "the program nosuchmake is missing; to get it: cm run script --tags=get,nosuchmake"
 
 
 def test_a_program_that_cannot_be_started_is_said_so(home: TemporaryHome) -> None:
@@ -192,7 +196,7 @@ def test_without_anything_better_the_readme_of_the_recipe_is_the_suggestion(home
     folder = home.recipe("get-x", customize=hook)
     assert failing(home, "get,x").hint == ""
     (folder / "README.md").write_text("# get-x\n")
-    assert failing(home, "get,x").hint == f"{folder / 'README.md'} says what the recipe needs"
+    assert failing(home, "get,x").hint == f"{folder / 'README.md'} lists the requirements of the recipe"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +225,7 @@ def test_no_secret_is_in_the_line_or_the_text(home: TemporaryHome) -> None:
     text = error.describe()
     assert "hunter2" not in text
     assert "0123456789ab" not in text
-    assert "which leaves out: --my_token (a secret), --env.CM_API_KEY (a secret)" in text
+    assert "not included: --my_token (a secret), --env.CM_API_KEY (a secret)" in text
     assert "bad ***" in text
 
 

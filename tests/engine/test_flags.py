@@ -79,7 +79,7 @@ def test_tags_without_quotes_are_answered_with_the_line_that_works(words: tuple[
     i = {"action": "run", "artifact": words[0], "artifacts": words[1:], "quiet": True}
     with pytest.raises(RequestError) as caught:
         parse_query_input({**i, "out": "con"})
-    assert caught.value.message == f"a name is one word, and tags are given with --tags; found: {' '.join(words)}"
+    assert caught.value.message == f"a recipe name is one word; pass tags with --tags; found: {' '.join(words)}"
     assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
 
 
@@ -91,7 +91,7 @@ def test_a_comment_that_a_shell_handed_over_is_named(capsys: pytest.CaptureFixtu
         i = {"action": "show", "automation": "cache", "artifact": words[0], "artifacts": words[1:], "out": "con"}
         assert answer_cm(never, {**i, "help": True}, None)["return"] == 1
         error = capsys.readouterr().err
-        assert "the words from # on came as arguments" in error and "setopt interactive_comments" in error
+        assert "everything from # on was passed as arguments" in error and "setopt interactive_comments" in error
 
 
 @pytest.mark.parametrize("value", [True, ""])

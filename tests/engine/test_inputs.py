@@ -85,7 +85,7 @@ def test_known_inputs_are_listed_when_none_is_near() -> None:
         "unknown input --zzz for recipe get-x\n  it has: --batch_size, --gpus, --level, --scenario"
     )
     assert error.hint == "cm help script get-x lists its inputs"
-    assert "no inputs of its own" in refusal(recipe(), unknown_inputs(recipe(), inputs), inputs, "run").message
+    assert "it has no inputs" in refusal(recipe(), unknown_inputs(recipe(), inputs), inputs, "run").message
 
 
 def test_a_flag_for_containers_is_refused_with_what_starts_one() -> None:
@@ -143,7 +143,7 @@ def test_a_line_is_printed_once(warned: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["plan", "dry_run"])
 def test_a_dry_run_that_the_recipe_does_not_know_is_refused_everywhere(name: str) -> None:
-    with pytest.raises(RequestError, match="would really run"):
+    with pytest.raises(RequestError, match="would run for real"):
         check_inputs(COMMUNITY, request(inputs={name: True}), engine())
     knows = recipe(input_mapping={name: "CM_PLAN"})
     check_inputs(knows, request(inputs={name: True}), engine())

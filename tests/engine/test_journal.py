@@ -307,19 +307,19 @@ def test_an_id_that_nobody_has_is_refused_with_the_nearest(home: TemporaryHome) 
     home.recipe("get-x", run_sh="true")
     home.run("get,x")
     home.run("get,x")
-    with pytest.raises(RecipeError, match="2 runs have '2' in their id: 2"):
+    with pytest.raises(RecipeError, match="2 run ids contain '2': 2"):
         find_run(home.path / "runs", "2")
 
 
 def test_of_many_runs_whose_ids_fit_the_last_ones_are_named(tmp_path: Path) -> None:
     for number in range(SHOWN_IDS + 2):
         (tmp_path / f"2026-{number}").mkdir()
-    with pytest.raises(RecipeError, match=r"^7 runs have '2026' in their id: the last 5 are 2026-2, 2026-3, .*2026-6$"):
+    with pytest.raises(RecipeError, match=r"^7 run ids contain '2026': the last 5 are 2026-2, 2026-3, .*2026-6$"):
         find_run(tmp_path, "2026")
 
 
 def test_no_runs_are_an_empty_list(home: TemporaryHome) -> None:
     done = home.cm("runs", "script")
     assert (done.code, done.stdout) == (0, "")
-    assert "no run has left a journal" in done.stderr
+    assert "no run wrote a journal" in done.stderr
     assert list(list_lines([], 0, 100)) == []

@@ -175,7 +175,7 @@ def test_a_package_that_python_finds_elsewhere_first_is_refused(
         f"get-first: Python finds the package installed_too in {installed}/src, before that of the recipe's repository "
         f"in {tmp_path}/first/src"
     )
-    assert caught.value.hint == "remove it with pip uninstall, or take its folder out of PYTHONPATH"
+    assert caught.value.hint == "remove it with pip uninstall, or remove its folder from PYTHONPATH"
 
 
 def test_a_package_that_is_a_link_to_the_one_that_python_finds_first_is_the_same(

@@ -126,7 +126,7 @@ def test_a_base_in_the_own_repository_goes_before_one_in_another(tmp_path: Path)
 
 def test_a_missing_base_names_it_and_the_files_that_would_mend_it(tmp_path: Path) -> None:
     folder = write(tmp_path, "new", _cm__json={"_base": "script::nobody"})
-    with pytest.raises(MissingBase, match="there is no 'script::nobody'") as caught:
+    with pytest.raises(MissingBase, match="'script::nobody' is not in any registered repository") as caught:
         read_meta(folder)
     assert tmp_path / "script" / "nobody" / "_cm.yaml" in caught.value.files
 

@@ -425,7 +425,7 @@ def test_a_recipe_that_needs_itself_is_found_without_running(home: TemporaryHome
     home.recipe("get-egg", {"cache": True, "deps": [{"tags": "get,hen"}]})
     home.recipe("get-hen", {"cache": True, "deps": [{"tags": "get,egg"}]})
     (error,) = plan_of(home, tags="get,hen").errors
-    assert "the very entry it is making" in error.message
+    assert "the entry it is building" in error.message
 
 
 def test_the_plan_hook_of_a_recipe_tells_values_and_further_runs(home: TemporaryHome) -> None:
@@ -544,7 +544,7 @@ def test_a_plan_does_not_say_that_the_cache_keeps_what_a_run_does_not_make_there
     home.recipe("get-model", {"cache": True, "needs": needs, "deps": [{"tags": "get,part"}]})
     plan = plan_of(home, tags="get,model", **{flag: True})
     assert list(summary_lines(plan, 80))[-3:] == [
-        "+ made, and kept in the cache; > runs each time",
+        "+ built, and kept in the cache; > runs each time",
         "> get-model",
         "  + get-part",
     ]
@@ -572,7 +572,7 @@ def test_the_short_plan_shows_each_step_once_and_the_totals_first(home: Temporar
         "download:  5 B: https://x.org/a",
         "time:      the same command took 3.0 s on 2026-11-22",
         "",
-        "+ made, and kept in the cache; > runs each time",
+        "+ built, and kept in the cache; > runs each time",
         "> main-step",
         "  > sub-run,_a",
         "    > get-host  x 3",
@@ -652,8 +652,8 @@ def test_a_value_that_a_plan_hook_confirms_stays_known(home: TemporaryHome) -> N
 @pytest.mark.parametrize(
     ("code", "tokens"),
     [
-        ("key = env['HF_TOKEN']", ("HF_TOKEN (named in its code)",)),
-        ('key = os.environ.get("CM_API_KEY")', ("CM_API_KEY (named in its code)",)),
+        ("key = env['HF_TOKEN']", ("HF_TOKEN (used in its code)",)),
+        ('key = os.environ.get("CM_API_KEY")', ("CM_API_KEY (used in its code)",)),
         ("END_TOKEN = 0", ()),
         ("rows = [tokenizer.END_TOKEN]", ()),
     ],
@@ -667,7 +667,7 @@ def test_a_token_is_what_the_code_of_a_recipe_names_as_a_key(
 
 def test_a_token_that_a_script_uses_is_named(home: TemporaryHome) -> None:
     home.recipe("get-x", run_sh='curl -H "Bearer ${HF_TOKEN}" x')
-    assert plan_of(home, tags="get,x").root.needs.tokens == ("HF_TOKEN (named in its code)",)
+    assert plan_of(home, tags="get,x").root.needs.tokens == ("HF_TOKEN (used in its code)",)
 
 
 @pytest.mark.parametrize("condition", [{}, {"enable_if_env": {"CM_UNKNOWN": ["yes"]}}])

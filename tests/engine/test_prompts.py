@@ -29,10 +29,10 @@ def test_a_wrong_answer_to_a_menu_is_asked_again(
     ("typed", "words"),
     [
         ("two\n7\n-1\n0\n", "no valid answer after 3 attempts; expected a number from 0 to 2, or q to quit"),
-        ("q\n0\n", "no choice was made"),
-        ("Quit\n", "no choice was made"),
-        ("", "no choice was made"),
-        ("7\n", "no choice was made"),
+        ("q\n0\n", "no recipe was chosen"),
+        ("Quit\n", "no recipe was chosen"),
+        ("", "no recipe was chosen"),
+        ("7\n", "no recipe was chosen"),
         ("\u0661\n\u0661\n\u0661\n", "no valid answer"),
     ],
 )

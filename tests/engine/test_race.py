@@ -135,9 +135,11 @@ def test_who_waits_for_a_folder_is_told_and_may_give_up(home: TemporaryHome) -> 
     assert impatient.code == 1
     said = r"process \d+ since 20\d\d-\S+Z: cm run script --tags=get,x"
     holder = said if Path("/proc/locks").exists() else "another run"
-    assert re.search(f"the folder {home.work} is held by {holder}", impatient.answer["error"])
+    assert re.search(f"the folder {home.work} is in use by {holder}", impatient.answer["error"])
     assert "run from another folder" in impatient.answer["error"]
-    assert re.search(f"waiting for the folder {home.work}: held by {holder}.*\n  hint: let it finish", impatient.stderr)
+    assert re.search(
+        f"waiting for the folder {home.work}: in use by {holder}.*\n  hint: wait until it finishes", impatient.stderr
+    )
     (home.work / "go").touch()
     assert finish(first).code == 0
 
@@ -181,7 +183,7 @@ def test_a_script_that_runs_cm_for_the_entry_it_is_making_is_an_error_and_no_han
     assert done.code == 2
     inner = json.loads((home.folder / "inner.json").read_text())
     assert inner["return"] == 1
-    assert "get-x needs, through a process that it started, the very entry it is making" in inner["error"]
+    assert "get-x needs, through a process that it started, the entry it is building" in inner["error"]
 
 
 def test_a_server_that_a_script_leaves_running_keeps_no_folder_and_no_entry(home: TemporaryHome) -> None:

@@ -62,7 +62,7 @@ MAKE_RESULT = """
             "files": ["score.txt"],
         }
         return {"return": 0, **i["automation"].cmind.access(record)} if not env.get("CM_BAD") else {
-            "return": 1, "error": "nothing came out"}
+            "return": 1, "error": "no response out"}
 """
 
 
@@ -182,7 +182,7 @@ def test_a_recipe_that_was_edited_while_it_ran_gives_no_record(maker: TemporaryH
         ({"folder": "/no/such/folder"}, "is not the folder of a result"),
         ({"name": ""}, "needs the name"),
         ({"request": "x"}, "needs the name of the result and the request"),
-        ({"inputs": ["x"]}, "the inputs of a record must be given by name"),
+        ({"inputs": ["x"]}, "the inputs of a record must be a mapping"),
         ({"request": {"tags": "get,parts"}}, "declares result_folder_input, found get-parts"),
         ({"folder_input": "conf"}, "must be the input --out_folder of make-result, found --conf"),
     ],
@@ -279,9 +279,9 @@ def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) 
     recorded = folder / "run" / "one" / "record.json"
     text = recorded.read_text()
     recorded.write_text(resealed(text, lambda row: row["request"]["inputs"].update(bad="yes")))
-    with pytest.raises(Exception, match="nothing came out") as caught:
+    with pytest.raises(Exception, match="no response out") as caught:
         reproduce(maker, folder)
-    assert "while making thing/one again in" in str(getattr(caught.value, "notes", ""))
+    assert "while reproducing thing/one in" in str(getattr(caught.value, "notes", ""))
 
 
 def resealed(text: str, change: Any) -> str:
@@ -342,7 +342,7 @@ def test_one_byte_of_the_result_itself_is_named(maker: TemporaryHome) -> None:
     assert differing(reproduce(maker, folder)) == ["score.txt"]
     (folder / "run" / "one" / "score.txt").unlink()
     (row,) = reproduce(maker, folder)["results"]
-    assert row["differing"][0]["note"] == "the file is gone"
+    assert row["differing"][0]["note"] == "the file is missing"
 
 
 def test_an_edited_line_of_a_recorded_configuration_is_named(maker: TemporaryHome) -> None:
@@ -379,12 +379,12 @@ def test_an_edited_record_is_refused_by_the_part(maker: TemporaryHome, change: A
 def test_what_is_no_result_is_refused_with_the_reason(maker: TemporaryHome) -> None:
     for place, words in (
         (maker.work / "nothing", "it does not exist"),
-        (maker.work, "neither it nor a folder below it holds a record.json"),
+        (maker.work, "it contains no record.json"),
         (maker.repo / "cmr.yaml", "it is a file"),
     ):
         with pytest.raises(NothingFound, match=words):
             reproduce(maker, place)
-    with pytest.raises(RequestError, match="no result was named"):
+    with pytest.raises(RequestError, match="no result was selected"):
         reproduce_action({}, maker.engine_home, None)
 
 
@@ -407,7 +407,7 @@ def test_a_plan_says_what_would_be_run_and_does_none_of_it(maker: TemporaryHome,
 
 def test_an_output_folder_with_something_in_it_is_refused(maker: TemporaryHome) -> None:
     folder = make(maker)
-    with pytest.raises(RequestError, match="never written over"):
+    with pytest.raises(RequestError, match="never overwritten"):
         reproduce(maker, folder, output_dir=str(folder))
     answer = reproduce(maker, folder, output_dir=str(maker.work / "again"))
     assert answer["folder"] == str(maker.work / "again")
@@ -460,7 +460,7 @@ def hostile(home: TemporaryHome, change: Any) -> Path:
 
 LOADER_KEYS = ("PATH", "+PATH", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "PIP_INDEX_URL", "GIT_SSH_COMMAND", "CM_WORD")
 HOSTILE_INPUTS: list[tuple[dict[str, Any], str]] = [
-    ({"tags": "get,parts"}, "may only ask for a recipe that declares result_folder_input, found get-parts"),
+    ({"tags": "get,parts"}, "may only request a recipe that declares result_folder_input, found get-parts"),
     ({"path": "<result>"}, "--path: not an input that make-result describes"),
     ({"state": {"script_prefix": ["touch ran"]}}, "--state.script_prefix: not an input"),
     ({"const_state": {"script_prefix": ["touch ran"]}}, "--const_state.script_prefix: not an input"),
@@ -471,22 +471,22 @@ HOSTILE_INPUTS: list[tuple[dict[str, Any], str]] = [
     ({"add_deps_recursive": {"parts": {"tags": "_evil"}}}, "--add_deps_recursive.parts.tags: not an input"),
     *[({name: "x"}, f"--{name}: not an input") for name in ("extra", "index_url", "find_links", "version", "input")],
     *[({name: "x"}, f"--{name}: not an input") for name in ("action", "frozen", "debug_script", "shell")],
-    ({"artifact": "get-parts", "tags": ""}, "may only ask for a recipe that declares"),
+    ({"artifact": "get-parts", "tags": ""}, "may only request a recipe that declares"),
     ({"artifact": "make-result"}, "--artifact: not an input"),
     ({"tags": ["make", "result"]}, "--tags: not an input"),
     ({"tags": "make,result,_size.9"}, "--tags: not a variation that make-result lists by name: size.9"),
     ({"tags": "make,result,_size.#"}, "--tags: not a variation that make-result lists by name: size.#"),
     ({"word": {"a": "b"}}, "--word.a: not an input"),
     ({"word": ["a"]}, "--word: not an input"),
-    ({"word": "<result>/python3"}, "--word: must not lead into the folder of the result"),
-    ({"word": "run/one/python3"}, "--word: must not lead into"),
-    ({"word": "attachments/python3"}, "--word: must not lead into"),
-    ({"word": "a:./attachments/x"}, "--word: must not lead into"),
-    ({"word": "--x=../../run/one/python3"}, "--word: must not lead into"),
+    ({"word": "<result>/python3"}, "--word: must not be inside the folder of the result"),
+    ({"word": "run/one/python3"}, "--word: must not be inside"),
+    ({"word": "attachments/python3"}, "--word: must not be inside"),
+    ({"word": "a:./attachments/x"}, "--word: must not be inside"),
+    ({"word": "--x=../../run/one/python3"}, "--word: must not be inside"),
     ({"word": "<record>/conf"}, "--word: must not be a file of the record"),
-    ({"word": "a\x1b[2Jb"}, "request is not what a record"),
-    ({"tags": "make,result,\x1b[2J"}, "request is not what a record"),
-    ({"\x1b[2J": "x"}, "request is not what a record"),
+    ({"word": "a\x1b[2Jb"}, "request is not valid in a record"),
+    ({"tags": "make,result,\x1b[2J"}, "request is not valid in a record"),
+    ({"\x1b[2J": "x"}, "request is not valid in a record"),
     ({"conf": "<record>/other"}, "--conf: must not be a file of the record"),
     ({"conf": "conf.txt"}, "--conf: must be an absolute path"),
     ({"bad": "$(touch ran)"}, "--bad: must be one of yes, no"),
@@ -515,7 +515,7 @@ def test_an_absolute_path_into_the_folder_is_refused_through_links_too(maker: Te
     for place in (folder, maker.work / "link"):
         for value in (f"{place}/run", f"x={place}/run/one/score.txt", str(place)):
             path.write_text(resealed(text, lambda row, value=value: row["request"]["inputs"].update(word=value)))
-            with pytest.raises(RequestError, match="--word: must not lead into the folder"):
+            with pytest.raises(RequestError, match="--word: must not be inside the folder"):
                 reproduce(maker, folder)
 
 
@@ -524,13 +524,13 @@ def test_an_absolute_path_into_the_folder_is_refused_through_links_too(maker: Te
     [
         (lambda row: row["request"].update(folder_input="conf"), "must be the input --out_folder"),
         (lambda row: row["request"].update(secrets=["x --y"]), "is not a flag"),
-        (lambda row: row["lock"]["things"][0].update(version="1\x1b[2J"), "lock is not what a record"),
+        (lambda row: row["lock"]["things"][0].update(version="1\x1b[2J"), "lock is not valid in a record"),
         (lambda row: row["lock"]["things"][0].update(version="1;x"), "'1;x' is not a version"),
         (lambda row: row["lock"]["things"][0].update(version="--upload-pack=x"), "is not a version"),
-        (lambda row: row["attachments"].update({"../../x": "text"}), "attachments is not what a record"),
-        (lambda row: row["attachments"].update({"/tmp/x": "text"}), "attachments is not what a record"),
-        (lambda row: row.update(name="x\x1b[2J"), "name is not what a record"),
-        (lambda row: row["files"].update({"../../x": "0"}), "files is not what a record"),
+        (lambda row: row["attachments"].update({"../../x": "text"}), "attachments is not valid in a record"),
+        (lambda row: row["attachments"].update({"/tmp/x": "text"}), "attachments is not valid in a record"),
+        (lambda row: row.update(name="x\x1b[2J"), "name is not valid in a record"),
+        (lambda row: row["files"].update({"../../x": "0"}), "files is not valid in a record"),
     ],
 )
 def test_a_record_that_leads_astray_is_refused(maker: TemporaryHome, change: Any, words: str) -> None:
@@ -545,7 +545,7 @@ def test_an_input_that_no_folder_may_ask_for_counts_when_the_user_gives_it(maker
     folder = make(maker, adr={"parts": {"version_min": "1"}})
     with pytest.raises(RequestError, match=r"--adr\.parts\.version_min: not an input") as caught:
         reproduce(maker, folder)
-    assert "when you give it yourself" in caught.value.hint
+    assert "pass it on the command line" in caught.value.hint
     with pytest.raises(RequestError, match=r"--adr\.parts\.version_min"):
         reproduce(maker, folder, adr={"parts": {"version_min": "2"}})
     assert reproduce(maker, folder, adr={"parts": {"version_min": "1"}})["return"] == 0
@@ -602,7 +602,7 @@ def test_what_is_no_record_is_refused_by_its_file(maker: TemporaryHome, text: st
 
 def test_a_pipe_in_place_of_a_record_is_not_read(maker: TemporaryHome) -> None:
     os.mkfifo(maker.work / "record.json")
-    with pytest.raises(NothingFound, match=r"holds a record\.json"):
+    with pytest.raises(NothingFound, match=r"contains no record\.json"):
         reproduce(maker, maker.work)
 
 

@@ -119,7 +119,7 @@ def test_requirements_that_contradict_each_other_are_both_named_with_their_chain
     with pytest.raises(VersionConflict) as caught:
         tools.run("app,main")
     text = caught.value.describe()
-    assert "no version of get-tool suits all steps that need it" in text
+    assert "no version of get-tool satisfies all steps that need it" in text
     assert "== 1 for app-main -> app-c" in text
     assert ">= 2 for app-main -> app-d" in text
     assert "--mixed_versions" in text

@@ -62,7 +62,7 @@ def test_a_failed_run_goes_on_with_the_same_request_in_the_same_folder(chain: Te
         told[0],
         "  cm run script --tags=build,all '--adr.late.size=a b' --quiet",
         "  from the cache: get-part",
-        "  run again, because they are not cached: detect-it",
+        "  rerun, because they are not cached: detect-it",
         "  continues with: get-late, build-all",
     ]
     assert "failed (2) in build-all -> get-late" in told[0]
@@ -93,7 +93,7 @@ def test_a_run_that_ended_well_is_not_resumed(chain: TemporaryHome) -> None:
     chain.run_cm("build,all")
     refused = resume(chain)
     assert refused.code == 1
-    assert "there is nothing to resume" in refused.answer["error"]
+    assert "nothing to resume" in refused.answer["error"]
     assert "succeeded" in refused.answer["error"]
     assert story(chain) == ["detect", "part", "late", "all"]
 
@@ -102,7 +102,7 @@ def test_without_any_run_there_is_nothing_to_resume(home: TemporaryHome) -> None
     home.cm("version", "core")
     refused = resume(home)
     assert refused.code == 1
-    assert "nothing to resume: no run has left a journal" in refused.answer["error"]
+    assert "no run to resume: no run wrote a journal" in refused.answer["error"]
 
 
 def test_a_run_that_still_works_is_not_resumed(home: TemporaryHome) -> None:
@@ -121,7 +121,7 @@ def test_a_recipe_that_changed_is_refused_by_name_unless_forced(chain: Temporary
     script.write_text(script.read_text() + "# new\n")
     refused = resume(chain, name)
     assert refused.code == 1
-    assert f"run {name} was made with other recipes: get-part has changed ({script.parent})" in refused.answer["error"]
+    assert f"run {name} used other recipe versions: get-part has changed ({script.parent})" in refused.answer["error"]
     assert f"cm resume script {name} --force" in refused.answer["error"]
     (chain.work / "go").touch()
     forced = resume(chain, name, "--force")
@@ -134,7 +134,7 @@ def test_a_secret_must_be_given_again(home: TemporaryHome) -> None:
     assert home.run_cm("get,it", "--my_token=wrong-secret").code == 2
     refused = resume(home)
     assert refused.code == 1
-    assert "was given secrets, which are never kept: --my_token" in refused.answer["error"]
+    assert "used secrets, which are never stored; pass them again: --my_token" in refused.answer["error"]
     assert "--my_token=..." in refused.answer["error"]
     assert resume(home, "--my_token=right-secret").code == 0
 
@@ -146,7 +146,7 @@ def test_a_folder_that_is_gone_is_refused(chain: TemporaryHome) -> None:
     shutil.rmtree(other)
     refused = resume(chain)
     assert refused.code == 1
-    assert f"the folder {other}, where run" in refused.answer["error"]
+    assert f"the folder {other} in which run" in refused.answer["error"]
 
 
 @pytest.mark.parametrize(("given", "expected"), [((), "all"), (("--resume=failed",), "failed")])
@@ -160,7 +160,7 @@ def test_a_recipe_that_makes_many_runs_is_told_to_keep_those_that_passed(
     done = resume(home)
     assert done.code == 0, done.stderr
     assert story(home)[-1] == f"mode:{expected}"
-    assert f"--resume={expected}: of the runs that the recipe makes itself" in done.stderr
+    assert f"--resume={expected}: runs started by the recipe" in done.stderr
 
 
 # --- in memory ---
@@ -174,7 +174,7 @@ def test_recipes_are_compared_by_their_digest_once_each(tmp_path: Path) -> None:
     steps = [RunStep(("a",), "ran", "a,1", str(tmp_path), "other"), RunStep(("b",), "ran", "b,2", "/no/where", "x")]
     source = RecipeSource([], tmp_path)
     assert changed_recipes(recorded(*steps, steps[0]), source) == [
-        "b is gone from /no/where",
+        "b is missing from /no/where",
         f"a has changed ({tmp_path})",
     ]
 
@@ -192,6 +192,6 @@ def test_a_cache_entry_that_is_gone_is_not_promised(tmp_path: Path) -> None:
         "resuming run 2026-ab, broken off",
         "  cm run script",
         "  from the cache: b",
-        "  run again, because they are not cached: c",
+        "  rerun, because they are not cached: c",
         "  continues with: a",
     ]

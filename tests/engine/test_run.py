@@ -42,7 +42,7 @@ def test_the_words_of_the_command_line_are_tags_or_a_name(
 
 @pytest.mark.parametrize("value", [True, "abc", {"x": "1"}])
 def test_an_artifacts_that_is_no_list_of_words_is_refused(value: Any, home: TemporaryHome) -> None:
-    with pytest.raises(RequestError, match=r"--artifacts is cmind's own: .*, found "):
+    with pytest.raises(RequestError, match=r"--artifacts is reserved for cmind .*, found "):
         home.run("get,x", artifacts=value)
 
 
@@ -81,7 +81,7 @@ def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> N
     [
         ({"new": True, "renew": True}, "--new and --renew"),
         ({"lock_timeout": "soon"}, "--lock_timeout must be a number of seconds >= 0, got 'soon'"),
-        ({"env": "CM_X=1"}, "--env must be given by key, found 'CM_X=1'"),
+        ({"env": "CM_X=1"}, "--env needs a key, found 'CM_X=1'"),
         ({"state": ["x"]}, "--state"),
         ({"env": {"+PATH": {"a": "b"}}}, "+PATH"),
     ],
@@ -135,7 +135,7 @@ def test_an_unknown_name_is_named_with_the_nearest(home: TemporaryHome) -> None:
 
 def test_asking_for_nothing_runs_nothing(home: TemporaryHome) -> None:
     home.recipe("get-x", run_sh="touch ran")
-    with pytest.raises(RequestError, match="no recipe was asked for"):
+    with pytest.raises(RequestError, match="no recipe was requested"):
         home.run("")
     assert not (home.work / "ran").exists()
 
@@ -180,7 +180,7 @@ def test_recipes_of_one_name_are_told_apart_by_their_repositories(home: Temporar
         "  1) recipes:get-a (a,get)",
         "  2) get-ab (a,b,get)",
     ]
-    assert caught.value.hint.startswith("name one, such as other:get-a, ")
+    assert caught.value.hint.startswith("choose one, such as other:get-a, ")
 
 
 def test_of_several_recipes_the_one_whose_own_help_says_the_query_is_taken_without_asking(home: TemporaryHome) -> None:
@@ -281,7 +281,7 @@ def test_the_store_is_cms_local_repository_or_the_folder_that_the_user_names(
 @pytest.mark.parametrize("name", ["plan", "dry_run", "dry-run"])
 def test_a_request_for_a_dry_run_never_runs(home: TemporaryHome, name: str) -> None:
     home.recipe("get-x", run_sh='touch "$CM_TMP_CURRENT_PATH/ran"\n')
-    with pytest.raises(RequestError, match="would really run") as caught:
+    with pytest.raises(RequestError, match="would run for real") as caught:
         home.run("get,x", **{name: True})
     assert "cm plan script" in caught.value.hint
     assert not (home.work / "ran").exists()
@@ -312,3 +312,32 @@ def test_the_answer_has_no_env_that_only_the_engine_added(home: TemporaryHome, m
     home.recipe("get-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]}, run_sh='test -n "$http_proxy"')
     env = home.run("get,x", verbose=True, env={"CM_MINE": "2"})["env"]
     assert env == {"CM_X": "1", "CM_MINE": "2"}
+
+
+@pytest.mark.parametrize(("took_s", "is_shown"), [(0.0, False), (0.05, False), (0.25, True)])
+def test_a_dependency_that_ends_at_once_is_shown_with_v_only(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch, took_s: float, is_shown: bool
+) -> None:
+    home.recipe("get-quick")
+    home.recipe("get-script", run_sh="true")
+    home.recipe("run-all", {"deps": [{"tags": "get,quick"}, {"tags": "get,script"}]})
+    readings = iter(range(1000))
+    monkeypatch.setattr("recipe_engine.running.step.time.perf_counter", lambda: next(readings) * took_s)
+    home.run("run,all")
+    done = [line.split(":")[0].strip() for line in home.story if ": done in" in line]
+    assert ("+ get-quick" in done) is is_shown
+    assert {"+ get-script", "+ run-all"} <= set(done), "what was announced is finished, and the requested step shown"
+
+
+def test_a_run_that_a_recipe_starts_does_not_report_entries_again(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"cache": True})
+    home.recipe("get-inner", {"deps": [{"tags": "get,tool"}]})
+    hook = """
+        def preprocess(i):
+            return i["automation"].cmind.access({"action": "run", "automation": "script", "tags": "get,inner"})
+    """
+    home.recipe("run-many", {"deps": [{"tags": "get,tool"}]}, customize=hook)
+    home.cm("run", "script", "--tags=get,tool")
+    done = home.run_cm("run,many")
+    assert done.code == 0
+    assert done.stderr.count("= get-tool: reused") == 1, done.stderr

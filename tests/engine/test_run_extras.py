@@ -51,7 +51,7 @@ def test_versions_are_printed_and_written_for_every_step(pair: TemporaryHome) ->
 def test_time_and_space_tell_figures(pair: TemporaryHome) -> None:
     pair.run("make,x", time=True, space=True)
     lines = story(pair).splitlines()
-    start = lines.index("Seconds, dependencies included:")
+    start = lines.index("Seconds (including dependencies):")
     assert [line.split()[1] for line in lines[start + 1 : start + 3]] == ["get-y,_v", "make-x"]
     assert all(float(line.split()[0]) >= 0 for line in lines[start + 1 : start + 3])
     assert any(line.startswith("Disk space used where") and line.endswith(" MB") for line in lines)
@@ -73,7 +73,7 @@ def test_time_and_versions_count_the_runs_that_a_recipe_makes_itself(pair: Tempo
     pair.recipe("call-x", customize=hook)
     pair.run("call,x", time=True, print_versions=True, cmind=Cm())
     lines = story(pair).splitlines()
-    start = lines.index("Seconds, dependencies included:")
+    start = lines.index("Seconds (including dependencies):")
     assert [line.split(maxsplit=1)[1] for line in lines[start + 1 : start + 4]] == [
         "get-y,_v (3 times)", "make-x (3 times)", "call-x",
     ]  # fmt: skip
@@ -211,7 +211,7 @@ def test_a_pause_ends_with_enter_or_the_end_of_the_input(
 def test_a_pause_without_a_terminal_goes_on(pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert pair.run("make,x", pause=True)["return"] == 0
-    assert "! --pause has no effect: there is no terminal" in pair.story
+    assert "! --pause has no effect: stdin is not a terminal" in pair.story
 
 
 def test_choices_can_be_asked_for_each_time(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,8 +111,8 @@ def test_a_recipe_without_repository_goes_into_the_local_one(home: TemporaryHome
         ("recipes:get-thing,12", {}, "is not a uid"),
         ("recipes:get-old", {"tags": "get,new"}, "the name 'get-old' is in use by recipes:get-old"),
         ("recipes:get-thing,abcdef0123456789", {}, "the uid abcdef0123456789 is in use by recipes:get-old"),
-        ("recipes:get-thing", {"tags": "get,old"}, "finds recipes:get-old already"),
-        ("recipes:get-thing", {"tags": "old"}, "finds recipes:get-old already"),
+        ("recipes:get-thing", {"tags": "get,old"}, "already match recipes:get-old"),
+        ("recipes:get-thing", {"tags": "old"}, "already match recipes:get-old"),
         ("recipes:get-thing", {"tags": "get,_thing"}, "cannot be the tags"),
         ("recipes:get-thing", {"tags": "get,-thing"}, "cannot be the tags"),
         ("recipes:get-thing", {"tags": "get,a b"}, "cannot be the tags"),
@@ -142,7 +142,7 @@ def test_cm_adds_and_runs(home: TemporaryHome) -> None:
     assert ran.answer["new_env"] == {"CM_THING_MESSAGE": "Hi from get-thing"}
     again = home.cm("add", "script", "recipes:get-thing", "--tags=get,thing", "--out=json")
     assert again.code == 1
-    assert "get-thing already" in again.answer["error"]
+    assert "already match recipes:get-thing" in again.answer["error"]
 
 
 @pytest.mark.parametrize(

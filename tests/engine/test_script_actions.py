@@ -224,7 +224,7 @@ def test_an_action_that_is_not_there_names_what_to_use(action: str) -> None:
 
 def test_removing_needs_a_name_and_somebody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(RequestError, match="no recipe was named"):
+    with pytest.raises(RequestError, match="no recipe was selected"):
         actions.check_removal({"f": True, "out": "con"})
     with pytest.raises(RequestError, match="stdin is not a terminal"):
         actions.check_removal({"artifact": "get-x", "out": "con"})

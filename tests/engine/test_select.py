@@ -73,7 +73,7 @@ def test_a_recipe_that_is_named_must_have_the_tags_asked_for(index: RecipeIndex,
 def test_a_query_without_any_tag_is_refused_instead_of_taking_some_recipe(index: RecipeIndex, tags: str) -> None:
     with pytest.raises(RequestError) as caught:
         candidates(parse_query(tags), "", index)
-    assert caught.value.message == "no recipe was asked for"
+    assert caught.value.message == "no recipe was requested"
     assert "cm run script --tags=" in caught.value.hint
 
 

@@ -225,7 +225,7 @@ def test_files_that_the_recipe_names_are_shown_when_its_script_fails(tmp_path: P
         ("kill -KILL $$", "was killed by SIGKILL", "memory"),
         ("bash -c 'kill -KILL $$'", "was killed by SIGKILL", "memory"),
         ("kill -SEGV $$", "was killed by SIGSEGV", "crashed on an invalid memory access"),
-        ("exit 77", "failed with exit code 77", "the log say why"),
+        ("exit 77", "failed with exit code 77", "see the lines above and the log"),
         ("no_such_command_at_all", "failed with exit code 127", "install the program no_such_command_at_all"),
     ],
 )

@@ -164,12 +164,12 @@ def declare(root: Path, **outcome: Any) -> CacheEntry:
 @pytest.mark.parametrize(
     ("name", "change", "text"),
     [
-        ("data/a", "remove", "data/a is gone"),
+        ("data/a", "remove", "data/a is missing"),
         ("data/a", "edit", "data/a was edited"),
         ("data/a", "grow", "data/a has 6 bytes instead of 5"),
-        ("tool", "remove", "tool is gone"),
-        ("cm-cached-state.json", "remove", "cm-cached-state.json is gone"),
-        ("entry.json", "remove", "entry.json is gone or damaged"),
+        ("tool", "remove", "tool is missing"),
+        ("cm-cached-state.json", "remove", "cm-cached-state.json is missing"),
+        ("entry.json", "remove", "entry.json is missing or damaged"),
         ("_cm.json", "remove", "just removed it"),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_path_on_which_an_entry_depends_is_looked_at(root: Path, tmp_path: Pat
     entry = make(root, dependent_path=str(tool))
     assert Store(root).problem(entry) == ""
     tool.unlink()
-    assert "tool, on which it depends, is gone" in Store(root).problem(entry)
+    assert "tool (a dependency) is missing" in Store(root).problem(entry)
 
 
 def test_a_declared_file_that_does_not_exist_is_an_error_and_the_entry_stays_unfinished(root: Path) -> None:
@@ -368,7 +368,7 @@ def test_an_entry_with_unreadable_state_names_the_command_that_helps(root: Path)
     EntryPaths(entry.path).state.write_text("{")
     with pytest.raises(StoreError) as caught:
         Store(root).load(entry)
-    assert caught.value.hint == f"cm rm cache {entry.uid} -f, then run again"
+    assert caught.value.hint == f"cm rm cache {entry.uid} -f, then rerun"
 
 
 def test_the_folder_says_what_it_is(root: Path) -> None:
@@ -413,7 +413,7 @@ def test_an_entry_of_cm_itself_serves_the_same_explicit_variations(root: Path) -
     with_variation = KEY._replace(required_tags=("get", "x", "_v"), explicit=("v",), variations=("v",))
     assert Store(root).find(KEY) == []
     (found,) = Store(root).find(with_variation)
-    assert "cm-cached-state.json is gone" in Store(root).problem(found)
+    assert "cm-cached-state.json is missing" in Store(root).problem(found)
     files.write_json(EntryPaths(folder).state, {"new_env": {"CM_X": "1"}})
     assert Store(root).problem(found) == ""
     assert Store(root).load(found) == ({"CM_X": "1"}, {})

@@ -49,7 +49,7 @@ def test_a_variation_both_asked_for_and_excluded_is_refused_with_the_way_out(tex
     with pytest.raises(RequestError) as caught:
         parse_query(text)
     name = "n.8" if "n.8" in text else "a"
-    assert f"variation _{name} is both asked for and excluded" in caught.value.message
+    assert f"variation _{name} is both requested and excluded" in caught.value.message
     assert text in caught.value.message
     assert caught.value.hint == f"keep either _{name} or -_{name}"
     assert caught.value.code == 1

@@ -217,7 +217,7 @@ def test_a_contradiction_is_refused_and_named(variations: dict[str, Any], asked:
         ({"verbose": {}}, "_zzz", "cm find script shows it"),
         (BASED, "_top,-_middle", "drop -_middle from the tags"),
         ({"n.#": {}}, "_n.5,-_n.#", "drop -_n.# from the tags"),
-        (GROUPED, "_g1,_g2", "ask for one of: _g1, _g2"),
+        (GROUPED, "_g1,_g2", "request one of: _g1, _g2"),
         ({"n.#": {}}, "_n.8,_n.9", "keep either _n.8 or _n.9"),
         ({"n.#": {}}, "_n.#", "write the value in place of the #: _n.VALUE"),
     ],
@@ -255,7 +255,9 @@ def test_of_the_valid_combinations_one_must_be_on(asked: str, is_valid: bool) ->
 
 def test_defaults_count_for_the_combinations() -> None:
     assert on(GROUPED, "_free", valid_variation_combinations=[["free", "g1"]]) == ["free", "g1"]
-    assert "(on are: _free, _g1)" in refusal(GROUPED, "_free", invalid_variation_combinations=[["g1", "free"]]).message
+    assert (
+        "(selected: _free, _g1)" in refusal(GROUPED, "_free", invalid_variation_combinations=[["g1", "free"]]).message
+    )
 
 
 @pytest.mark.parametrize(("asked", "is_valid"), [("_a,_b", False), ("_c,_b,_a", False), ("_a,_c", True), ("", True)])
@@ -265,7 +267,7 @@ def test_an_invalid_combination_must_not_be_on(asked: str, is_valid: bool) -> No
         on(variations, asked, invalid_variation_combinations=[["a", "b"]])
     else:
         message = refusal(variations, asked, invalid_variation_combinations=[["a", "b"]]).message
-        assert "the variations _a, _b do not go together (on are: _" in message
+        assert "the variations _a, _b cannot be combined (selected: _" in message
 
 
 # --- applying: the value of WINNER tells which block came last, TRACE which blocks count at all ---

@@ -94,7 +94,7 @@ def test_any_text_of_tags_is_a_query_or_a_clear_error(first: str, second: str) -
         try:
             query = parse_query(text)
         except RecipeError as error:
-            assert "both asked for and excluded" in error.message
+            assert "both requested and excluded" in error.message
             continue
         assert parse_query(query.text) == query, "what a query says of itself asks for the same again"
     words = split_words(first)

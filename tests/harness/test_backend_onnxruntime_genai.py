@@ -162,7 +162,7 @@ def test_answers_come_in_batches_of_four_with_every_setting_said(backend: Any, i
         said = prompt.tolist()[::-1]
         assert answer == said[: said.index(END) if END in said else None][:8]
     assert FakeEngine.made[-1].largest == 4 and len(FakeEngine.made) == 2  # one for the probe, one for the thread
-    assert record["max_in_flight"] == {"value": 4, "origin": "onnxruntime-genai's batch on a processor"}
+    assert record["max_in_flight"] == {"value": 4, "origin": "onnxruntime-genai's batch on a CPU"}
     assert record["kv_cache_bytes"] == {"value": 4 * 48 * 2 * 2 * 2 * 8 * 4, "origin": "48 tokens a request"}
     assert record["prefix_caching"]["value"] is False and record["batching"]["value"] == "static"
     assert versions["onnxruntime-genai"] == "0.18"
@@ -199,8 +199,11 @@ def test_a_request_that_takes_too_long_is_dropped(backend: Any, info: Path) -> N
     [
         ({"device": "cuda"}, "device cuda, precision fp32; it runs on cpu in fp32"),
         ({"precision": "int4"}, "precision int4"),
-        ({"sampling": Sampling(max_tokens=8, temperature=1.0)}, "cannot do what the benchmark asks: to draw tokens"),
-        ({"sampling": Sampling(max_tokens=8, stop=(7,))}, "end tokens beside the model's own"),
+        (
+            {"sampling": Sampling(max_tokens=8, temperature=1.0)},
+            "does not support a setting of the benchmark: to draw tokens",
+        ),
+        ({"sampling": Sampling(max_tokens=8, stop=(7,))}, "end tokens in addition to the model's own"),
         ({"longest_prompt": 10**8}, "one prompt needs 23.8 GiB of keys and values"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_precision_that_files_cannot_have_is_refused_before_anything_is_compil
     with pytest.raises(HarnessError, match="the model's files are fp32; int8 was asked for") as caught:
         built(model_info, tmp_path, precision="int8")
     assert "quantize,ml-model,_int8" in caught.value.hint
-    with pytest.raises(HarnessError, match="OpenVINO has no fp16 on the processor; it has: fp32, bf16, int8"):
+    with pytest.raises(HarnessError, match="OpenVINO does not support fp16 on the CPU; supported: fp32, bf16, int8"):
         built(model_info, tmp_path, precision="fp16")
     assert not list(tmp_path.iterdir())
 
@@ -175,7 +175,7 @@ def test_the_versions_say_that_the_blob_was_imported(facts):
     assert versions["openvino blob image"].endswith("not compiled in the run")
 
 
-@pytest.mark.skipif(not HAS_BF16, reason="this processor has no bf16")
+@pytest.mark.skipif(not HAS_BF16, reason="this CPU has no bf16")
 def test_bf16_is_computed_in_bf16_and_only_where_it_was_asked_for(model_info, tmp_path):
     found = built(model_info, tmp_path, precision="bf16")
     assert found.precision == "bf16"
@@ -203,7 +203,7 @@ def test_a_blob_of_another_version_or_processor_is_refused_with_the_command_that
 
 
 def test_an_engine_that_says_nothing_of_where_it_is_from_is_refused(facts):
-    with pytest.raises(HarnessError, match="does not say what its blob was made with"):
+    with pytest.raises(HarnessError, match="does not record what its blob was built with"):
         opened(facts, "image", engine={"library": "openvino"})
 
 
@@ -225,7 +225,7 @@ def test_a_blob_of_another_network_is_refused_with_the_names_it_has(facts):
 def test_no_file_and_other_precisions_are_refused(facts):
     with pytest.raises(HarnessError, match="needs a blob"):
         backend.open_backend(backend_request("image", None))
-    with pytest.raises(HarnessError, match="OpenVINO has no fp16"):
+    with pytest.raises(HarnessError, match="OpenVINO does not support fp16"):
         opened(facts, "image", precision="fp16")
     with pytest.raises(HarnessError, match="runs no layer of this network in 8 bits"):
         opened(facts, "image", precision="int8")

@@ -97,7 +97,7 @@ def test_read_only_samples_are_taken_without_a_word(folder, recwarn):
 def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
     monkeypatch.setattr(backend, "has_bf16_matmul", lambda: False)
     backend.open_backend(backend_request("image", folder / "toy-image.safetensors", precision="bf16"))
-    assert "no AMX, bf16 is slower than fp32" in capsys.readouterr().err
+    assert "no AMX; bf16 is slower than fp32" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
     [
         ({"precision": "int8"}, "has no int8 on cpu; it has: fp32, fp16, bf16"),
         ({"precision": "tf32"}, "has no tf32 on cpu; it has: fp32, fp16, bf16"),
-        ({"precision": "fp16"}, "no fp16 on the processor"),
+        ({"precision": "fp16"}, "does not support fp16 on the CPU"),
         ({"config": {}}, "no config to build the network with"),
-        ({"config": {"width": 16}}, "does not fit benchmarks/toy/network.py"),
-        ({"architecture": "nosuch"}, "there is no architecture 'nosuch'; allowed: "),
+        ({"config": {"width": 16}}, "does not match benchmarks/toy/network.py"),
+        ({"architecture": "nosuch"}, "unknown architecture 'nosuch'; allowed: "),
         ({"path": None}, "needs a file of weights"),
     ],
 )
@@ -131,7 +131,7 @@ def test_damaged_weights_are_refused(folder, tmp_path, content):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there_is_an_error_and_no_fallback(folder):
     request = backend_request("image", folder / "toy-image.safetensors", device="cuda", gpus=(0, 2))
-    with pytest.raises(HarnessError, match=r"sees 0 GPUs; asked for: 0, 2"):
+    with pytest.raises(HarnessError, match=r"sees 0 GPUs; requested: 0, 2"):
         backend.open_backend(request)
 
 

@@ -136,7 +136,7 @@ def test_a_missing_library_is_an_error_with_the_command_that_gets_it(model_info,
 def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tmp_path):
     facts = read_model_facts(None, build.build(task(model_info, tmp_path)))
     request = backend_request("image", facts.files["image"].path, device="cuda", gpus=(1,))
-    with pytest.raises(HarnessError, match=r"sees 0 GPUs; asked for: 1"):
+    with pytest.raises(HarnessError, match=r"sees 0 GPUs; requested: 1"):
         backend.open_backend(request)
 
 

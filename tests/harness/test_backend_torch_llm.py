@@ -315,7 +315,7 @@ def test_the_tokens_of_a_step_come_to_the_host_at_once(model_info, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "words"), [((0,), "sees 0 GPUs; asked for: 0"), ((0, 1), "runs on one GPU; asked for: 0, 1")]
+    ("gpus", "words"), [((0,), "sees 0 GPUs; requested: 0"), ((0, 1), "runs on one GPU; requested: 0, 1")]
 )
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_gpus_that_are_not_there_are_refused_by_name(model_info, gpus, words):

@@ -269,7 +269,7 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
         name="model", inputs=(TensorSpec(name="ids", dtype="int64", shape=("tokens",)),), outputs=(LOGITS,)
     )
     assert repository.require_servable("digits", [plain]) is plain
-    with pytest.raises(HarnessError, match="gptj hands states from call to call \\(cache, cache\\)"):
+    with pytest.raises(HarnessError, match="gptj passes states between calls \\(cache, cache\\)"):
         repository.require_servable("gptj", [stateful])
     with pytest.raises(HarnessError, match="rnnt has 2 networks"):
         repository.require_servable("rnnt", [plain, plain])

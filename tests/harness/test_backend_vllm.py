@@ -163,5 +163,5 @@ def test_on_gpus_the_model_is_split_over_those_of_the_run(tmp_path, monkeypatch,
 def test_a_server_sees_the_gpus_that_this_process_sees_and_no_others() -> None:
     assert vllm.visible_devices((2, 0), {}) == "2,0"
     assert vllm.visible_devices((0,), {"CUDA_VISIBLE_DEVICES": "MIG-1"}) == "MIG-1"
-    with pytest.raises(HarnessError, match="GPUs 1 were asked for; CUDA_VISIBLE_DEVICES is '3'"):
+    with pytest.raises(HarnessError, match="GPUs 1 were requested; CUDA_VISIBLE_DEVICES is '3'"):
         vllm.visible_devices((0, 1), {"CUDA_VISIBLE_DEVICES": "3"})

@@ -81,7 +81,7 @@ def test_imagenet_names_become_indices_of_the_validation_set(tmp_path: Path) -> 
     folder = imagenet_folder(tmp_path / "data", ["a.JPEG", "b.JPEG", "c.JPEG"])
     listed = imagenet.listed_samples(folder, ["c.JPEG 0", "a.JPEG 1"])
     assert (list(listed.indices), listed.is_measured, listed.dataset.count) == ([2, 0], True, 3)
-    with pytest.raises(HarnessError, match=r"lacks 1 of the 2 samples of the calibration list: d\.JPEG"):
+    with pytest.raises(HarnessError, match=r"is missing 1 of the 2 samples of the calibration list: d\.JPEG"):
         imagenet.listed_samples(folder, ["a.JPEG", "d.JPEG"])
 
 
@@ -96,7 +96,7 @@ def test_squad_entries_are_windows_or_questions_with_all_their_windows(tmp_path:
     assert squad.open_dataset(tmp_path).count == 4  # one window, and three of the long paragraph
     assert list(squad.listed_samples(tmp_path, ["2", "0"]).indices) == [2, 0]
     assert list(squad.listed_samples(tmp_path, ["5b", "5a"]).indices) == [1, 2, 3, 0]
-    with pytest.raises(HarnessError, match=r"lacks 2 of the 2 .*: 4, 5c"):
+    with pytest.raises(HarnessError, match=r"is missing 2 of the 2 .*: 4, 5c"):
         squad.listed_samples(tmp_path, ["4", "5c"])
 
 
@@ -124,7 +124,7 @@ def test_listed_utterances_are_read_without_a_manifest(tmp_path: Path) -> None:
     listed = librispeech.listed_samples(tmp_path, [entry])
     (sound,) = listed.dataset.load(listed.indices)
     assert sound.shape == (16_000,) and sound[1] == np.float32(1 / 32768)
-    with pytest.raises(HarnessError, match="lacks 1 of the 1 samples"):
+    with pytest.raises(HarnessError, match="is missing 1 of the 1 samples"):
         librispeech.listed_samples(tmp_path, ["train-clean-100-wav/1.wav"])
 
 

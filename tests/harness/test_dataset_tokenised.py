@@ -41,7 +41,7 @@ def test_samples_are_read_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"reference": "a"}, "neither tokens nor a text"),
+        ({"reference": "a"}, "no tokens and no text"),
         ({"reference": "a", "tokens": []}, "at least one"),
         ({"reference": "a", "tokens": [1.5]}, "whole numbers"),
         ({"reference": "a", "tokens": [True, False]}, "whole numbers"),
@@ -73,7 +73,7 @@ def test_samples_without_a_reference_are_for_performance_runs_only(tmp_path: Pat
 def test_a_folder_without_samples_is_named(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"cannot read .*samples.jsonl"):
         open_dataset(tmp_path)
-    with pytest.raises(HarnessError, match="holds no sample"):
+    with pytest.raises(HarnessError, match="contains no sample"):
         open_dataset(write(tmp_path))
 
 

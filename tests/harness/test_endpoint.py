@@ -206,21 +206,21 @@ OPENING = [
     ("status=401", "the server requires authentication (401)", "--endpoint_key_variable"),
     ("status=403", "the server does not allow this key or address (403)", "--endpoint_key_variable"),
     ("status=404", "the server does not know this path or model (404)", "/v1 at its end"),
-    ("status=500", "the server failed (500)", "look into its log"),
-    ("redirect", "redirects to http://127.0.0.1:1/v1/models (307); redirects are not followed", "--endpoint"),
+    ("status=500", "the server failed (500)", "check the server's log"),
+    ("redirect", "redirects to http://127.0.0.1:1/v1/models (307), and redirects are not followed", "--endpoint"),
     ("models=x+y", "it serves 2 models: x, y", "--endpoint_model=x"),
     ("noise", "the server does not speak HTTP", "OpenAI's API"),
     ("die", "ended the connection in the middle of its answer", "log"),
     ("stall", "its answer had begun", "--request_timeout_s=SECONDS"),
     ("empty", "answered with an empty stream", "log"),
     ("garbage", "4 pieces of the answer could not be read", "curl -N"),
-    ("endless", "more than the 8 tokens asked for (max_tokens)", "log"),
+    ("endless", "more than the 8 requested tokens (max_tokens)", "log"),
     ("line", "a line of the stream is longer than", "log"),
     ("gzip", "the server packed its answer (gzip)", "log"),
     ("alien", "no events of OpenAI's API, but 9 named 'delta'", "log"),
     ("json", "answered with application/json instead of a stream of events", "switch streaming on in the server"),
     ("other", "the server answered as 'another-70b'", "--endpoint_model=another-70b"),
-    ("few=2,tokens=4", "the server says that it made 6, its stream has 4", "log"),
+    ("few=2,tokens=4", "the server reports 6 tokens, its stream has 4", "log"),
     ("bos", "with a prompt of 5 tokens, sent as tokens: the server counts 6", "tokenizer"),
     ("textonly,nochat,bos", "its tokenizer is not the benchmark's", "tokenizer"),
     ("nochat,nocompletions", "(POST /chat/completions, prompt as chat): the server does not know this path", "/v1"),
@@ -235,21 +235,21 @@ def test_the_probe_says_what_is_wrong_before_the_run(
     with pytest.raises(HarnessError) as caught:
         open_engine(asked(f"{server[1]}/{behaviour}/v1", folder, timeout_s=0.4 if behaviour == "stall" else 10.0))
     assert found in str(caught.value) and hint in caught.value.hint, f"{caught.value} {caught.value.hint}"
-    assert str(caught.value).startswith("the endpoint cannot be used: asked ") and "secret" not in str(caught.value)
+    assert str(caught.value).startswith("the endpoint cannot be used: request ") and "secret" not in str(caught.value)
     assert threading.active_count() <= threads
 
 
 HOSTILE = [
     ("status=401", "the server requires authentication (401)"),
     ("status=404", "the server does not know this path or model (404)"),
-    ("status=429,retry_after=30", "the server asks for fewer requests (429)"),
+    ("status=429,retry_after=30", "the server limits the request rate (429)"),
     ("status=500", "the server failed (500)"),
     ("die", "ended the connection in the middle of its answer; part of the answer had come"),
     ("stall", "its answer had begun; part of the answer had come"),
     ("empty", "answered with an empty stream"),
     ("noise", "the server does not speak HTTP"),
     ("error", "the server sent an error in the stream: out of memory; part of the answer"),
-    ("endless", "more than the 12 tokens asked for"),
+    ("endless", "more than the 12 requested tokens"),
     ("line", "a line of the stream is longer than 1,048,576 bytes"),
     ("nodone", "without data: [DONE]: the answer is cut off"),
     ("gzip", "the server packed its answer (gzip)"),
@@ -257,7 +257,7 @@ HOSTILE = [
     ("redirect", "redirects to https://elsewhere.example/v1/completions (308)"),
     ("other", "answered as another model, 'another-70b', not 'stub-8b'"),
     ("few=3", "says that it made 15 tokens (usage.completion_tokens), but 12 came"),
-    ("many=1", "more than the 12 tokens asked for"),
+    ("many=1", "more than the 12 requested tokens"),
 ]
 
 
@@ -351,8 +351,8 @@ def test_what_is_only_doubtful_is_noted(
     server: tuple[Stub, str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for behaviour, words in [
-        ("random", "answered the same prompt in two ways"), ("cached", "--no-enable-prefix-caching"),
-        ("max_model_len=64", "takes 64 tokens of prompt and answer (max_model_len), the longest may have 112"),
+        ("random", "gave two different answers to the same prompt"), ("cached", "--no-enable-prefix-caching"),
+        ("max_model_len=64", "accepts 64 tokens of prompt and answer (max_model_len), the longest may need 112"),
         ("nodone", r"end without data: [DONE]"),
     ]:  # fmt: skip
         engine = open_engine(asked(f"{server[1]}/{behaviour}/v1", folder))
@@ -388,7 +388,7 @@ def test_nobody_there_and_no_tls_are_said(server: tuple[Stub, str], folder: Path
     tls = server[1].replace("http://", "https://")
     for url, words in [
         (f"http://127.0.0.1:{closed_port()}/v1", "no connection to 127.0.0.1:[0-9]+: Connection refused"),
-        (f"{tls}/v1", "a server without TLS needs http://"),
+        (f"{tls}/v1", "use http:// for a server without TLS"),
     ]:
         with pytest.raises(HarnessError, match=words):
             open_engine(asked(url, folder))
@@ -415,9 +415,7 @@ def test_a_server_that_accepts_and_says_nothing_has_a_limit(folder: Path) -> Non
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)
-        with pytest.raises(
-            HarnessError, match=r"no complete answer within the limit of a request \(0.5 s\); nothing came"
-        ):
+        with pytest.raises(HarnessError, match=r"no complete answer within the request timeout \(0.5 s\); no response"):
             open_engine(asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", folder, timeout_s=0.5, model="m"))
 
 

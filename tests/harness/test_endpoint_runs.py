@@ -152,5 +152,5 @@ def test_a_server_that_turns_hostile_makes_the_run_invalid(root: Path, url: str,
 def test_a_server_that_dies_for_good_ends_the_run(root: Path, url: str) -> None:
     _, ended = run(root, f"{url}/die,after=150/v1", scenario="Server", **LONG)
     assert ended.code == 1 and "the endpoint answered none of the last 100 requests" in ended.stderr, ended.stderr
-    assert "harness: hint: look into the server's log" in ended.stderr, "no hint of this machine"
+    assert "harness: hint: check the server's log" in ended.stderr, "no hint of this machine"
     assert not (ended.folder / "result.json").exists()

@@ -122,7 +122,7 @@ def test_nothing_above_what_memory_allows_is_tried() -> None:
     assert isinstance(step, Try)
     assert step.rate == 110.0
     runs = tried((100, True), (110, True))
-    assert next_step(limited, runs, 0.0) == Try(110, CONFIRMATION, "a longer run at the highest rate that held")
+    assert next_step(limited, runs, 0.0) == Try(110, CONFIRMATION, "a longer run at the highest rate that passed")
     end = next_step(limited, [*runs, *tried((110, True, "c"))], 0.0)
     assert end == HighestRate(110, True, None, "it is the highest rate that there is memory for")
 
@@ -155,7 +155,7 @@ def test_the_budget_ends_a_search_with_what_is_known(runs: list, spent_s: float,
 def test_the_number_of_runs_is_limited_too_and_one_is_kept_for_the_confirmation() -> None:
     runs = tried((100, True), (200, False))
     assert next_step(plan(most_runs=3), runs, 0.0) == Try(
-        100, CONFIRMATION, "a longer run at the highest rate that held"
+        100, CONFIRMATION, "a longer run at the highest rate that passed"
     )
     end = next_step(plan(most_runs=3), [*runs, *tried((100, True, "c"))], 0.0)
     assert isinstance(end, HighestRate)

@@ -60,7 +60,7 @@ def test_the_first_response_of_a_sample_counts(tmp_path: Path) -> None:
         ("", "truncated"),
         ('[{"qsl_idx": 0}]', "entry 0"),
         ('[{"qsl_idx": 0, "data": "0G"}]', "entry 0"),
-        ("[7]", "line 1 of .* holds no response"),
+        ("[7]", "line 1 of .* no responses logged"),
     ],
 )
 def test_a_damaged_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -73,11 +73,11 @@ def test_a_damaged_log_is_refused(tmp_path: Path, text: str, message: str) -> No
 @pytest.mark.parametrize(
     ("indices", "message"),
     [
-        ([0, 2], r"lacks a response for 1 samples \(1\)"),
-        ([0], r"lacks a response for 2"),
+        ([0, 2], r"is missing a response for 1 samples \(1\)"),
+        ([0], r"is missing a response for 2"),
         ([0, 1, 2, 3], r"unknown 1 samples \(3\)"),
         ([0, 1, 2, -1], "unknown"),
-        ([], "holds no response"),
+        ([], "no responses logged"),
     ],
 )
 def test_every_validation_sample_must_be_there_and_no_other(tmp_path: Path, indices: list[int], message: str) -> None:

@@ -125,7 +125,7 @@ def test_loads_are_read_whatever_the_package_calls_them(monkeypatch, old) -> Non
     [
         (FakePynvml(has_driver=False), None, "Library Not Found"),
         (None, None, "pip install nvidia-ml-py"),
-        (FakePynvml([Gpu(0)]), OSError("libcuda.so.1: cannot open"), "does not tell which of the machine's GPUs"),
+        (FakePynvml([Gpu(0)]), OSError("libcuda.so.1: cannot open"), "does not report which of the machine's GPUs"),
         (FakePynvml([Gpu(0)]), [Gpu(0), Gpu(1)], "NVML shows 1 of the 2 CUDA devices"),
         (FakePynvml([Gpu(0)]), [Gpu(0)], "cuDeviceGet of CUDA's driver failed with code 101"),
     ],

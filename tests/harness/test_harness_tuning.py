@@ -97,7 +97,7 @@ def test_a_network_that_hangs_before_the_test_ends_the_run(scenario: Scenario) -
     place = Place(lambda layout, batch: 600.0 if next(calls) == 0 else 0.0)
     found = find_shape(search(scenario, (ONE,), silence_s=0.1), place.open, place.close)
     found.work.failures.settle()
-    assert "nothing was answered for 0.1 s while" in str(found.work.failures.first)
+    assert "no response for 0.1 s while" in str(found.work.failures.first)
 
 
 @pytest.mark.parametrize(

@@ -56,15 +56,15 @@ def test_crop_as_large_as_the_padding_is_scored():
 
 
 def test_region_that_no_case_has_is_refused():
-    with pytest.raises(HarnessError, match="no case has a voxel of tumor core, enhancing tumor"):
+    with pytest.raises(HarnessError, match="neither cases nor responses have a voxel of tumor core, enhancing tumor"):
         _score_tiny(_tiny_case())
 
 
 @pytest.mark.parametrize(
     ("case", "data", "said"),
     [
-        (_tiny_case(cropped_size=(5, 4, 4)), None, "does not fit into a padded"),
-        (_tiny_case(crop_start=(3, 1, 0)), None, "does not fit into a padded"),
+        (_tiny_case(cropped_size=(5, 4, 4)), None, "is not inside a padded"),
+        (_tiny_case(crop_start=(3, 1, 0)), None, "is not inside a padded"),
         (_tiny_case(), b"\0" * 8, "has 8 bytes; it should have 512"),
         (_tiny_case(), np.full((4, 4, 4, 4), np.nan, np.float16).tobytes(), "has NaN in it"),
         (_tiny_case(segmentation=np.full((6, 5, 4), 4, np.uint8)), None, "label 4; allowed: 0 to 3"),

@@ -156,7 +156,7 @@ def test_repeated_questions_weigh_as_one() -> None:
 def test_what_cannot_be_scored_is_named() -> None:
     with pytest.raises(HarnessError, match="no grader for samples of 'poems'; known: gpqa"):
         exact_match.score([], ["x"], ["poems"], said)
-    with pytest.raises(HarnessError, match="no response to score"):
+    with pytest.raises(HarnessError, match="no responses to score"):
         exact_match.score([], ["x"], ["gpqa"], said)
     with pytest.raises(HarnessError, match="6 bytes, which is not a whole number of int32"):
         exact_match.score([(0, b"123456")], ["x"], ["gpqa"], said)

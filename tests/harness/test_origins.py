@@ -108,7 +108,7 @@ def test_pictures_are_compared_with_what_is_published_of_the_validation_set():
     one_more = {**sizes, names[1]: 134_385 + 40_960}
     swapped = [*labels[:10], (labels[10] + 1) % 1000, *labels[11:]]
     cases = [
-        (["a.JPEG", *names[1:]], labels, sizes, "a.JPEG is no name of the validation set"),
+        (["a.JPEG", *names[1:]], labels, sizes, "a.JPEG is not a file name of the validation set"),
         (names, [66, *labels[1:]], sizes, "ILSVRC2012_val_00000001.JPEG has label 66, not 65"),
         (names[:2], [65, 971], sizes, "ILSVRC2012_val_00000002.JPEG has label 971, not 970"),
         (names, swapped, sizes, "49 to 51 pictures of a class, not 50 of each"),

@@ -123,7 +123,7 @@ def test_no_rate_is_measured_where_none_is_needed_and_a_slow_engine_is_asked_onc
 
 def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
     made = sut_of(lambda engine, request: engine.listener.failed(request.number, "HTTP 404"))
-    for settings, hint in (({}, ""), ({"endpoint": {}}, "look into the server's log")):
+    for settings, hint in (({}, ""), ({"endpoint": {}}, "check the server's log")):
         made.engine.settings = settings
         with pytest.raises(HarnessError, match="could not answer 1 prompt before the test: HTTP 404") as caught:
             warm_up(made.work, plan())
@@ -140,7 +140,7 @@ def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
 @pytest.mark.parametrize(
     ("scenario", "mode", "latency_ms", "rate", "queries", "origin", "said"),
     [
-        ("SingleStream", "performance", 2100.0, None, 100, "RULE", "100 queries, one each 2.1 s, take about 4 min"),
+        ("SingleStream", "performance", 2100.0, None, 100, "RULE", "100 queries, one every 2.1 s, need about 4 min"),
         (
             "SingleStream",
             "performance",
@@ -153,7 +153,7 @@ def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
         ("SingleStream", "performance", 1.0, None, 100, "RULE", ""),
         ("SingleStream", "performance", 5000.0, None, 2, "USER", ""),
         ("SingleStream", "accuracy", 5000.0, None, 100, "RULE", ""),
-        ("Server", "performance", None, 3.0, 662, "DEFAULT", "662 queries, one each 0.33 s, take about 4 min"),
+        ("Server", "performance", None, 3.0, 662, "DEFAULT", "662 queries, one every 0.33 s, need about 4 min"),
         ("Offline", "performance", None, 0.1, 100, "RULE", ""),
     ],
 )

@@ -129,7 +129,7 @@ def test_answers_that_come_whole_in_one_piece_make_the_run_invalid_where_most_do
 
     made = sut_of(at_once)
     made.sut.issue(list(range(9)), list(range(9)))
-    assert problems(made).startswith("6 of 9 answers came whole in one piece")
+    assert problems(made).startswith("6 of 9 answers arrived in one piece")
     assert made.work.tally.record()["mean_first_tokens"] == (6 * 3 + 3) / 9
     made = sut_of(at_once)
     made.sut.issue([0], [0])
@@ -230,7 +230,7 @@ def test_an_engine_that_falls_silent_ends_the_run() -> None:
             if made.told:
                 break
             time.sleep(0.01)
-    assert "nothing was answered for 0.05 s while 1 sample waited" in str(made.work.failures.first)
+    assert "no response for 0.05 s while 1 sample waited" in str(made.work.failures.first)
     made.work.failures.settle()
 
 
@@ -253,7 +253,7 @@ def test_a_query_whose_issue_fails_in_the_middle_leaves_no_sample_without_an_ans
     made.work.library.load([0, 1])
     made.sut.issue([100, 101, 102], [0, 1, 3])  # 3 is not in memory
     assert sorted(identifier for call, identifier, *_ in made.told if call == "done") == [100, 101, 102]
-    assert not made.engine.requests and str(made.work.failures.first).startswith("sample 3 was asked for, which is")
+    assert not made.engine.requests and str(made.work.failures.first).startswith("sample 3 was requested but is")
     made.work.failures.settle()
 
 

@@ -187,7 +187,7 @@ def test_a_vocabulary_with_windows_line_ends_is_read(tmp_path):
         ('{"data": [{"paragraphs": [{"context": "a"}]}]}', r"data\[0\].paragraphs\[0\]"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]}', "answers"),
         ('{"data": 3}', "data is not a paragraph"),
-        ('{"data": []}', "holds no question"),
+        ('{"data": []}', "contains no question"),
     ],
 )
 def test_questions_that_cannot_be_used_are_refused(tmp_path, questions, message):

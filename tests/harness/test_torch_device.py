@@ -126,7 +126,7 @@ def test_the_sizes_share_one_set_of_buffers(request_of) -> None:
 
 def test_more_samples_than_asked_for_are_refused(request_of) -> None:
     call = GraphCall(Doubled(), request_of(largest_batch=4), FakeDevice())
-    with pytest.raises(HarnessError, match="5 samples came; at most 4"):
+    with pytest.raises(HarnessError, match="got a batch of 5 samples; at most 4"):
         call.infer({"x": rows(5)})
 
 
@@ -326,7 +326,7 @@ def test_a_shape_that_the_engine_was_not_built_for_is_named(request_of) -> None:
         (SPEC, (np.float32, np.float16), "outputs of other types than the benchmark: y is float16, not float32"),
         (SPEC, (np.int32, np.float32), "inputs of other types than the benchmark: x is int32, not float32"),
         (replace(SPEC, outputs=(replace(SPEC.outputs[0], name="z"),)), (np.float32, np.float32), "has no output z; it"),
-        (replace(SPEC, inputs=()), (np.float32, np.float32), "wants inputs that the benchmark has not: x"),
+        (replace(SPEC, inputs=()), (np.float32, np.float32), "needs inputs that the benchmark does not provide: x"),
     ],
 )
 def test_an_engine_whose_tensors_are_not_the_benchmarks_is_refused(network, types, said: str) -> None:

@@ -108,5 +108,5 @@ def test_a_message_behind_something_else_is_hidden() -> None:
 def test_a_log_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mlperf_log_detail.txt"
     path.write_bytes(LINE.encode() + b"\xff\n")
-    with pytest.raises(LogError, match=f"mlperf_log_detail.txt is no UTF-8 text .byte {len(LINE)}."):
+    with pytest.raises(LogError, match=f"mlperf_log_detail.txt is not UTF-8 text .byte {len(LINE)}."):
         read_detail_log(path)

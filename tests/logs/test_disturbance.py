@@ -41,24 +41,24 @@ def test_a_recorded_run_on_a_quiet_machine_is_not(row):
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        (result(52.0, 90.0, 600.0), "other programs used 7.0 % of the processor"),
+        (result(52.0, 90.0, 600.0), "other programs used 7.0 % of the CPU"),
         (result(49.9, 90.0, 600.0), ""),  # 4.9 %
         (result(56.0, 90.0, 1.5), ""),  # 0.33 processor seconds
-        (result(100.0, 3200.0, 60.0, cores=64), "other programs used 50 % of the processor"),
-        (result(60.0, 90.0, 600.0, stolen_percent=12.3), "used 15 % (12 % other virtual machines) of the processor"),
+        (result(100.0, 3200.0, 60.0, cores=64), "other programs used 50 % of the CPU"),
+        (result(60.0, 90.0, 600.0, stolen_percent=12.3), "used 15 % (12 % other virtual machines) of the CPU"),
         (result(45.0, 90.0, 10.0, swapped_bytes=20_000_000), "20 MB of memory were swapped"),
         (result(45.0, 90.0, 10.0, swapped_bytes=10_000_000), ""),
-        (result(45.0, 90.0, 10.0, heat_throttled_percent=3.4), "heat slowed the processor down for 3.4 % of the time"),
+        (result(45.0, 90.0, 10.0, heat_throttled_percent=3.4), "heat slowed the CPU down for 3.4 % of the time"),
         (
             result(45.0, 90.0, 10.0, quota_throttled_percent=34.0),
-            "a processor quota (cgroup) stopped the run in 34 % of",
+            "a CPU quota (cgroup) stopped the run in 34 % of",
         ),
         (result(45.0, 90.0, 10.0, heat_throttled_percent=0.9, quota_throttled_percent=0.0, swapped_bytes=None), ""),
         (result(45.0, 90.0, 10.0, clock_step_s=-0.4), "the machine's clock was set by -0.4 s during the run"),
         (result(45.0, 90.0, 10.0, clock_step_s=3600.0), "the machine's clock was set by +3600 s during the run"),
         (result(45.0, 90.0, 10.0, clock_step_s=0.002), ""),
         (result(99.0, 90.0, 10.0, others_percent=0.4), ""),  # the processors of a container, of a larger machine
-        (result(45.0, 90.0, 10.0, others_percent=31.0), "other programs used 31 % of the processor"),
+        (result(45.0, 90.0, 10.0, others_percent=31.0), "other programs used 31 % of the CPU"),
         (result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=71.0), ""),  # it is what is measured
         (result(99.0, 90.0, 10.0, others_percent=74.0, server_percent=None), ""),  # nobody knows: server_lines
         ({**result(99.0, 90.0, 10.0), "metric": None}, ""),  # an accuracy run
@@ -90,8 +90,8 @@ def test_a_core_that_became_slower_is_told_where_the_run_cannot_be_the_cause(sce
 def test_each_cause_has_one_line_with_the_runs_that_it_disturbed():
     runs = [("Offline", result(99.8, 85.6, 2.0, swapped_bytes=3_000_000_000)), ("Server", result(93.2, 21.0, 2.0))]
     assert disturbance_lines(runs) == (
-        "other programs used 57 % of the processor during Offline, 83 % during Server: do not compare these figures",
-        "3.0 GB of memory were swapped during Offline: do not compare these figures",
+        "other programs used 57 % of the CPU during Offline, 83 % during Server: do not compare these results",
+        "3.0 GB of memory were swapped during Offline: do not compare these results",
     )
     assert disturbance_lines([("Offline", result(50.0, 98.0, 2.0))]) == ()
 
@@ -101,8 +101,8 @@ def test_the_work_of_the_measured_server_is_said_and_is_no_disturbance():
     two = result(99.0, 90.0, 10.0, others_percent=3.0, server_percent=6.04)
     unknown = result(99.0, 90.0, 10.0, others_percent=74.0, server_percent=None)
     assert server_lines([("Offline", one), ("Server", two), ("SingleStream", result(99.0, 90.0, 10.0))]) == (
-        "the server on this machine used 71 % of the processor during Offline, 6.0 % during Server",
+        "the server on this machine used 71 % of the CPU during Offline, 6.0 % during Server",
     )
     (line,) = server_lines([("Offline", unknown)])
-    assert line.startswith("the server on this machine belongs to another user, so it is unknown how much")
+    assert line.startswith("the server on this machine belongs to another user, so its CPU use")
     assert server_lines([("Offline", {"load": None}), ("Server", {})]) == ()

@@ -69,12 +69,12 @@ def test_who_chose_a_rate_is_told_from_its_origin(recording, origin, is_own, is_
         ("valid-server", "user", {"duration_s": 600.0}, ()),
         (
             "valid-server", "warm-up estimate", {"duration_s": 600.0},
-            ("at a low rate chosen by the harness (--find looks for the highest)",),
+            ("at a conservative rate chosen by the harness (to find the maximum, add --find=yes)",),
         ),
         ("invalid-offline-too-short", "user", {"duration_s": 600.0}, ("INVALID",)),
         (
             "valid-offline", "user", {"duration_s": 600.0, "load": {"others_percent": 70.0}},
-            ("other programs used 70 % of the processor",),
+            ("other programs used 70 % of the CPU",),
         ),
     ],
 )  # fmt: skip

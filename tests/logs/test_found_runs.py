@@ -44,7 +44,7 @@ def test_the_name_of_the_searched_folder_counts_and_what_lies_above_does_not(tmp
     assert (run.system, run.group) == ("sut", "")
     runs, (misplaced,) = find_runs(tmp_path / "sut" / "resnet50" / "Offline")
     assert runs == ()
-    assert "give the folder that holds" in misplaced.reason
+    assert "use the folder that contains" in misplaced.reason
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,12 @@ def test_the_remarks_say_what_was_measured_of_a_server() -> None:
         "tokens counted by token ids of the server"
     )
     assert refused == (
-        "the server refused 14 of 44 requests (status 429: 14), which were sent again: its limit on requests was "
-        "measured"
+        "the server refused 14 of 44 requests (status 429: 14), which were resent: its limit on requests was measured"
     )
     own = {name: value for name, value in ENGINE.items() if name not in ("endpoint", "counts")}
     assert remarks(text(engine=own)) == ["tokens counted by token ids of the server"]
     assert remarks(text()) == [] == remarks(text(end_tokens=[]))
-    assert "no end token of the model is known" in remarks(text(engine=own, end_tokens=[]))[1]
+    assert "the model's end token is unknown" in remarks(text(engine=own, end_tokens=[]))[1]
     assert len(remarks(text(engine=own, end_tokens=[2]))) == 1
 
 
@@ -67,7 +66,7 @@ def test_the_remarks_doubt_a_time_per_token_that_is_not_the_servers() -> None:
     engine = {"counts": {"in_one_read": 20, "answered": 30}}
     doubtful = text(engine=engine, tally={**TALLY, "mean_first_tokens": 4.0})
     assert remarks(doubtful) == [
-        "20 of 30 answers arrived all at once, as through a proxy that holds them back: TPOT says little",
+        "20 of 30 answers arrived all at once, as through a buffering proxy: TPOT is not meaningful",
         "answers begin with 4.0 tokens at once on average, whose time is not in TPOT",
     ]
     assert remarks({**doubtful, "tpot_ms": None}) == []
@@ -78,10 +77,11 @@ def test_the_remarks_count_failures_by_kind_and_what_was_counted_otherwise() -> 
     tally = {**TALLY, "issued": 1610, "failed": 10, "failure_kinds": {"status 500": 7, "timeout": 3},
              "tokens_behind_end": 112, "padded_answers": 1}  # fmt: skip
     assert remarks(text(engine={"counts": counts}, tally=tally)) == [
-        "10 of 1,610 requests failed (status 500: 7, timeout: 3): latencies are left out, rates are of the answers",
+        "10 of 1,610 requests failed (status 500: 7, timeout: 3): latencies are not reported, rates are those of "
+        "the answers",
         "in 20 of 30 answers the server counted other numbers of tokens than the benchmark's tokenizer, by 1.5 on "
         "average: the lower number counts",
-        "the server did not say how many tokens 1 answer had",
+        "the server did not report the token counts of 1 answer",
         "112 tokens behind the end token of 1 answer did not count",
     ]
 
@@ -107,11 +107,11 @@ def test_a_rate_to_try_next_counts_queries_not_tokens() -> None:
 
 def test_a_rate_that_the_harness_chose_is_said_with_what_gives_another() -> None:
     assert "--find" in chosen_rate_text(result("Server"))
-    assert "--interactive_target_qps gives another" in chosen_rate_text(result("Interactive", text=text()))
+    assert "to change it, add --interactive_target_qps" in chosen_rate_text(result("Interactive", text=text()))
 
 
 def test_connections_that_took_long_are_said() -> None:
     slow = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 93}}
-    assert "93 of 1,024 connections took about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
+    assert "93 of 1,024 connections needed about 1 s or more to open" in " ".join(remarks(text(engine=slow)))
     quick = {**ENGINE, "counts": {"connected": 1024, "slow_connects": 0}}
     assert "connections" not in " ".join(remarks(text(engine=quick)))

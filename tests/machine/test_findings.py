@@ -57,7 +57,7 @@ def test_a_plan_says_that_an_administrator_is_needed() -> None:
     text = findings.plan_text("Plan:", (ROOT_COMMAND, Command(("docker", "info"))), "none")
     assert text.splitlines() == [
         "Plan:",
-        "  (this user has no sudo: an administrator has to run what is marked with #)",
+        "  (this user has no sudo: an administrator has to run the commands marked with #)",
         "  # systemctl start docker",
         "  docker info",
     ]
@@ -76,11 +76,11 @@ def test_a_table_has_the_fixes_below_each_finding() -> None:
 
 
 def test_commands_that_need_root_are_refused_without_it() -> None:
-    assert "root's rights" in findings.refusal(Scripted(1000), (ROOT_COMMAND,), may_sudo=False)
+    assert "root rights" in findings.refusal(Scripted(1000), (ROOT_COMMAND,), may_sudo=False)
     assert findings.refusal(Scripted(1000), (ROOT_COMMAND,), may_sudo=True) == ""
     without = Scripted(1000)
     without.sudo = ""
-    assert "no sudo" in findings.refusal(without, (ROOT_COMMAND,), may_sudo=True)
+    assert "sudo is not on PATH" in findings.refusal(without, (ROOT_COMMAND,), may_sudo=True)
     assert findings.refusal(Scripted(0), (ROOT_COMMAND,), may_sudo=False) == ""
     assert "only a person" in findings.refusal(Scripted(0), (PIPE,), may_sudo=False)
 
@@ -115,7 +115,7 @@ def test_a_record_comes_back_and_is_for_its_user_only(tmp_path: Path) -> None:
 def test_a_record_never_replaces_another(tmp_path: Path) -> None:
     path = tmp_path / "before.json"
     path.write_text("the only way back", encoding="utf-8")
-    with pytest.raises(findings.RecordError, match="there already"):
+    with pytest.raises(findings.RecordError, match="already exists"):
         findings.write_record(path, "tune-system", {})
     assert path.read_text(encoding="utf-8") == "the only way back"
     with pytest.raises(findings.RecordError, match="cannot be written"):

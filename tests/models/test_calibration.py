@@ -233,7 +233,7 @@ def test_a_calibration_that_hides_its_samples_is_refused(model_info, data, tmp_p
 
 
 def test_static_int8_without_a_calibration_is_refused_with_the_command(model_info, tmp_path):
-    with pytest.raises(HarnessError, match="no calibration is given") as caught:
+    with pytest.raises(HarnessError, match="there is no calibration") as caught:
         quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8"))
     assert "calibrate,ml-model" in caught.value.hint
 
@@ -269,7 +269,7 @@ def test_dynamic_int8_on_convolutions_is_told_and_never_chosen_by_itself(toy, tm
     task = quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8", method="dynamic")
     quantize.quantize(task)
     assert "network image has convolutions" in capsys.readouterr().err
-    with pytest.raises(HarnessError, match="network image is quantised with static ranges"):
+    with pytest.raises(HarnessError, match="network image is quantized with static ranges"):
         quantize.quantize(quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8"))
 
 

@@ -165,7 +165,7 @@ def test_a_fitted_model_brings_its_reference_and_facts(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--architecture", "nosuch"], "there is no architecture 'nosuch'; allowed: "),
+        (["--architecture", "nosuch"], "unknown architecture 'nosuch'; allowed: "),
         (["--architecture", "toy", "--config", "huge"], "no configuration 'huge'; allowed: full, tiny"),
         (["--architecture", "toy", "--config", "{bad"], "the configuration {bad is not a JSON object"),
     ],

@@ -117,7 +117,7 @@ def test_rates_of_the_same_gpu_are_scaled_and_those_of_another_are_left_out(call
     assert (four.accelerators, rate.value, rate.origin) == (4, 127500, "scaled 4/8 from A100-SXM4x8")
     a30 = registry(tmp_path).effective("resnet50", SRV, "a30")
     assert "server_target_qps" not in a30.values and a30.values["gpu_batch_size"].value == 64
-    assert a30.told[0].startswith("the targets of A100-SXM4x1 are left out: it has other accelerators")
+    assert a30.told[0].startswith("the targets of A100-SXM4x1 are not included: it has other accelerators")
 
 
 def test_the_users_lines_come_before_the_settings_it_started_from(call: Call, tmp_path: Path) -> None:

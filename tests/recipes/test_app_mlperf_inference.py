@@ -150,13 +150,13 @@ def test_a_run_asks_the_server_first_and_a_plan_does_not(hook_input, monkeypatch
     chat = {**given, "CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_ENDPOINT_API": "chat"}
     refused = recipe.plan(hook_input(chat, meta=META))
     assert "found 'chat'; the prompts of llama3.1-8b are tokens" in refused["error"]
-    assert "benchmarks with messages: smollm2" in refused["error"]
+    assert "benchmarks with chat messages: smollm2" in refused["error"]
 
 
 @pytest.mark.parametrize("name", run_request.OWN_PATHS)
 def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(name):
     key = META["input_mapping"][name]
-    with pytest.raises(run_request.RequestError, match="digits makes its data and model here"):
+    with pytest.raises(run_request.RequestError, match="digits generates its own data and model"):
         build(**{key: "/mine"})
     assert build(**{key: "/mine", "CM_MLPERF_MODEL": "resnet50"})["model"] == "resnet50"
 
@@ -319,7 +319,7 @@ def test_triton_may_be_named_beside_what_runs_behind_it(asked, backend):
 @pytest.mark.parametrize("other", sorted(set(KNOWN.backends) - {"triton", "neuron", "neuron_simulated"}))
 def test_triton_is_not_named_beside_what_does_not_run_behind_it(other):
     recipe_of_app = parse_recipe(META, RECIPES / "app-mlperf-inference", RECIPES.parent)
-    with pytest.raises(VariationError, match=f"the variations _triton, _{other} do not go together"):
+    with pytest.raises(VariationError, match=f"the variations _triton, _{other} cannot be combined"):
         resolve_variations(recipe_of_app, ["bert-99", "triton", other], ())
 
 

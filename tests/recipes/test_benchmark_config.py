@@ -258,8 +258,8 @@ def test_a_level_in_the_name_and_a_config_version_mean_the_same(benchmark, confi
         (("dlrm", SS, "T4x8", "default"), "dlrm has no SingleStream; it has Offline, Server"),
         (("3d-unet", OFF, "T4x8", "default"), "3d-unet Offline has no entry for T4x8, but 3d-unet-brats has"),
         (("bert", OFF, "T4x9", "default"), r"unknown system of bert Offline 'T4x9'.*known: cpu, A100-SXM4x1"),
-        (("bert", OFF, "H200-SXM-141GBx1", "default"), "nothing is known of bert Offline on H200-SXM-141GBx1"),
-        (("resnet50", SRV, "A100-SXM4x1-MIG_1x1g.5gb", "default"), "nothing is known of resnet50 Server on A100"),
+        (("bert", OFF, "H200-SXM-141GBx1", "default"), "unknown: bert Offline on H200-SXM-141GBx1"),
+        (("resnet50", SRV, "A100-SXM4x1-MIG_1x1g.5gb", "default"), "unknown: resnet50 Server on A100"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(key: Any, said: str) -> None:
@@ -295,7 +295,7 @@ def test_latencies_are_not_scaled() -> None:
 def test_a_system_without_an_entry_has_that_of_one_with_the_same_accelerators() -> None:
     config = REGISTRY.effective("resnet50", SRV, "A100_SXM4_40GBx8")
     assert (config.system, config.values["server_target_qps"].value) == ("A100_SXM4_40GBx8", 255000)
-    assert config.told[0].startswith("no entry for A100_SXM4_40GBx8: that of A100-SXM4x8 is used")
+    assert config.told[0].startswith("no entry for A100_SXM4_40GBx8: using that of A100-SXM4x8")
 
 
 def test_later_layers_win_and_each_says_who_it_was(tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_all_that_is_wrong_with_the_users_settings_is_said_at_once() -> None:
         "power_limit: power is not measured here",
         "precision: found 'int7'; allowed: fp32, tf32, fp16, bf16, int8",
         "use_graphs: found 'maybe'; allowed: yes, no",
-        "offline_expected_qps: given twice",
+        "offline_expected_qps: repeated",
     ):
         assert said in str(raised.value)
 
@@ -537,7 +537,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
         ("base: {}\nsystems: [T4x8]", "systems: found a list; allowed: a mapping"),
         ("base: {precision: fp32, config_ver: [triton]}", "base.config_ver: found a list"),
         ("base: {precision: fp32, config_ver: {triton: 5}}", "base.config_ver.triton: found '5'; allowed: a mapping"),
-        ("base: {}\nsystems: {cpu: {}}", "is base, not systems.cpu"),
+        ("base: {}\nsystems: {cpu: {}}", "are base, not systems.cpu"),
         ("base: !!python/object/apply:os.system [id]", "base.source: missing"),
     ],
 )

@@ -38,8 +38,8 @@ EXPECTED = {
     "h200x1": ("exact", "H200-SXM-141GBx1", "the driver shows 1 x NVIDIA H200"),
     "inf1-2xlarge": ("exact", "inf1.2xlarge", "EC2 instance type inf1.2xlarge, 1 Neuron device"),
     "inf1-6xlarge": ("exact", "inf1.6xlarge", "EC2 instance type inf1.6xlarge, 4 Neuron devices"),
-    "jetson-agx-xavier": ("exact", "AGX_Xavier", "the device tree names Jetson-AGX"),
-    "jetson-xavier-nx": ("exact", "Xavier_NX", "the device tree names NVIDIA Jetson Xavier NX"),
+    "jetson-agx-xavier": ("exact", "AGX_Xavier", "the device tree has Jetson-AGX"),
+    "jetson-xavier-nx": ("exact", "Xavier_NX", "the device tree has NVIDIA Jetson Xavier NX"),
     "laptop": ("unknown", "", "no accelerator that is listed is here"),
     "nd-h100-v5": ("exact", "ND_H100_v5", "the driver shows 8 x NVIDIA H100 80GB HBM3"),
     "no-sudo-no-gpu": ("unknown", "", "no accelerator that is listed is here"),
@@ -147,7 +147,7 @@ def test_submission_fields_of_machines_without_an_nvidia_card(name: str, count: 
 def test_a_recorded_machine_is_announced_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
     run("t4x8")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("SIMULATED: what follows describes the recorded machine")
+    assert lines[1].startswith("SIMULATED: the following describes the recorded machine")
     assert "Written by hand" in lines[2]
     assert any(line.startswith("system") and "T4x8" in line for line in lines)
 
@@ -270,4 +270,4 @@ def test_another_processor_is_told_and_is_still_a_match() -> None:
     other = described.__class__(**{**vars(described), "cpu": described.cpu._replace(model_name="AMD EPYC 9654")})
     match = known_systems.match(other, known_systems.read())
     assert (match.quality, match.system_id) == ("exact", "T4x8")
-    assert "its processor is AMD EPYC 9654, not Platinum 8280" in "; ".join(match.reasons)
+    assert "its CPU is AMD EPYC 9654, not Platinum 8280" in "; ".join(match.reasons)

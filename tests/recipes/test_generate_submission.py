@@ -108,7 +108,7 @@ def test_a_rehearsal_goes_all_the_way_and_can_be_submitted_nowhere(home, tmp_pat
         result.write_text(json.dumps({**facts, "machine": {**facts["machine"], "processor": "Other"}}), "utf-8")
     done = home.run_cm(TAGS, f"--results_dir={runs}", "--submission_dir=rehearsal/tree", "--rehearsal")
     assert done.code == 0, done.stderr
-    assert "rehearsal SYS-010: Counts are whole numbers. (found 'not given (rehearsal)'" in done.stderr
+    assert "rehearsal SYS-010: Counts are whole numbers. (found 'not set (rehearsal)'" in done.stderr
     folder = home.work / "rehearsal"
     pushed = ["git", "--git-dir", str(folder / "repository.git"), "ls-tree", "-r", "--name-only", "rehearsal"]
     names = subprocess.run(pushed, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -117,7 +117,7 @@ def test_a_rehearsal_goes_all_the_way_and_can_be_submitted_nowhere(home, tmp_pat
     assert "A submission also needs:" in done.stderr
     assert "cooling: how it is cooled" in done.stderr
     system = json.loads((folder / "tree" / "open" / "Rehearsal" / "systems" / f"{SUT}.json").read_text("utf-8"))
-    assert (system["cooling"], system["status"]) == ("not given (rehearsal)", "rdi")
+    assert (system["cooling"], system["status"]) == ("not set (rehearsal)", "rdi")
     gate = ("check,mlperf,submission", f"--submission_dir={folder / 'tree'}", "--version=v6.1")
     assert home.run_cm(*gate, "--rehearsal").code == 0
     for more in ((), ("--allow_synthetic",)):

@@ -55,7 +55,7 @@ def test_all_installed_ones_are_found_and_the_reasons_told(hook_input: Any, tmp_
     answer, call = run(hook_input, several(tmp_path), CM_CUDA_PATH_LIB="/usr/local/cuda-12.4/lib64")
     assert answer == {"return": 0, "version": "8.9.7"}
     told = capsys.readouterr().err
-    assert "# Found artifact in /usr/local/cuda-12.4/lib64/libcudnn.so.8.9.7 (it lies beside the CUDA toolkit)" in told
+    assert "# Found artifact in /usr/local/cuda-12.4/lib64/libcudnn.so.8.9.7 (it is next to the CUDA toolkit)" in told
     assert "Detected version: 8.9.7" in told
     state = call["state"]["cm_cudnn_found"]
     assert [row["version"] for row in state] == ["8.9.7", "9.1.0", "8.9.2", "7.6.5"]

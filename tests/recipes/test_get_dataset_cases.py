@@ -56,7 +56,7 @@ def test_without_a_copy_it_says_where_to_get_one(inside, hook_input, name):
         (SYNTHETIC, "0", "", "_size.0 cannot be"),
         (SYNTHETIC, "-1", "", "_size.-1 cannot be"),
         (SYNTHETIC, "many", "", "_size.1 to _size.9999"),
-        ({"WAY": "given"}, "3", "/data", "taken whole"),
+        ({"WAY": "given"}, "3", "/data", "used completely"),
     ],
 )
 def test_what_cannot_be_is_refused(inside, hook_input, words, size, path, says):

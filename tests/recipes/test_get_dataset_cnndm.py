@@ -90,11 +90,11 @@ def test_the_check_counts_and_looks_at_every_article(made: Path) -> None:
     assert check(made, 40).returncode == 0
     ended = check(made, 13368)
     assert ended.returncode == 1
-    assert "40 samples; there should be 13368" in ended.stderr
+    assert "40 samples; expected 13368" in ended.stderr
     entries = json.loads((made / "cnn_eval.json").read_text())
     entries[7]["output"] = ""
     (made / "cnn_eval.json").write_text(json.dumps(entries))
-    assert "1 articles lack text or summary, first number 7" in check(made).stderr
+    assert "1 articles have no text or summary; the first is number 7" in check(made).stderr
 
 
 def test_rows_of_hugging_face_become_the_official_list(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     (images[0].parent / "holiday.jpg").write_bytes(b"x")
     found = run(*check, "6")
     assert found.returncode == 1
-    for part in ("5 samples; there should be 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
+    for part in ("5 samples; expected 6", f"1 of 5 images damaged: {images[1].name}", "holiday.jpg", "hint"):
         assert part in found.stderr
 
 
@@ -184,7 +184,7 @@ def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, cap
         server.put("/validation/bbbb.jpg", b"\xff\xd8 cut off")
         assert module.main(words) == 1
     error = capsys.readouterr().err
-    assert "1 of 2 images could not be had" in error and "bbbb.jpg" in error and "hint" in error
+    assert "1 of 2 images could not be downloaded" in error and "bbbb.jpg" in error and "hint" in error
     assert not (tmp_path / "out" / module.ANNOTATIONS_FILE).exists()
 
 

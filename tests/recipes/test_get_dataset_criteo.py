@@ -48,7 +48,7 @@ def test_without_a_copy_it_says_where_to_get_one(inside, hook_input):
     [
         (env_of(way="synthetic", CM_MLPERF_DATA_GIVEN_PATH="/data"), "exclude each other"),
         (env_of(way="synthetic", CM_DATASET_SIZE="400000"), "_size.1 to _size.330067"),
-        (env_of(way="given", CM_DATASET_SIZE="5", CM_MLPERF_DATA_GIVEN_PATH="/data"), "taken whole"),
+        (env_of(way="given", CM_DATASET_SIZE="5", CM_MLPERF_DATA_GIVEN_PATH="/data"), "used completely"),
     ],
 )
 def test_what_cannot_be_is_refused(inside, hook_input, env, says):
@@ -113,5 +113,5 @@ def test_a_copy_of_the_other_form_is_refused(inside, hook_input):
 def test_a_copy_without_the_files_is_refused(inside, hook_input, tmp_path):
     need("numpy")
     done = run_script(ALIAS, inside, {**env_of(way="given"), "CM_DATASET_CRITEO_FOLDER": str(tmp_path)})
-    assert done.returncode != 0 and "holds no Criteo day 23" in done.stderr
+    assert done.returncode != 0 and "does not contain Criteo day 23" in done.stderr
     assert (RECIPES / ALIAS / "README.md").is_file()

@@ -47,11 +47,11 @@ def env_of(source: str, **more: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("model", "source", "room", "says"),
     [
-        ("dlrm", "random", (66, 22), "needs 192 GB of disk (66 GB are free) and 240 GB of memory (22 GB can be had)"),
-        ("dlrm", "random", (500, 22), "needs 240 GB of memory (22 GB can be had)"),
+        ("dlrm", "random", (66, 22), "needs 192 GB of disk (66 GB are free) and 240 GB of memory (22 GB available)"),
+        ("dlrm", "random", (500, 22), "needs 240 GB of memory (22 GB available)"),
         ("dlrm", "published", (150, 500), "needs 288 GB of disk (150 GB are free)"),
         ("dlrm_v2", "random", (66, 500), "needs 209 GB of disk (66 GB are free)"),
-        ("dlrm_v2", "random", (500, 200), "needs 262 GB of memory (200 GB can be had)"),
+        ("dlrm_v2", "random", (500, 200), "needs 262 GB of memory (200 GB available)"),
     ],
 )
 def test_a_machine_without_room_is_told_before_anything_is_fetched(

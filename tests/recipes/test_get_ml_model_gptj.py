@@ -66,7 +66,7 @@ def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, m
     for source in ("random", "published"):
         answer, _ = run_preprocess(customize, source)
         assert answer["return"] == 1
-        assert "GB of disk (30 GB are free) and 61 GB of memory (23 GB can be had)" in answer["error"]
+        assert "GB of disk (30 GB are free) and 61 GB of memory (23 GB available)" in answer["error"]
         assert "_tiny" in answer["error"]
     answer, env = run_preprocess(customize, "tiny")
     assert (answer["return"], env["CM_PUBLISHED_MODEL_IS_FETCHED"]) == (0, "no")

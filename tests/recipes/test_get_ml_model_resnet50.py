@@ -248,7 +248,7 @@ def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
     for path in dataset.glob("*"):
         if path.name != "dataset.json":
             (tmp_path / path.name).symlink_to(path)
-    with pytest.raises(HarnessError, match="holds no synthetic pictures"):
+    with pytest.raises(HarnessError, match="contains no synthetic pictures"):
         fit.validation_set(tmp_path)
 
 

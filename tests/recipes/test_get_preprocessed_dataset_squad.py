@@ -81,4 +81,4 @@ def test_run_sh_ends_with_what_is_wrong_with_the_data_set(tmp_path):
     need("numpy")
     done = run_script(tmp_path, tmp_path)
     assert done.returncode != 0
-    assert "lacks dev-v1.1.json and vocab.txt" in done.stderr
+    assert "is missing dev-v1.1.json and vocab.txt" in done.stderr

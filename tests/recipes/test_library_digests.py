@@ -186,7 +186,7 @@ def test_a_file_that_no_recipe_uses_changes_no_digest(checkout: Checkout) -> Non
 def test_an_entry_of_cm_says_that_a_file_of_the_packages_has_changed(home: TemporaryHome, checkout: Checkout) -> None:
     shutil.copytree(CHECKOUT / "automation", checkout.root / "automation", ignore=IGNORED)
     home.register(checkout.root)
-    note = "made by another version of this recipe"
+    note = "built by another version of this recipe"
     words = ("run", "script", "--tags=get,mlperf,scratch,space", "--path=space", "--quiet")
     told = []
     for edited in ("", "harness/backends/openvino/engine.py", "machine/probe.py"):

@@ -84,7 +84,7 @@ def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest(
         library("8.0.5", "/opt/old"),
     )
     found = (old, runtime, newest, beside)
-    assert selection.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
+    assert selection.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it is next to the CUDA toolkit"
     order = [one.library for one in selection.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
     assert order == [beside, newest, old, runtime]
     choice = selection.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])

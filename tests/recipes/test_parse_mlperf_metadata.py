@@ -159,19 +159,22 @@ def test_several_scores_each_have_their_metrics_and_the_upper_limit_counts():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (made.accuracy(NOT_TRUE), "verdict contradicts: F1 1.5 against 1, pass is false"),
-        (made.accuracy({**NOT_TRUE, "value": 0.5}, accuracy_pass=True), "accuracy_pass is true, the figures say other"),
-        (made.performance(effective_min_duration_ms=2000), "short run: 2000 ms asked for, the rules need 600000"),
+        (made.accuracy(NOT_TRUE), "contradictory verdict: F1 1.5 against 1, pass is false"),
+        (
+            made.accuracy({**NOT_TRUE, "value": 0.5}, accuracy_pass=True),
+            "accuracy_pass is true, the values show the opp",
+        ),
+        (made.performance(effective_min_duration_ms=2000), "short run: 2000 ms requested, the rules require 600000"),
         (made.newer(audit_test="TEST06", audit_success=True), "audit run TEST06: passed"),
-        (made.newer(true_result_value=1.0), "figures contradict: result_tokens_per_second is 542.476"),
-        (made.newer(benchmark_full="llama2-70b-99", workload_setting_code="cp999"), "accuracy levels contradict"),
+        (made.newer(true_result_value=1.0), "contradictory values: result_tokens_per_second is 542.476"),
+        (made.newer(benchmark_full="llama2-70b-99", workload_setting_code="cp999"), "contradictory accuracy levels"),
         (made.performance(summary_string="result_completed_samples_per_sec: 1, x"), "summary_string says 1"),
-        (made.performance(scenario_key=""), "the figure is taken from summary_string"),
+        (made.performance(scenario_key=""), "the value is read from summary_string"),
         (
             made.performance(scenario_key="result_of_another"),
-            "result_of_another, which scenario_key names, is absent: the figure is taken from summary_string",
+            "result_of_another (from scenario_key) is missing: the value is read from summary_string",
         ),
-        (made.performance(result_completed_samples_per_sec=None, summary_string=""), "the run gave no figure"),
+        (made.performance(result_completed_samples_per_sec=None, summary_string=""), "the run has no result"),
         (made.accuracy(accuracy=[]), "not scored yet"),
     ],
 )
@@ -184,7 +187,7 @@ def test_a_passed_audit_run_is_valid_though_its_configuration_asks_for_no_time()
     passed = made.newer(audit_test="TEST06", audit_success=True, effective_min_duration_ms=0)
     for content, value, remark in (
         (passed, 1.0, "audit run TEST06: passed"),
-        ({**passed, "audit_test": ""}, 0.0, "short run: 0 ms asked for, the rules need 600000 ms"),
+        ({**passed, "audit_test": ""}, 0.0, "short run: 0 ms requested, the rules require 600000 ms"),
     ):
         assert right(content)["PerformanceMode_p99"] == value
         assert remarks(content) == remark
@@ -209,7 +212,7 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
     ("text", "words"),
     [
         (json.dumps(made.performance())[:200], "cut off or no JSON"),
-        ("[]", "holds no JSON object"),
+        ("[]", "does not contain a JSON object"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": 1e999}', "1e999 is too large"),
@@ -221,7 +224,7 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
         (json.dumps(made.accuracy(accuracy={"name": "F1"})), "accuracy: found .*; allowed: a list"),
         (json.dumps(made.accuracy({"name": "F1", "pass": "yes", "value": 1, "threshold": 1})), r"\[0\]\.pass: found"),
         (json.dumps(made.accuracy({"name": "F1"})), r"accuracy\[0\]\.value: found nothing"),
-        (json.dumps(made.performance(scenario_key=None, summary_string=None)), "nothing else gives"),
+        (json.dumps(made.performance(scenario_key=None, summary_string=None)), "the only source of it"),
         ("{" + ",".join(f'"{n}": 1' for n in range(300_000)) + ', "5": 1}', "the key '5' occurs twice"),
         (" " * (LARGEST_BYTES + 1), "so it is not a metadata.json"),
     ],

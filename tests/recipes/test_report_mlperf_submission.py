@@ -336,7 +336,7 @@ def test_results_of_several_calls_and_backends_have_names_of_their_own(inside, c
     assert text.count("<title>Latency, Offline</title>") == 2, "one chart for the scenario, for a page and for a phone"
     for name in (first, second, third):
         assert text.count(f"<title>{name} p99: ") == 2, "a line for each run"
-    busy = "other programs used 57 % of the processor during {}: do not compare these figures"
+    busy = "other programs used 57 % of the processor during {}: do not compare these results"
     assert busy.format(f"{first}, 57 % during {second}") in text
     assert busy.format(third) in text
     assert f"All results on this page: {TEST_RUN}" in text

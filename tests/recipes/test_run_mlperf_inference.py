@@ -181,7 +181,7 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
 
 def test_a_target_that_no_wanted_scenario_has_is_refused():
     (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
-    assert problem.startswith("--target_qps: only Offline, Server, Interactive has such a target")
+    assert problem.startswith("--target_qps: only Offline, Server, Interactive has this target")
     assert problem.endswith("requested: SingleStream, whose target is --singlestream_target_latency_ms")
     found = problems(
         CM_MLPERF_MODEL="llama3.1-8b", CM_MLPERF_BACKEND="torch_llm", CM_MLPERF_LOADGEN_SCENARIO="Interactive",
@@ -204,7 +204,7 @@ def test_all_bad_inputs_are_named_in_one_error():
 
 def test_several_benchmarks_are_sent_to_make():
     (problem,) = problems(CM_MLPERF_MODEL="resnet50,bert-99")
-    assert problem.startswith("--model: one benchmark at a time here, got 'resnet50,bert-99'; for several: ")
+    assert problem.startswith("--model: only one benchmark per run, found 'resnet50,bert-99'; for several: ")
     assert "--target=run --run_args=--benchmarks=resnet50,bert-99" in problem
 
 
@@ -293,19 +293,20 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
     [
         ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
         ({"CM_MLPERF_GPUS": "0,0", "CM_MLPERF_DEVICE": "cuda"}, "numbers from 0, separated by commas, none twice"),
-        ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny do not go together"),
+        ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny cannot be combined"),
         (
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
             "--batch_timeout_us: only Server",
         ),
         (
             {"CM_MLPERF_OWN_DATASET_PATH": "d"},
-            "--dataset_path: digits makes its data and model here; your own copy is for a benchmark such as resnet50; "
-            "docs/howto/add-model.md adds any other model",
+            "--dataset_path: digits generates its own data and model; your own copy is only supported for a "
+            "benchmark such "
+            "as resnet50; to add another model, see docs/howto/add-model.md",
         ),
         (
             {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
-            "--model_path: --source=tiny makes its data and model here",
+            "--model_path: --source=tiny generates its own data and model",
         ),
     ],
 )
@@ -412,7 +413,8 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
     results = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", runs, notes=["a note"])
     text = table.render("digits", results)
     assert text == (
-        "digits: test run, not a valid MLPerf result\n"
+        "digits\n"
+        "test run, not a valid MLPerf result\n"
         "\n"
         "Scenario      Metric        Value  Unit       LoadGen  Accuracy   Score  Target  Pass\n"
         "SingleStream  throughput   0.0449  samples/s  INVALID  -              -       -  NO\n"
@@ -421,7 +423,6 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
         "Not passed:\n"
         "  SingleStream performance is INVALID: too slow\n"
         "\n"
-        "test run, not a valid MLPerf result\n"
         "a note\n"
     )
 
@@ -522,10 +523,11 @@ def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equa
     results = outcome.results_record(config(), "id", runs)
     text = table.render("digits", results)
     assert (
-        "Settings (chosen by the harness, except those marked as given):\n"
+        "Settings (chosen by the harness unless marked as given):\n"
         "  SingleStream, MultiStream  1 instance of 1 thread\n"
         "  Offline                    2 instances of 1 thread, batch of 64\n"
-        "  Server                     2 instances of 2 threads (4 threads given in all), batch of 8, 500 queries/s sent"
+        "  Server                     2 instances of 2 threads (4 threads given in total), batch of 8, 500 "
+        "queries/s sent"
         " (given)\n"
     ) in text
     html = page.render("t", results, outcome.environment_record(runs, {}, remarks("cm run")), {})
@@ -540,9 +542,9 @@ def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record()
         finished("Server", "performance", measured("Server", load={**busy, "mean_process_cpu_percent": 21.0})),
     ]
     results = outcome.results_record(config(), "id", runs)
-    line = "other programs used 57 % of the processor during Offline, 89 % during Server: do not compare these figures"
+    line = "other programs used 57 % of the CPU during Offline, 89 % during Server: do not compare these results"
     assert results["disturbances"] == [line]
-    assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the processor"]
+    assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the CPU"]
     text = table.render("digits", results)
     assert line in text.replace("\n  ", " ")
     assert line in page.render("t", results, outcome.environment_record(runs, {}, remarks("cm run")), {})
@@ -741,7 +743,7 @@ def test_a_silent_call_prints_problems_only(call, capsys):
     state = {"mlperf_run": measured("Offline", load=busy)}
     disturbed = {"CM_MLPERF_LOADGEN_SCENARIO": "offline", "CM_MLPERF_LOADGEN_MODE": "performance"}
     call(FakeCM(_performance={"return": 0, "new_state": state}), CM_TMP_SILENT="yes", **disturbed)
-    line = "other programs used 57 % of the processor during Offline: do not compare these figures\n"
+    line = "other programs used 57 % of the CPU during Offline: do not compare these results\n"
     assert capsys.readouterr().out == line
 
 
@@ -839,7 +841,7 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
     assert attempt["folder"] == "digits/Server/first_attempt"
     assert (attempt["target_qps"], attempt["invalid_reasons"][0]) == (2000.0, LATE_REASON)
     printed = capsys.readouterr().out
-    assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, as the harness chose." in printed
+    assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, a rate chosen by the harness." in printed
     assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
     assert "To find the maximum, add --find=yes" in printed  # still a rate that was chosen here
     assert found_runs.find_runs(folder)[0][0].paths.folder == second
@@ -854,7 +856,9 @@ def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_m
     assert answer == {"return": 0}
     assert [request.get("target_qps") for request in cm.calls] == [None, "13500.0"]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "it was planned for 8,000 samples/s, as the harness chose. It is run once more with 13,500." in printed
+    assert (
+        "it was planned for 8,000 samples/s, a rate chosen by the harness. Running it once more with 13,500." in printed
+    )
     assert "the logs of the first run are in digits/Offline/first_attempt" in printed
     assert "To find the maximum, add --find=yes" not in printed
 
@@ -879,7 +883,7 @@ def test_an_offline_estimate_is_repeated_until_the_run_is_long_enough(call, caps
     assert (attempt["folder"], attempt["target_qps"]) == ("digits/Offline/first_attempt", 20.0)
     assert [one["target_qps"] for one in attempt["between"]] == [60.0, 90.0]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Offline was INVALID with a target of 20, 60, 90, so it was run 3 times more with others" in printed
+    assert "Offline was INVALID with a target of 20, 60, 90, so it was run 3 more times with other targets" in printed
     assert [run.paths.folder.name for run in found_runs.find_runs(folder)[0]] == ["run_1"]
 
 
@@ -964,7 +968,7 @@ def test_a_user_conf_that_is_not_there_is_refused_before_anything_is_made(call, 
 
 
 def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--max_in_flight: found '4'; it is for the backends that answer prompts: " in problems(
+    assert "--max_in_flight: found '4'; only for backends that answer prompts: " in problems(
         CM_MLPERF_MAX_IN_FLIGHT="4"
     )[0]  # fmt: skip
     monkeypatch.setattr(matrix, "misfit", lambda *names: "")
@@ -974,14 +978,14 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     given = {"CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_LOADGEN_SCENARIO": "Interactive"}
     assert config(**given, CM_MLPERF_ENDPOINT_URL="http://h/v1").backend == "endpoint"
     assert config(**given).backend == default_backend("llama3.1-8b") != "onnxruntime"
-    assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: targets of engines")
+    assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: not supported")
 
 
 def test_a_search_makes_performance_runs_only() -> None:
     specs = matrix.matrix(config(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_SCENARIO="offline,server"))
     assert [(spec.mode.value, spec.options["find"]) for spec in specs] == [("performance", "yes")] * 2
     assert problems(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_LOADGEN_MODE="accuracy") == (
-        "--find: an accuracy run has no target to look for; leave --mode out",
+        "--find: accuracy runs have no target to find; omit --mode",
     )
 
 
@@ -1032,3 +1036,11 @@ SPELLINGS = {
 @pytest.mark.parametrize(("spelling", "model"), list(SPELLINGS.items()))
 def test_a_spelling_that_the_check_of_choices_takes_is_the_same_benchmark_behind_it(spelling, model):
     assert config(CM_MLPERF_MODEL=spelling).model == model
+
+
+def test_the_time_that_runs_took_is_shown_next_to_the_one_announced():
+    env = {"CM_MLPERF_LOADGEN_SCENARIO": "offline", "CM_MLPERF_RUN_STYLE": "test"}
+    specs = [matrix.matrix(config(**env, CM_MLPERF_LOADGEN_MODE=mode))[0] for mode in ("performance", "accuracy")]
+    took = [remaining.Took(spec, 5.0) for spec in specs]
+    assert remaining.took_text(took, 2.4, 130.0) == "2 runs took 2 min, 2 s of it measuring (announced: at least 2 s)"
+    assert remaining.took_text(took[1:], 1.0, 4.0) == "1 run took 4 s, 1 s of it measuring"

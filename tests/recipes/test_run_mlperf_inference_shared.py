@@ -169,7 +169,7 @@ def test_changed_files_lost_files_and_invalid_results_are_made_again(call, runs,
     (tmp_path / "results/sut-1/digits/Offline/performance/run_1/result.json").unlink()
     runs.is_valid = False
     assert call()[0]["return"] == 1
-    assert "repeated: it was not finished" in capsys.readouterr().out
+    assert "repeated: it did not finish" in capsys.readouterr().out
     assert call(CM_MLPERF_RUN_CHECK="no")[0] == {"return": 0}
     assert "repeated: it was INVALID" in capsys.readouterr().out
     assert len(runs.made) == 4
@@ -182,7 +182,7 @@ def test_a_call_that_was_killed_or_failed_goes_on(call, runs, capsys):
         call(CM_MLPERF_LOADGEN_MODE="all")
     runs.dies, runs.fails = False, "no memory"
     assert call(CM_MLPERF_LOADGEN_MODE="all")[0]["return"] == 1
-    assert "Offline accuracy is repeated: it was not finished" in capsys.readouterr().out
+    assert "Offline accuracy is repeated: it did not finish" in capsys.readouterr().out
     runs.fails = ""
     assert call(CM_MLPERF_LOADGEN_MODE="all")[0] == {"return": 0}
     assert "Offline accuracy is repeated: it failed: the run digits Offline accuracy failed: no memory" in (
@@ -244,8 +244,8 @@ def test_the_folder_of_an_ordinary_call_is_never_taken(call, tmp_path):
     ("env", "words"),
     [
         ({"CM_MLPERF_RUN_ID": "../x"}, "--run_id: found '../x'"),
-        ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed'; runs with --run_id resume by themselves"),
-        ({"CM_MLPERF_RUN_ID": "", "CM_RERUN": "yes"}, "--rerun: it is for calls with --run_id"),
+        ({"CM_MLPERF_RESUME": "failed"}, "--resume: found 'failed'; runs with --run_id resume automatically"),
+        ({"CM_MLPERF_RUN_ID": "", "CM_RERUN": "yes"}, "--rerun: only allowed with --run_id"),
         ({"CM_MLPERF_LOADGEN_TARGET_ORIGIN": "Nowhere: x"}, "--target_origin: unknown scenario"),
     ],
 )
@@ -326,3 +326,12 @@ def test_origins_of_lines_are_those_of_the_run():
     assert confwords.conf_lines(text, result, "found") == (
         "m.Server.max_duration = 3  # user", "m.SingleStream.target_latency = 2.0  # warm-up estimate",
     )  # fmt: skip
+
+
+def test_a_search_ends_with_a_table_and_the_command_that_uses_its_target(call, runs, capsys):
+    assert call(CM_MLPERF_RUN_FIND="yes", CM_MLPERF_RUN_ID=None)[0] == {"return": 0}
+    printed = capsys.readouterr().out
+    table, following = printed.split("Scenario", 1)[1].split("Next:\n")
+    assert [line.split() for line in table.splitlines()[1:2]] == [["Offline", "7.5", "samples/s", "8.25", "target_qps"]]
+    assert following.startswith("cm run script --tags=run,mlperf,inference ")
+    assert "--offline_target_qps=8.25" in following and "--find" not in following

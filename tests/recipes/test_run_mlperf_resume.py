@@ -104,10 +104,10 @@ def test_what_is_made_kept_and_left(mode: str, name: str, expected: str) -> None
 def test_what_is_left_says_why_and_what_would_make_it() -> None:
     candidates = [FORMER["crashed"], former(ACCURACY, progress=STARTED)]
     assert resume.choose(candidates, "unfinished").missing == (
-        "Offline performance is failed: it died (--resume=failed makes it)",
+        "Offline performance is failed: it died (run it with --resume=failed)",
     )
     assert resume.choose(candidates, "failed").missing == (
-        "Offline accuracy is unfinished (--resume=unfinished makes it)",
+        "Offline accuracy is unfinished (run it with --resume=unfinished)",
     )
 
 
@@ -268,7 +268,7 @@ def test_a_call_that_was_killed_goes_on_where_it_stopped(
     assert [row["scenario"] for row in results["scenarios"]] == ["Offline", "Server"]
     assert all(row["performance"] and row["accuracy"] for row in results["scenarios"])
     printed = capsys.readouterr().out
-    assert f"going on in {folders[0]}" in printed
+    assert f"resuming in {folders[0]}" in printed
     assert printed.count("  kept: ") == done_before
 
 
@@ -282,7 +282,7 @@ def test_a_call_that_failed_is_made_again_from_the_failed_run_on(call) -> None:
     cm = WritingCM()
     answer, folders = call(cm, CM_MLPERF_RESUME="failed")
     assert (answer["return"], folders, cm.made) == (1, [folder], ["server performance"])
-    assert "Server accuracy is unfinished (--resume=unfinished makes it)" in answer["error"]
+    assert "Server accuracy is unfinished (run it with --resume=unfinished)" in answer["error"]
     assert "Server accuracy is unfinished" in (folder / "summary.txt").read_text()
     cm = WritingCM()
     answer, folders = call(cm, CM_MLPERF_RESUME="all")
@@ -332,7 +332,7 @@ def test_a_call_that_passed_is_kept_whole(call, mode: str, capsys: pytest.Captur
     answer, folders = call(cm, CM_MLPERF_RESUME=mode)
     assert (answer, folders, cm.calls) == ({"return": 0}, [folder], [])
     assert json.loads((folder / "results.json").read_text()) == before
-    assert "no LoadGen run is left to make" in capsys.readouterr().out
+    assert "no LoadGen runs left" in capsys.readouterr().out
 
 
 def test_without_resume_and_with_other_settings_a_call_starts_anew(call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -361,7 +361,7 @@ def test_a_recipe_that_changed_between_the_runs_is_named_in_the_results(call) ->
     content["runs"]["digits/Offline/performance/run_1"]["recipes"]["app-mlperf-inference"] = "another"
     path.write_text(json.dumps(content))
     _, (folder,) = call(WritingCM(), CM_MLPERF_RESUME="all")
-    note = "runs kept from earlier were made with other versions of: app-mlperf-inference"
+    note = "kept runs used other versions of: app-mlperf-inference"
     assert note in json.loads((folder / "results.json").read_text())["notes"]
     assert note in (folder / "summary.txt").read_text()
 
@@ -379,7 +379,7 @@ def test_two_calls_do_not_go_on_with_one_folder(call) -> None:
         cm = WritingCM()
         answer, _ = call(cm, CM_MLPERF_RESUME="all")
     assert (answer["return"], cm.calls) == (1, [])
-    assert f"another call works in {path.parent}" in answer["error"]
+    assert f"another run is using {path.parent}" in answer["error"]
 
 
 def test_a_plan_holds_the_runs_that_would_be_made_and_no_more(call) -> None:
@@ -431,5 +431,5 @@ def test_a_call_of_an_earlier_version_is_left_as_it_is_and_the_way_on_named(call
         cm = WritingCM()
         answer, folders = call(cm, hook=hook, CM_MLPERF_RESUME="all")
         assert (answer["return"], folders, cm.calls) == (1, [folder], [])
-        assert "make a new call, without --resume" in answer["error"]
+        assert "start a new run without --resume" in answer["error"]
     assert (folder / "session.json").read_text() == old

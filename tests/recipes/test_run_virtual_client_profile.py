@@ -301,9 +301,9 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
     ("content", "inputs", "words"),
     [
         ("{", {}, "p.json: no JSON, line 1 column 2"),
-        ("[]", {}, "holds no object"),
-        ("", {}, "holds no object"),
-        ("a: [1", {}, "neither JSON nor YAML"),
+        ("[]", {}, "does not contain an object"),
+        ("", {}, "does not contain an object"),
+        ("a: [1", {}, "not JSON or YAML"),
         ("a: &x [1]\nb: *x", {}, "aliases"),
         ("[" * 50_000, {}, "nested more than"),
         ("a: " + "[" * 50_000, {}, "nested more than 32 deep"),
@@ -312,7 +312,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         ('{"Description": "x", "Metadata": {"a": ' + "9" * 5000 + "}}", {}, "a number that cannot be: Exceeds the"),
         ('{"Description": "x", "Metadata": {"a": NaN}}', {}, "NaN is not a JSON number"),
         (profile(action(Tags=f"{{calculate({'9' * 900})}}")), {}, "999...999 (900 digits) overflows 32 bits"),
-        ({"Actions": []}, {}, "Description is missing or blank"),
+        ({"Actions": []}, {}, "Description is missing or empty"),
         ({"Description": " ", "Actons": []}, {}, "did you mean Actions"),
         (profile(Parameters=[]), {}, "Parameters must be an object, got '[]'"),
         (profile(Actions="x"), {}, "Actions must be a list"),
@@ -562,7 +562,7 @@ def test_a_fork_of_the_results_is_planned_and_not_cloned(inside, call):
     given = {"RepoUri": "https://github.com/somebody/inference_results_v4.1.git", "PackageName": "mlperf"}
     name = write(inside, profile(Dependencies=[{"Type": "GitRepoClone", "Parameters": given}]))
     assert call("plan", profile=name)["return"] == 0
-    assert "--clone takes repositories of mlcommons only" in call("plan", profile=name, clone="yes")["error"]
+    assert "--clone only accepts repositories of mlcommons" in call("plan", profile=name, clone="yes")["error"]
 
 
 def test_the_plan_says_what_of_upstreams_executor_is_left_out(inside, call):
@@ -669,7 +669,7 @@ def test_two_calls_do_not_work_in_one_folder(inside, call):
     with statefile.locked(inside / "L"):
         answer = call(log_dir="L", **CPU)
     assert (answer["return"], answer["calls"]) == (1, [])
-    assert "another call works in" in answer["error"]
+    assert "another run is using" in answer["error"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 1, "progress": "running", "done": 5}'])

@@ -86,7 +86,7 @@ def test_runs_of_this_projects_layout_are_called_by_the_system_that_the_harness_
         ("MultiStream", {"queries": 270_335}, "min_query_count is 270,335"),
         ("SingleStream", {"queries": 1023}, "min_query_count is 1,023, v0.7 asks for 1,024"),
         ("Offline", {"valid": False}, "LoadGen did not call it VALID"),
-        ("Offline", {"min_duration_ms": 2000}, "it was asked to last 2 s, v0.7 asks for 60 s"),
+        ("Offline", {"min_duration_ms": 2000}, "requested duration 2 s, v0.7 requires 60 s"),
     ],
 )
 def test_a_run_with_too_few_queries_or_no_valid_does_not_count(inside, call, capsys, scenario, settings, reason):

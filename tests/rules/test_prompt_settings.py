@@ -33,8 +33,8 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
         ({}, "endpoint", "endpoint", "give its URL"),
         ({"endpoint": "http://[::::]/v1"}, "endpoint", "endpoint", "allowed: the URL of a server, such as http://HOST"),
         ({"endpoint": "http://host/v1?key=1"}, "endpoint", "endpoint", "without ? and #"),
-        ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "backend scripted asks no server of yours"),
-        ({"max_in_flight": 8}, "onnxruntime", "max_in_flight", "it is for the backends that answer prompts: "),
+        ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "only applies to --backend=endpoint, not to 'scripted'"),
+        ({"max_in_flight": 8}, "onnxruntime", "max_in_flight", "only for backends that answer prompts: "),
     ],
 )
 def test_a_wrong_input_is_named_with_what_is_allowed(given: dict, backend: str, name: str, words: str) -> None:
@@ -76,5 +76,5 @@ def test_backends_that_answer_prompts_do_not_run_networks() -> None:
     assert default_backend("digits") == "onnxruntime"
     assert misfit("onnxruntime", "digits", "cpu") == ""
     why = misfit("scripted", "digits", "cpu")
-    assert why.startswith("backend scripted cannot run digits: it answers prompts with texts; backends that can: ")
+    assert why.startswith("backend scripted cannot run digits: it answers prompts with texts; supported backends: ")
     assert "onnxruntime" in why

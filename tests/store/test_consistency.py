@@ -187,7 +187,7 @@ def test_a_full_run_has_as_many_samples_as_the_benchmark_asks_for() -> None:
     ):
         edit(files)
     found = [one.found for one in _of_run(files, OFFLINE)]
-    assert found == ["execution_mode = valid, asked to last 2000 ms"]  # 843,920 samples are enough
+    assert found == ["execution_mode = valid, requested duration 2000 ms"]  # 843,920 samples are enough
     _value("generated_samples_per_query", 100)(files)
     assert "execution_mode = valid, 100 samples" in [one.found for one in _of_run(files, OFFLINE)]
 

@@ -88,8 +88,8 @@ ORDER = ["config.json", "result_summary.json", "point.json", "system_desc.json"]
 def test_without_samples_the_figures_are_claimed_and_with_them_derived(folder: Path):
     claimed, derived = (received(made(folder, with_events=one)) for one in (False, True))
     assert (claimed.verification, derived.verification) == ("summary", "logs consistent")
-    assert claimed.notes[0] == "claimed, as no samples came with them: the figures of r4, r8"
-    assert derived.notes[0].startswith("derived again from the times of each sample")
+    assert claimed.notes[0] == "claimed, because there are no samples: the results of r4, r8"
+    assert derived.notes[0].startswith("recomputed from the times of each sample")
     assert claimed.curve == derived.curve and claimed.run_id == derived.run_id
     assert (derived.kind, derived.labels) == ("crowd", ("unofficial",))
 
@@ -234,7 +234,7 @@ def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
     assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
     with pytest.raises(bundle_module.NothingToShare, match="no submission"):
         make_curve_bundle(tmp_path, key())
-    with pytest.raises(bundle_module.NothingToShare, match="no samples beside its points"):
+    with pytest.raises(bundle_module.NothingToShare, match="no samples next to its points"):
         make_curve_bundle(folder / "tree" / "LabOrg" / "sub-0001", key(), with_events=True)
     (tmp_path / "results").mkdir()
     with pytest.raises(bundle_module.NothingToShare, match="no point of a curve"):

@@ -89,7 +89,7 @@ def test_a_bundle_of_the_viewer_is_a_curve_without_its_makers_folder(tmp_path: P
     with Store.open(tmp_path / "a.db") as store:
         report = import_loaded(store, load(tmp_path / "bundle.json"))
         result = store.result(report.added[0]).result
-    assert [(one.place, one.reason) for one in report.left_out] == [("submissions[1]", "it names no model")]
+    assert [(one.place, one.reason) for one in report.left_out] == [("submissions[1]", "it has no model")]
     place = result.configuration
     assert [(point.concurrency, point.system_tps) for point in result.curve] == [(1, 10.0), (8, 80.0)]
     assert (place.stack, place.precision, place.run_class, place.division) == ("gale", "fp4", "fast", "standardized")

@@ -151,7 +151,7 @@ def test_values_of_a_wrong_type_are_left_out_and_named(tmp_path: Path, change, w
 def test_paths_without_results_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingToImport, match="does not exist"):
         load(tmp_path / "none")
-    with pytest.raises(NothingToImport, match="holds no results"):
+    with pytest.raises(NothingToImport, match="contains no results"):
         load(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(NothingToImport, match="not UTF-8"):

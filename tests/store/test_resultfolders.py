@@ -181,7 +181,7 @@ def test_what_makes_no_result_is_named_with_the_reason(folder: Path, tmp_path: P
     (copy / SERVER / "mlperf_log_detail.txt").unlink()
     (copy / "mlperf_log_summary.txt").write_text("")
     left_out = {one.place: one.reason for one in results_below(tmp_path) if isinstance(one, LeftOut)}
-    assert "an accuracy run only" in left_out[f"{folder.name}/digits/Offline/accuracy"]
+    assert "only an accuracy run" in left_out[f"{folder.name}/digits/Offline/accuracy"]
     assert "Nowhere" in left_out[f"{folder.name}/digits/Server/accuracy"]
     assert len(left_out) == 3
     assert len(results(tmp_path)) == 2

@@ -313,7 +313,7 @@ def test_files_that_are_no_results_database_are_refused(tmp_path: Path) -> None:
     for path, words in ((newer, "schema version 99"), (foreign, "another program"), (text, "not an SQLite file")):
         with pytest.raises(schema.StoreError, match=words):
             Store.open(path)
-    with pytest.raises(schema.StoreError, match="there is no results database"):
+    with pytest.raises(schema.StoreError, match=r"the results database .* does not exist"):
         Store.open(tmp_path / "none.db", read_only=True)
     with sqlite3.connect(foreign) as other:
         assert other.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)

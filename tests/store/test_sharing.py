@@ -131,7 +131,7 @@ def test_it_is_sent_with_the_token_and_the_link_is_printed(
         ((422, {"problems": [{"rule": "V4", "file": "x", "found": "1", "expected": "2"}]}, {}), "V4 x: 1; expected: 2"),
         ((401, {"error": "no token"}, {}), "--token=FILE"),
         ((409, {}, {}), "another result with this run id"),
-        ((409, {"error": "x", "reason": "same log"}, {}), "ask the collector's moderator to free it"),
+        ((409, {"error": "x", "reason": "same log"}, {}), "contact the collector's moderator to free it"),
         ((302, {}, {"Location": "http://127.0.0.1:9/elsewhere"}), "refused it (302)"),
         ((500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
     ],
@@ -170,7 +170,7 @@ def test_a_token_of_other_programs_is_read_or_refused_without_being_shown(
     if content is not None and content.startswith(b"\xef"):
         assert code == 0 and collector.requests[-1][2]["Authorization"] == "Bearer secret-word"
     else:
-        assert code == 1 and "--token must be a token without blanks" in shown.err
+        assert code == 1 and "--token must be a token without whitespace" in shown.err
 
 
 def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,14 +200,14 @@ def test_a_changed_result_is_not_sent(folder: Path, tmp_path: Path, capsys: pyte
     changed = Path(shutil.copytree(folder, tmp_path / folder.name))
     change_json(changed / OFFLINE / "result.json", lambda content: content["metric"].update(value=999999.0))
     assert main([f"--result={changed}"]) == 1
-    assert "a collector would refuse it" in capsys.readouterr().err
+    assert "a collector would reject it" in capsys.readouterr().err
 
 
 def test_a_withdrawal_is_signed_by_the_same_key(
     collector: Collector, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 1
-    assert "there was no key" in capsys.readouterr().err
+    assert "no key in" in capsys.readouterr().err
     key, _ = read_or_make_key(tmp_path / "config" / "crowdperf")
     collector.answers[:] = [(200, {}, {})]
     assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 0

@@ -72,9 +72,9 @@ CASES: tuple[tuple[dict[str, str], Callable[[NewResult], object], object, str], 
     ({"Accuracy": ""}, lambda r: r.accuracy, (), "is not a score"),
     ({"Accuracy": "acc: high  F1: 90.1"}, lambda r: [s.name for s in r.accuracy], ["F1"], "acc: high"),
     ({"errors": "3"}, lambda r: r.configuration.precision, "bf16+fp16+fp8", "errors '3'"),
-    ({"weight_data_types": "ternary"}, lambda r: r.configuration.precision, "ternary", "names no known type"),
+    ({"weight_data_types": "ternary"}, lambda r: r.configuration.precision, "ternary", "contains no known type"),
     ({"Scenario": "Burst"}, lambda r: r.configuration.scenario, "Burst", "'Burst' is not known"),
-    ({"inferred": "maybe"}, lambda r: r.configuration.system.nodes, 0, "neither true nor false"),
+    ({"inferred": "maybe"}, lambda r: r.configuration.system.nodes, 0, "not true or false"),
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_every_quirk_has_a_case() -> None:
 def test_an_unknown_column_is_kept_and_said() -> None:
     table = read_summary_csv(csv_of([{**PLAIN, "Weather": "rain"}], (*COLUMNS, "Weather")))
     assert table.results[0].raw["Weather"] == "rain"
-    assert table.notes[0] == "column 'Weather' is not known: kept as it is"
+    assert table.notes[0] == "column 'Weather' is not known: kept as is"
 
 
 def test_a_byte_order_mark_and_another_order_of_columns_are_read() -> None:

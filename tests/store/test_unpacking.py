@@ -73,9 +73,9 @@ def _problem(content: bytes) -> object:
         (gzip.compress(b""), "the tar ends in the middle"),
         (gzip.compress(b"x" * 2000), "a damaged header"),
         (packed({"a": b"x"})[:-5], "ends in the middle"),
-        (packed({"a": b"x"}) + b"more", "something stands behind the end of the gzip file"),
-        (packed({"a": b"x"}) + packed({"b": b"x"}), "something stands behind the end of the gzip file"),
-        (gzip.compress(gzip.decompress(packed({"a": b"x"})) + bytes(20_000)), "behind the end of the tar"),
+        (packed({"a": b"x"}) + b"more", "there is data after the end of the gzip file"),
+        (packed({"a": b"x"}) + packed({"b": b"x"}), "there is data after the end of the gzip file"),
+        (gzip.compress(gzip.decompress(packed({"a": b"x"})) + bytes(20_000)), "after the end of the tar"),
         (gzip.compress(gzip.decompress(packed({"a": b"x"}))[:1024] + b"x" * 600), "a damaged header"),
     ],
     ids=["nothing", "no gzip", "empty", "no tar", "cut off", "more", "two", "padding", "no header"],
@@ -129,7 +129,7 @@ def _bombs(folder: Path) -> Iterator[tuple[Path, str]]:
     )
     yield folder / "many", "more than 400 members"
     (folder / "zeros").write_bytes(gzip.compress(bytes(200 << 20)))
-    yield folder / "zeros", "something stands behind the end of the tar"
+    yield folder / "zeros", "there is data after the end of the tar"
     texts = {"deep": "[" * 100_000, "quotes": '{"a": "' + '\\"' * 500_000, "wide": '{"a": [' + "[]," * 300_000 + "1]}"}
     for name, said in (("deep", "maximum recursion depth"), ("quotes", "Unterminated string"), ("wide", "read")):
         path = folder / f"{name}.json"

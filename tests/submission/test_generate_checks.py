@@ -108,7 +108,7 @@ FAULTS: list[tuple[str, str, Callable[[Path], None], str]] = [
     ("Offline", "performance", detail("effective_performance_sample_count", "500"), "worked on 500 samples"),
     ("Offline", "accuracy", detail("effective_accuracy_sample_count", "5000"), "the data set has 50,000"),
     ("Offline", "performance", detail("effective_scenario", '"SingleStream"'), "its folder Offline"),
-    ("Offline", "performance", detail("effective_qsl_rng_seed", "1"), "seeds of several rounds or of none"),
+    ("Offline", "performance", detail("effective_qsl_rng_seed", "1"), "seeds of several rounds, or of none"),
     ("Offline", "performance", change_setting("compliance_test", "TEST01"), "under the settings of TEST01"),
     ("Offline", "performance", change_setting("find", True), "a search for the highest rate"),
     ("Offline", "accuracy", change_setting("precision", "int8"), "precision fp32 and int8"),
@@ -116,7 +116,7 @@ FAULTS: list[tuple[str, str, Callable[[Path], None], str]] = [
         "Offline",
         "accuracy",
         lambda folder: edit_json(folder / "result.json", model_sha256={"model": "0" * 64}),
-        "not of one thing: model_sha256",
+        "differ in model_sha256",
     ),
     (
         "Offline",
@@ -150,7 +150,7 @@ def test_all_problems_are_named_at_once_and_nothing_is_written(real_runs: Path, 
 def test_an_empty_folder_is_refused_with_the_command_that_makes_runs(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (found,) = problems(tmp_path / "results", tmp_path / "tree")
-    assert "there is no run" in found
+    assert "contain no runs" in found
     assert "generate-run-cmds,inference" in found
 
 
@@ -256,7 +256,7 @@ LIST = {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "1" * 64, "is_
     [
         (LIST, False, None),
         ({**LIST, "name": "64 samples, seed 0", "is_official": False}, False, "calibrated with 64 samples, seed 0"),
-        (None, False, "calibrated with nothing that result.json names"),
+        (None, False, "calibrated with no calibration that result.json names"),
         (None, True, None),
     ],
 )
@@ -305,10 +305,10 @@ def test_a_category_that_does_not_have_the_benchmark_is_refused(real_runs: Path,
 @pytest.mark.parametrize(
     ("maps", "division", "words"),
     [
-        ("", "open", "nothing says which one it stands for | open division"),
+        ("", "open", "not mapped to one | open division"),
         ("own-net:yolo9000", "open", "that is not a benchmark of v6.1"),
         ("own-net:rnnt", "open", "that is not a benchmark of v6.1"),
-        ("own-net:resnet", "closed", "the closed division has no other models"),
+        ("own-net:resnet", "closed", "the closed division only allows the official models"),
     ],
 )
 def test_a_model_that_is_no_benchmark_needs_a_mapping(

@@ -99,7 +99,7 @@ def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path
     weights = measurements.weights_of(run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime"))
     assert weights.files == ("resnet50_v1.onnx",)
     assert weights.transformation == (
-        "int8 by crowdperf's quantize-ml-model (static); weights to 7 bits, because the processor has no VNNI"
+        "int8 by crowdperf's quantize-ml-model (static); weights to 7 bits, because the CPU has no VNNI"
     )
     text = readme_texts.calibration_text({"resnet50": weights})
     assert "method entropy, one range for each tensor, from 3 samples of a data set of 500" in text
@@ -121,7 +121,7 @@ def test_the_list_of_samples_is_told_beside_the_quantisation(tmp_path: Path) -> 
 
 
 def test_a_quantisation_that_nobody_can_tell_any_more_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(measurements.UnknownWeights, match="nobody can say"):
+    with pytest.raises(measurements.UnknownWeights, match="their origin is unknown"):
         measurements.weights_of(run_of(tmp_path, precision="int8", model_info_path="/gone/model.json"))
 
 

@@ -284,11 +284,11 @@ def test_a_file_of_answers_that_is_not_there_gets_the_questions_and_one_that_is_
     request, file = request_of(env, tmp_path), tmp_path / "system_facts.yaml"
     gathered = tree_builder.gather(request)
     _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("cooling", "status")))
-    assert problem.hint == f"fill in {file}, then the same line again"
+    assert problem.hint == f"fill in {file}, then rerun the command"
     assert file.read_text(encoding="utf-8").endswith("cooling:\nstatus:\n")
     file.write_text("cooling:\n", encoding="utf-8")
     _, (problem,) = tree_builder.describe_systems(gathered, request, FakeRecipes(("status",)))
-    assert problem.hint == f"add them to {file}, then the same line again"
+    assert problem.hint == f"add them to {file}, then rerun the command"
     assert file.read_text(encoding="utf-8") == "cooling:\n"
 
 
@@ -370,7 +370,7 @@ def test_an_update_refuses_to_write_over_a_file_that_was_edited(real_runs: Path,
     generate(real_runs, tmp_path / "tree")
     readme = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md"
     readme.write_text("my own words\n", encoding="utf-8")
-    with pytest.raises(placement.PlacingError, match="would be written over"):
+    with pytest.raises(placement.PlacingError, match="would be overwritten"):
         generate(real_runs, tmp_path / "tree")
     assert readme.read_text(encoding="utf-8") == "my own words\n"
 
@@ -471,7 +471,7 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
     path.write_text(json.dumps(environment), encoding="utf-8")
     generate(results, tmp_path / "tree")
     text = (tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md").read_text()
-    assert f"| the same, but what it uses of src/ was in another state: {'1' * 64} |" in text
+    assert f"| the same, but the code it uses from src/ was in another state: {'1' * 64} |" in text
     assert "| process-mlperf-accuracy | " in text
     assert "python3 -m crowdperf.harness run.json" in text
 
@@ -482,8 +482,8 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
         ("", "", "not recorded"),
         ("a", "b", "the same"),
         ("x", "b", "another state: x"),
-        ("a", "y", "the same, but what it uses of src/ was in another state: y"),
-        ("a", "", "the same; what it uses of src/ was not recorded"),  # a list of before
+        ("a", "y", "the same, but the code it uses from src/ was in another state: y"),
+        ("a", "", "the same; the code it uses from src/ was not recorded"),  # a list of before
     ],
 )
 def test_what_a_recipe_uses_of_the_packages_belongs_to_its_state(

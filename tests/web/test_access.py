@@ -82,12 +82,12 @@ BAD = (
     ({"port": "²"}, "whole number"),
     ({"read_only": "maybe"}, "yes, no"),
     ({"read_only": "yes"}, "no database"),
-    ({"read_only": "yes", "open_uploads": "yes"}, "takes no uploads"),
+    ({"read_only": "yes", "open_uploads": "yes"}, "does not accept uploads"),
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),
     ({"path": "gone"}, "gone does not exist"),
     ({"db": "gone/results.db"}, "gone is not a folder\nhint: mkdir -p '"),
-    ({"path": ".", "read_only": "yes"}, "puts nothing into"),
+    ({"path": ".", "read_only": "yes"}, "does not write to"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Every page, asked for as a browser does: what it holds, what it never holds, and what stands where nothing is."""
+"""Every page, requested as a browser does: what it holds, what it is never true, and what stands where nothing is."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("with_events", "words"),
     [
-        (True, ("logs consistent", "E14", "derived again from the times of each sample", "unofficial")),
-        (False, ("summary", "the figures are claimed", "claimed, as no samples came with them", "unofficial")),
+        (True, ("logs consistent", "E14", "recomputed from the times of each sample", "unofficial")),
+        (False, ("summary", "the values are claimed", "claimed, because there are no samples", "unofficial")),
     ],
 )
 def test_a_volunteer_sends_a_curve_and_sees_how_its_figures_were_come_by(

@@ -181,7 +181,7 @@ def test_results_of_new_keys_can_be_held(tmp_path: Path) -> None:
     with collector(tmp_path, hold_new=True) as client:
         told = client.post(BUNDLES, content=body(), headers=BEARER).json()
         answer = client.get(told["url"])
-        assert answer.status_code == 410 and "held until a moderator shows it" in answer.text
+        assert answer.status_code == 410 and "hidden until a moderator approves it" in answer.text
         assert client.get(f"/api/v1/results/{told['id']}.json").status_code == 410
 
 

@@ -413,7 +413,7 @@ def check_first(repos: Sequence[RepoInfo]) -> None:
     if copies:
         raise RequestError(
             f"two copies of {own.alias} are registered: {own.path} and {copies[0].path}",
-            hint=f"remove the line of one of them from repos.json of the CM home, then: cm reindex repo; {remedy}",
+            hint=f"remove one of them from repos.json in the CM home, then: cm reindex repo; {remedy}",
         )
     if before:
         raise RequestError(

@@ -49,13 +49,13 @@ def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
     return list(match_tags(entries, words))
 
 
-def nothing_found(i: Mapping[str, Any], store: Store, what: str = "no cache entry fits") -> NothingFound:
+def nothing_found(i: Mapping[str, Any], store: Store, what: str = "no matching cache entry") -> NothingFound:
     """The error for a command that no entry fits, with the uids or tags that look most like the one that was given."""
     words, name = split_artifact(i)
     entries = store.entries()
     known = {entry.uid for entry in entries} if name else {tag for entry in entries for tag in entry.tags}
     asked = name or next((word for word in words if word not in known and not word.startswith("-")), "")
-    otherwise = "cm show cache lists what there is" if entries else "the cache is empty"
+    otherwise = "cm show cache lists all entries" if entries else "the cache is empty"
     hint = nearest_hint(asked, known, otherwise=otherwise)
     return NothingFound(f"{what} in {store.root}", hint=hint)
 
@@ -103,7 +103,7 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             (removed if is_removed(store, entry, may_be_in_use=may_be_in_use) else kept).append(entry.uid)
     answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": kept}
     if kept:
-        advice = "wait until that process ends, or add --in_use to remove what is in use, which may break it"
+        advice = "wait until that process ends, or add --in_use to remove it anyway (this may break the process)"
         answer.update({"return": 1, "error": f"{len(kept)} of {len(entries)} cache entries were kept\nhint: {advice}"})
     return answer
 
@@ -112,7 +112,9 @@ def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, 
     """Removes an entry, or says why it is kept; whether it is gone."""
     with store.held(entry) as is_free, unused(entry.path) if is_free else nullcontext(True) as is_idle:
         if not is_free:
-            reason = "a process is making it" if store.is_busy(entry) else "a process renews it or has just changed it"
+            reason = (
+                "a process is building it" if store.is_busy(entry) else "a process renews it or has just changed it"
+            )
         elif not may_be_pinned and EntryPaths(entry.path).pinned.exists():
             reason = "it was pinned"
         elif is_idle or may_be_in_use:
@@ -133,10 +135,10 @@ def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, A
     """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
     store = Store(home.store_path)
     if not (i.get("artifact") or i.get("tags")):
-        raise RequestError("no cache entry was named", hint="give a uid or --tags=...; cm show cache lists them")
+        raise RequestError("no cache entry was selected", hint="give a uid or --tags=...; cm show cache lists them")
     entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
     if not entries:
-        raise nothing_found(i, store, "no finished cache entry fits")
+        raise nothing_found(i, store, "no matching finished cache entry")
     marks = [(entry, EntryPaths(entry.path).pinned) for entry in entries]
     changed = [(entry, mark) for entry, mark in marks if mark.exists() is not is_pinned]
     for entry, mark in changed:
@@ -144,7 +146,7 @@ def pin_action(i: Mapping[str, Any], home: Home, is_pinned: bool) -> dict[str, A
         logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
     if not changed:
         state = "pinned" if is_pinned else "unpinned"
-        logger.info("nothing to do: %s already %s", counted(len(entries), "cache entry"), state)
+        logger.info("no change: %s already %s", counted(len(entries), "cache entry"), state)
     return {"return": 0, "changed": [entry.uid for entry, _ in changed], "entries": [entry.uid for entry in entries]}
 
 
@@ -260,7 +262,7 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
     if EntryPaths(entry.path).pinned.exists():
         return "pinned"
     if store.is_busy(entry):
-        return "being made right now"
+        return "being built right now"
     if is_in_use(entry.path):
         return IN_USE
     if not os.access(entry.path, os.W_OK):
@@ -269,7 +271,11 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
         is_foreign = entry.record is None
         has_parts = any(path.endswith(RESUMABLE_SUFFIX) for path, _ in files_below(entry.path))
         if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
-            return "maybe being made by CM" if is_foreign else "partial download from today, which the next run resumes"
+            return (
+                "possibly being built by CM"
+                if is_foreign
+                else "partial download from today, which the next run resumes"
+            )
     return ""
 
 
@@ -294,7 +300,7 @@ def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Itera
         if path.suffix == ".new" and path.is_dir() and not is_locked(path.with_suffix(".lock")):
             yield _folder(path, "left by a start that was killed")
         elif path.suffix == ".lock" and not is_locked(path) and _is_left(path, now_s):
-            yield _folder(path, "a lock that no process holds")
+            yield _folder(path, "a file lock that no process owns")
     for path in _paths_in(store.root):
         is_scratch = path.name.startswith(".") and path.suffix == ".new"
         is_nameless = path.is_dir() and not path.name.startswith(".") and path.name not in known
@@ -368,4 +374,4 @@ def _plan_lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
         yield f"{mark} {name}, {facts}: {candidate.reason}"
     verb, freed = "would remove" if is_dry else "to remove", size_text(_size(plan.removed))
     what = f"{len(plan.removed)} with {freed}" if plan.removed else "nothing"
-    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {what}"
+    yield f"the cache contains {size_text(plan.size_bytes)}; {verb}: {what}"

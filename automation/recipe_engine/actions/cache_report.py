@@ -172,7 +172,7 @@ class Checked(NamedTuple):
         }
 
 
-NOTHING_RECORDED = "nothing was recorded, so nothing can be verified"
+NOTHING_RECORDED = "no files were recorded, so they cannot be verified"
 
 
 def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if i.get("out") == "con":
         files, size = sum(one.file_count for one in checked), size_text(sum(one.size_bytes for one in checked))
         summary = f"{counted(len(checked), 'entry')} with {counted(files, 'recorded file')} ({size}) verified"
-        verdict = f"{len(wrong)} not as they were made" if wrong else "all as they were made"
+        verdict = f"{len(wrong)} changed since they were built" if wrong else "all unchanged"
         verdict = NOTHING_RECORDED if checked and not files and not wrong else verdict
         print_lines([*(line for one in wrong for line in _lines(one)), f"{summary}: {verdict}"])
         if unfinished:
@@ -215,7 +215,9 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         "unfinished": [entry.uid for entry in unfinished],
     }
     if wrong:
-        answer.update({"return": 1, "error": f"{len(wrong)} of {len(checked)} cache entries are not as they were made"})
+        answer.update(
+            {"return": 1, "error": f"{len(wrong)} of {len(checked)} cache entries are changed since they were built"}
+        )
     return answer
 
 
@@ -240,7 +242,7 @@ def check_entry(entry: CacheEntry, store: Store, source: RecipeSource, skipped: 
         tuple(problem for problem in problems if problem.kind not in skipped),
         len(files),
         sum(file.size_bytes for file in files),
-        "" if entry.record else "made by CM, which records no files and no recipe",
+        "" if entry.record else "built by CM, which records neither files nor recipe",
     )
 
 
@@ -254,7 +256,7 @@ def _stamp(entry: CacheEntry) -> Stamp | None:
 def _own_problems(entry: CacheEntry, details: EntryDetails | None) -> Iterator[Problem]:
     """What is wrong with the files that the engine itself wrote, and with the declared ones."""
     if details is None:
-        yield Problem("entry", f"its file {EntryPaths(entry.path).details} is gone or damaged")
+        yield Problem("entry", f"its file {EntryPaths(entry.path).details} is missing or damaged")
         return
     made = list(entry.record.variations) if entry.record else []
     recorded = details.request.get("variations", made)
@@ -276,7 +278,7 @@ def _missing(entry: CacheEntry, details: EntryDetails | None, store: Store) -> I
     """What the entry depends on and no longer exists."""
     path = relocated(entry.dependent_path, store.root)
     if path and not os.path.exists(path):
-        yield Problem("dependency", f"{path}, on which it depends, is gone")
+        yield Problem("dependency", f"{path} (a dependency) is missing")
     new_env = relocated(state_of(entry)[0], store.root)
     in_store = re.compile(re.escape(str(store.root)) + r"/([0-9a-f]{16})(?=/|:|$)")
     named: dict[str, str] = {}
@@ -297,7 +299,7 @@ def _recipe(entry: CacheEntry, source: RecipeSource) -> Iterator[Problem]:
     if not found:
         yield Problem("recipe", f"its recipe {entry.recipe.text} is not registered")
     elif not any(source.is_unchanged(source.recipe(one), record) for one in found):
-        yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since; --renew remakes the entry")
+        yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since; --renew rebuilds the entry")
 
 
 def _lines(checked: Checked) -> Iterator[str]:

@@ -34,7 +34,7 @@ INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
     "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
     "gui": (
-        "cm help script RECIPE lists what the page would let you choose; every benchmark writes results.html, "
+        "cm help script RECIPE lists the options that the web page would offer; every benchmark writes results.html, "
         "cm run script --tags=show,mlperf,results and cm diff script A B compare results, cm show cache lists the cache"
     ),
 }
@@ -109,8 +109,8 @@ def check_comment(i: Mapping[str, Any]) -> None:
     """Raises RequestError for a comment behind the command, as documents have it: zsh hands it over as words."""
     if "#" in (i.get("artifact"), *further_words(i)):
         raise RequestError(
-            "the words from # on came as arguments: this shell takes no comments on its command line",
-            hint="leave them out; in zsh, setopt interactive_comments lets whole lines be pasted",
+            "everything from # on was passed as arguments: this shell does not support comments on the command line",
+            hint="remove them; in zsh, setopt interactive_comments enables comments",
         )
 
 
@@ -132,7 +132,7 @@ def check_flags(i: Mapping[str, Any]) -> None:
         f"unknown flag --{name} for cm {action} {automation}" + (f"; did you mean --{near}?" if near else "")
         for name, near in meant.items()
     ]
-    hint = f"it has {', '.join('--' + name for name in sorted(own))}" if own else "it has no flags of its own"
+    hint = f"it has {', '.join('--' + name for name in sorted(own))}" if own else "it has no flags"
     if all(meant.values()):
         hint = renamed_line(i, meant, action)
     raise RequestError("\n".join(lines), hint=hint)
@@ -195,7 +195,7 @@ def listing(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     if rows:
         yield from sorted(cut(_line(row), width) for row in rows)
         yield ""
-        yield f"{counted(len(rows), 'recipe')}; cm help script NAME shows how to call one, -v the folders"
+        yield f"{counted(len(rows), 'recipe')}; cm help script NAME shows how to run one, -v the folders"
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -210,4 +210,4 @@ def _log_nothing_found(i: Mapping[str, Any], index: RecipeIndex) -> None:
     except RecipeError as error:
         logger.info(error.describe())
     else:
-        logger.info("no recipe of this repository fits")
+        logger.info("no recipe of this repository matches")

@@ -29,7 +29,7 @@ from .run import run_action
 
 logger = logging.getLogger(__name__)
 
-LIST_HINT = "cm runs script lists the runs that are known"
+LIST_HINT = "cm runs script lists the known runs"
 SHOWN_IDS = 5
 
 
@@ -193,7 +193,7 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
     run = read_run(root / fitting[0]) if len(fitting) == 1 else None
     if run is None:
         last = f"the last {SHOWN_IDS} are " if len(fitting) > SHOWN_IDS else ""
-        several = f"{len(fitting)} runs have '{wanted}' in their id: {last}{', '.join(fitting[-SHOWN_IDS:])}"
+        several = f"{len(fitting)} run ids contain '{wanted}': {last}{', '.join(fitting[-SHOWN_IDS:])}"
         near = meant(wanted, names)
         none = f"no run has the id '{wanted}'" + (f"; did you mean {near}?" if near else "")
         raise NothingFound(several if len(fitting) > 1 else none, hint=LIST_HINT)
@@ -221,7 +221,7 @@ def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     chosen = runs[-last:] if last else runs
     listed = chosen if last or is_verbose(i) else runs[-SHOWN_RUNS:]
     if not runs:
-        logger.info("no run has left a journal in %s", root)
+        logger.info("no run wrote a journal in %s", root)
     show(i, *list_lines(listed, len(runs), None if is_verbose(i) else listing_width()))
     return {"return": 0, "runs": [run.row for run in chosen]}
 
@@ -282,18 +282,20 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
     runs = [find_run(root, wanted)] if wanted else recorded_runs(root)
     if not runs:
-        raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
+        raise RequestError(f"no run to resume: no run wrote a journal in {root}", hint="cm run script ...")
     run = runs[-1]
     _check_state(run)
     changed = changed_recipes(run, home.source())
     if changed and not is_forced(i):
         raise RequestError(
-            f"run {run.run_id} was made with other recipes: {'; '.join(changed)}",
-            hint=f"give its command as a new run, or resume it all the same: cm resume script {run.run_id} --force",
+            f"run {run.run_id} used other recipe versions: {'; '.join(changed)}",
+            hint=f"start it as a new run, or resume it anyway: cm resume script {run.run_id} --force",
         )
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
-        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="create it")
+        raise RequestError(
+            f"the folder {folder} in which run {run.run_id} was started no longer exists", hint="create it"
+        )
     asked = run.request
     inputs = with_secrets(asked.get("inputs") or {}, i, asked.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
@@ -301,7 +303,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
         logger.info(line)
     if asked.get("cache") != str(home.store_path):
-        logger.warning("! that run used the cache %s, this one uses %s", asked.get("cache"), home.store_path)
+        logger.warning("! that run used the cache %s; this run uses %s", asked.get("cache"), home.store_path)
     with working_folder(folder):
         return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
@@ -310,13 +312,14 @@ def _check_state(run: RecordedRun) -> None:
     """Raises RequestError when a run has succeeded, or is in progress."""
     if run.state == "done":
         raise RequestError(
-            f"there is nothing to resume: run {run.run_id} ({run.command}) succeeded",
-            hint=f"{LIST_HINT}; name an earlier one, or give the command again",
+            f"no run to resume: run {run.run_id} ({run.command}) succeeded",
+            hint=f"{LIST_HINT}; pass the id of an earlier run, or rerun the command",
         )
     if run.state == "running":
         pid, host = run.request.get("pid"), run.request.get("host")
         raise RequestError(
-            f"run {run.run_id} ({run.command}) is in progress: process {pid} on {host}", hint="let it finish, or end it"
+            f"run {run.run_id} ({run.command}) is in progress: process {pid} on {host}",
+            hint="wait until it finishes, or stop it",
         )
 
 
@@ -331,7 +334,7 @@ def changed_recipes(run: RecordedRun, source: RecipeSource) -> list[str]:
             elif step.used != source.used_by(step.recipe, Path(path), step.variations):
                 changed.append(f"the packages that {name} uses have changed")
         except OSError:
-            changed.append(f"{name} is gone from {path}")
+            changed.append(f"{name} is missing from {path}")
     return changed
 
 
@@ -344,7 +347,8 @@ def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterabl
     missing = [name for name in names if name not in given]
     if missing:
         raise RequestError(
-            f"the run was given secrets, which are never kept: {', '.join('--' + name for name in missing)}",
+            "the run used secrets, which are never stored; pass them again: "
+            f"{', '.join('--' + name for name in missing)}",
             hint=f"cm {again} " + " ".join(f"--{name}=..." for name in missing),
         )
     whole: dict[str, Any] = copy.deepcopy(dict(inputs))
@@ -378,9 +382,9 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
     others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
     again = [step.label for step in others.values() if step.status in ("ran", "faked")]
     if again:
-        yield "  run again, because they are not cached: " + ", ".join(again)
+        yield "  rerun, because they are not cached: " + ", ".join(again)
     open_steps = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
     if open_steps:
         yield "  continues with: " + ", ".join(reversed(open_steps))
     if mode:
-        yield f"  --{RESUME_INPUT}={mode}: of the runs that the recipe makes itself, those that passed are kept"
+        yield f"  --{RESUME_INPUT}={mode}: runs started by the recipe that passed are kept"

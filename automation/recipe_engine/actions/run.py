@@ -153,7 +153,7 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
     artifact = str(i.get("artifact") or "").strip()
     tags = i.get("tags") or ""
     if not isinstance(tags, str | list | tuple):
-        raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
+        raise RequestError(f"--tags must contain tags, found {tags!r}", hint="write --tags=get,python3")
     words = list(split_words(tags))
     extras = further_words(i)
     plain = [extra for extra in extras if " " not in extra and "," not in extra]
@@ -163,7 +163,7 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
         joined = ",".join([*words, *artifact.replace(" ", ",").split(","), *plain])
         asked = {**i, "tags": joined, "artifact": "", "artifacts": ()}
         raise RequestError(
-            f"a name is one word, and tags are given with --tags; found: {' '.join([artifact, *plain])}",
+            f"a recipe name is one word; pass tags with --tags; found: {' '.join([artifact, *plain])}",
             hint=renamed_line(asked, {}, str(i.get("action") or "run")),
         )
     if " " in artifact:
@@ -220,7 +220,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     env.update(_flags_as_env(options, i))
     request = request_from_inputs(_inputs_of(i), options=options)
     if request.options.new and request.options.renew:
-        raise RequestError("--new and --renew contradict each other", hint="--renew remakes an entry, --new adds one")
+        raise RequestError("--new and --renew contradict each other", hint="--renew rebuilds an entry, --new adds one")
     return request._replace(
         query=query,
         alias=f"{repo}:{alias}" if repo and alias else alias,
@@ -236,7 +236,7 @@ def _check_words(i: Mapping[str, Any], *, is_empty: bool) -> None:
     """Raises RequestError for a version without a value, and for a misspelt ``--tags`` when no recipe is named."""
     for name in BOUND_KEYS:
         if i.get(name) is True or (i.get(name) == "" and i.get("out")):
-            raise RequestError(f"--{name} has no value", hint=f"give one, such as --{name}=1.2.3, or leave it out")
+            raise RequestError(f"--{name} has no value", hint=f"add one, such as --{name}=1.2.3, or omit the option")
     wrong = [str(name) for name in i if name not in FLAGS and meant(str(name), ("tags",))] if is_empty else []
     if wrong:
         raise RequestError(
@@ -275,7 +275,7 @@ def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
     if value is None or value is False:
         return {}
     if not isinstance(value, Mapping):
-        raise RequestError(f"--{key} must be given by key, found {value!r}", hint=f"write --{key}.NAME=VALUE")
+        raise RequestError(f"--{key} needs a key, found {value!r}", hint=f"write --{key}.NAME=VALUE")
     return {str(name): item for name, item in value.items()}  # a caller in Python may use a number
 
 

@@ -68,7 +68,7 @@ class WatchedEffects(RealEffects):
             if is_kept and run_file.is_file():
                 shutil.copy(run_file, DEBUG_FILE)
                 path = shlex.quote(os.path.join(os.getcwd(), DEBUG_FILE))
-                logger.info("%s* %s: to run its script again: bash %s", step.indent, label, path)
+                logger.info("%s* %s: to rerun its script: bash %s", step.indent, label, path)
 
 
 class Step(NamedTuple):
@@ -97,7 +97,7 @@ def run_with_extras(
     Raises RequestError for ``--shell`` without a terminal, else what ``run`` raises.
     """
     if is_yes(i.get("shell")) and not has_terminal():
-        raise RequestError("--shell needs a terminal, and there is none", hint="--save_env leaves tmp-env.sh")
+        raise RequestError("--shell needs a terminal, and stdin is not one", hint="--save_env leaves tmp-env.sh")
     effects = engine.effects
     if isinstance(effects, WatchedEffects):
         effects.shows_env = is_yes(i.get("print_env"))
@@ -146,7 +146,7 @@ class Extras:
                 write_json(self._folder / name, self._version_info())
         if is_yes(self._i.get("print_readme")):
             write_text(self._folder / README_FILE, self._readme())
-            logger.info("* how this was made is in %s", self._folder / README_FILE)
+            logger.info("* the steps are recorded in %s", self._folder / README_FILE)
         if is_yes(self._i.get("repro")):
             self._write_repro(answer)
 
@@ -169,7 +169,7 @@ class Extras:
             logger.info(line)
 
     def _print_times(self) -> None:
-        logger.info("Seconds, dependencies included:")
+        logger.info("Seconds (including dependencies):")
         seconds: dict[str, list[float]] = {}
         for step in self._steps:
             seconds.setdefault(step.configured.label, []).append(step.result.duration_s)
@@ -187,14 +187,14 @@ class Extras:
             new_env, rule = self._steps[-1].result.new_env, self._steps[-1].configured.recipe.values
             path = self._folder / ENV_FILE
             write_env_file(path, new_env, rule)
-            logger.info("* a shell with the env of the result (%s); exit ends it", path)
+            logger.info("* a shell with the env of the result (%s); type exit to leave", path)
             hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
 
     def _pause(self) -> None:
         if has_terminal():
             wait_for_enter("Press Enter to continue ...")
         else:
-            logger.warning("! --pause has no effect: there is no terminal")
+            logger.warning("! --pause has no effect: stdin is not a terminal")
 
     def _version_info(self) -> list[dict[str, dict[str, str]]]:
         """A row for each step in order of their ends, by the words it was asked for."""

@@ -103,7 +103,7 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
             hint="a letter, then letters, digits, '-', '_' and '.', but not 16 hex digits",
         )
     if uid and not UID.fullmatch(uid):
-        raise RequestError(f"'{uid}' is not a uid", hint="16 lower-case hex digits, or none: then one is made")
+        raise RequestError(f"'{uid}' is not a uid", hint="16 lower-case hex digits, or omit it to generate one")
     program = str(i.get("program") or alias.removeprefix("get-"))
     if not PROGRAM.fullmatch(program):
         raise RequestError(f"--program={program} is not the name of a program", hint="for example --program=make")
@@ -118,14 +118,12 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
     if found := (*index.by_name(alias), *index.by_name(recipe.uid)):
         what = f"name '{alias}'" if found[0].alias == alias else f"uid {recipe.uid}"
         owner = f"{found[0].repo_alias}:{found[0].alias}"
-        raise RequestError(f"the {what} is in use by {owner}", hint=f"look at it: {found[0].path}")
+        raise RequestError(f"the {what} is in use by {owner}", hint=f"see {found[0].path}")
     for path in beside(recipe):
         if path.exists() or not path.parents[1].is_dir():
             what = "exists already" if path.exists() else f"has no place: {path.parents[1]} is missing"
             hint = (
-                "use another name"
-                if path.exists()
-                else "name a checkout of crowdperf: cm add script crowdperf:get-NAME"
+                "use another name" if path.exists() else "use a checkout of crowdperf: cm add script crowdperf:get-NAME"
             )
             raise RequestError(f"--template={recipe.template}: {path} {what}", hint=hint)
     if recipe.folder.exists():
@@ -148,7 +146,9 @@ def _repo(name: str, home: Home) -> RepoInfo:
         if name in (repo.alias, repo.uid):
             return repo
     known = sorted(repo.alias for repo in home.repos)
-    hint = f"known are: {', '.join(known)}; name one in front: cm add script {known[0] if known else 'REPO'}:ALIAS"
+    hint = (
+        f"known repositories: {', '.join(known)}; put one in front: cm add script {known[0] if known else 'REPO'}:ALIAS"
+    )
     raise NotFound(f"no registered repository is called '{name}'", hint=hint)
 
 
@@ -167,12 +167,12 @@ def _tags(asked: Any, index: RecipeIndex) -> tuple[str, ...]:
     if odd or query.variations or query.none_of or query.excluded_variations or not query.all_of:
         raise RequestError(
             f"--tags={query.text} cannot be the tags of a recipe",
-            hint="words without whitespace, quotes, '#', and without '_' or '-' in front, with commas between them",
+            hint="words separated by commas, without whitespace, quotes and '#', not starting with '_' or '-'",
         )
     if found := index.by_tags(query.all_of, ()):
         raise RequestError(
-            f"a query for the tags {query.text} finds {found[0].repo_alias}:{found[0].alias} already",
-            hint="add a tag of its own, for example its name",
+            f"the tags {query.text} already match {found[0].repo_alias}:{found[0].alias}",
+            hint="add a unique tag, such as its name",
         )
     return query.all_of
 

@@ -79,7 +79,7 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     command = str(i.get("command") or "").strip()
     before = [str(line) for line in i.get("script") or ()]
     if not command and not before:
-        raise RequestError("no command was given", hint="cm native-run script --command='echo $A' --env.A=1")
+        raise RequestError("no command", hint="cm native-run script --command='echo $A' --env.A=1")
     env = i.get("env") or {}
     path = Path(str(i.get("script_name") or "tmp-native-run.sh")).absolute()
     secrets = secret_variables(env)
@@ -103,7 +103,7 @@ def unsupported_action(i: Mapping[str, Any]) -> Answer:
 def check_removal(i: Mapping[str, Any]) -> None:
     """Raises RequestError when ``cm rm script`` names no recipe, or cannot be confirmed: no ``-f``, no terminal."""
     if not names_recipes(i):
-        raise RequestError("no recipe was named, so all of them would be removed", hint="cm rm script NAME")
+        raise RequestError("no recipe was selected, so all of them would be removed", hint="cm rm script NAME")
     if i.get("out") == "con" and not is_forced(i) and not has_terminal():
         raise RequestError(
             "would remove a recipe; stdin is not a terminal, so it cannot be confirmed",
@@ -186,7 +186,7 @@ TEST_KEYS = frozenset(["docker", "id", "test-all-variations", "test_all_variatio
 def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Mapping[str, Any]) -> dict[str, Any]:
     """The input of ``cm run script`` for one run of a test."""
     if is_yes(test.get("docker")):
-        logger.info("  (docker is set, but this engine starts no containers: the test runs on the host)")
+        logger.info("  (docker is set, but this engine does not start containers: the test runs on the host)")
     own = {key: value for key, value in test.items() if key not in TEST_KEYS and not key.startswith("docker_")}
     given = {key: value for key, value in i.items() if key in own and key not in ("env", "tags")}
     return {
@@ -214,8 +214,8 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     root = Path(os.path.abspath(os.path.expanduser(str(i["output_dir"]))))
     if own := [path for r in recipes if (path := root / r.id.alias).resolve() == r.path.resolve()]:
         raise RequestError(
-            f"--output_dir={i['output_dir']} holds the recipes: {own[0] / 'README.md'} would be overwritten",
-            hint="name another folder, such as --output_dir=docs/recipes",
+            f"--output_dir={i['output_dir']} contains the recipes: {own[0] / 'README.md'} would be overwritten",
+            hint="choose another folder, such as --output_dir=docs/recipes",
         )
     rows = [f"- [{recipe.id.alias}]({recipe.id.alias}/README.md): {summary_of(recipe)}" for recipe in recipes]
     texts = {root / alias / "README.md": page for alias, page in pages.items()}

@@ -112,7 +112,7 @@ def _run_hook(alias: str, hook: str, env: Env) -> None:
     if not folder.is_dir():
         raise RequestError(
             f"this helper needs the recipe {alias}, but {folder} does not exist",
-            hint="register the whole repository, not a part of it",
+            hint="register the whole repository",
         )
     python = read_mapping(CHECKOUT / "cmr.yaml").get("python")
     packages = RepoInfo(CHECKOUT, "", "", python=python).packages
@@ -214,7 +214,7 @@ def _with_base(path: Path, roots: Sequence[Path], depth: int) -> dict[str, Any]:
     if base_path is None or not name.endswith(ENDINGS):
         raise MetaError(f"{path}: _base: '{base}' does not exist as a .yaml or .json file")
     if depth >= MAX_BASES:
-        raise MetaError(f"{path}: _base: '{base}' is more than {MAX_BASES} bases deep; maybe they form a cycle")
+        raise MetaError(f"{path}: _base: '{base}' is more than {MAX_BASES} bases deep; possibly a cycle")
     below = _with_base(base_path, roots, depth + 1)
     both = [key for key in JOINED_KEYS if isinstance(below.get(key), str) and isinstance(meta.get(key), str)]
     return {**merge_state(below, meta), **{key: below[key] + meta[key] for key in both}}
@@ -248,9 +248,9 @@ def select_cfg(i: Mapping[str, Any], home: Home) -> Answer:
     ]
     rows = [row for row in rows if not i.get("uid") or row["meta"].get("uid") == i["uid"]]
     if not rows:
-        raise NothingFound("no configuration fits", hint="check --tags, --alias and --uid")
+        raise NothingFound("no matching configuration", hint="check --tags, --alias and --uid")
     rows.sort(key=lambda row: str(row["meta"].get("name", "")))
     names = [f"{row['meta'].get('name', row['alias'])} ({row['path']})" for row in rows]
     title = " ".join(filter(None, ["several", str(i.get("title") or ""), "configurations match:"]))
-    hint = "name one with --alias=NAME or --uid=UID"
+    hint = "select one with --alias=NAME or --uid=UID"
     return {"return": 0, "selection": rows[0 if len(rows) == 1 else pick(title, names, hint=hint)]}

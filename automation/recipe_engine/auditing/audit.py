@@ -177,7 +177,7 @@ def _unknown_modules(blocks: Iterable[Block], repo: RepoInfo) -> Iterator[tuple[
         for name in Reader(block.source, block.where).texts("library"):
             try:
                 if not repo.packages:
-                    raise RequestError("cmr.yaml names no 'python' folder", hint="python: src")
+                    raise RequestError("cmr.yaml has no 'python' folder", hint="python: src")
                 if "#" not in name:
                     Library(repo.path, repo.packages).check(name)
             except RecipeError as error:

@@ -21,9 +21,9 @@ NEEDS_KEYS = {
     "downloads": "rows of what, size_bytes, sha256, license",
     "disk_mb": "a whole number of MB (10**6 bytes)",
     "memory_mb": "a whole number of MB (10**6 bytes)",
-    "sudo": "a text that says what for",
-    "container": "a text that says what for",
-    "gpu": "a text that says what for",
+    "sudo": "a text with the purpose",
+    "container": "a text with the purpose",
+    "gpu": "a text with the purpose",
     "tokens": "a list of env keys",
 }
 DOWNLOAD_KEYS = ("what", "size_bytes", "sha256", "license", "licence")
@@ -64,7 +64,7 @@ def needs(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 def _unread(audited: AuditedRecipe, where: str, key: str, known: Collection[str]) -> Finding:
     close = nearest(key, known, 1)
     hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
-    return audited.finding("needs-unusable", f"nothing reads '{key}'", where, hint)
+    return audited.finding("needs-unusable", f"'{key}' has no effect", where, hint)
 
 
 def _fits(key: str, value: Any) -> bool:
@@ -192,7 +192,7 @@ def script_names(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
         name = block.layer.script_name
         wanted = re.compile(rf"{re.escape(name)}(-.+)?\.(sh|bat)")
         if name and not re.search(r"[<#]", name) and not any(map(wanted.fullmatch, audited.files)):
-            text = f"there is no '{name}.sh' in the folder"
+            text = f"'{name}.sh' is not in the folder"
             hint = f"without the ending: {name[:-3]}" if name.endswith(".sh") else ""
             yield audited.finding("script-missing", text, f"{block.where}script_name", hint)
 

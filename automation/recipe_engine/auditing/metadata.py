@@ -85,7 +85,7 @@ def keys(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
         text = f"the key '{key}' is repeated; only the last value counts"
         yield audited.finding("key-repeated", text, key)._replace(line=line)
     for key, hint in unknown_keys(audited.blocks):
-        yield audited.finding("key-unknown", f"nothing reads '{key}'", key, hint)
+        yield audited.finding("key-unknown", f"'{key}' has no effect", key, hint)
 
 
 def unknown_keys(blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ def library(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 def readme(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Whether the recipe is described."""
     if not any(name.lower() == "readme.md" for name in audited.files):
-        hint = "say what it finds, sets and costs (size, time, license)"
+        hint = "describe its results, settings and cost (size, time, license)"
         yield audited.finding("readme-missing", "the folder has no README.md", hint=hint)
 
 
@@ -161,7 +161,7 @@ def inputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
     for name, one in described.items():
         where = f"input_description.{name}"
         if not one.env_key and name not in mapped and name not in among.inputs:
-            yield audited.finding("input-unread", f"nothing maps the input '{name}'", where)
+            yield audited.finding("input-unread", f"there is no mapping for the input '{name}'", where)
         if one.kind and one.default and converted(one, one.default) is None:
             text = f"the default {one.default!r} of the input '{name}' is not allowed; allowed: {allowed_text(one)}"
             yield audited.finding(
@@ -184,7 +184,7 @@ def outputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
             if key in WIDE_GLOBS:
                 yield audited.finding("keys-wide", f"'{key}' exports every env key", where)
             elif not re.search(r"[*?<]", key) and not may_set(re.sub(r"^\+\W?", "", key)) and not may_set(key):
-                yield audited.finding("promise-empty", f"nothing sets '{key}'", where)
+                yield audited.finding("promise-empty", f"'{key}' is not set", where)
 
 
 @finds("secret-literal")
@@ -195,7 +195,7 @@ def secrets(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
             for key, value in env.items():
                 if is_secret(str(key)) and isinstance(value, str) and len(value) > len("false") and "<<<" not in value:
                     text = f"'{key}' has a value in the file"
-                    yield audited.finding("secret-literal", text, f"{where}.{key}", "take it from the caller")
+                    yield audited.finding("secret-literal", text, f"{where}.{key}", "let the caller pass it")
 
 
 # --- variations ---
@@ -220,7 +220,7 @@ def references(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
 def _references(recipe: Recipe) -> Iterator[tuple[str, str, str, str]]:
     """Every place that names a variation: the code if there is none, its name, the key path, the text."""
     if default := recipe.default_variation:
-        yield "default-unknown", default, "default_variation", f"there is no variation _{default}"
+        yield "default-unknown", default, "default_variation", f"variation _{default} does not exist"
     for name, variation in recipe.variations.items():
         where = f"variations.{name}"
         for base in (base for base in variation.base if "#" not in base):
@@ -230,7 +230,7 @@ def _references(recipe: Recipe) -> Iterator[tuple[str, str, str, str]]:
     for kind, rows in (("valid", recipe.valid_combinations), ("invalid", recipe.invalid_combinations)):
         for number, row in enumerate(rows):
             key = f"{kind}_variation_combinations[{number}]"
-            yield from (("combination-unknown", name, key, f"there is no variation _{name}") for name in row)
+            yield from (("combination-unknown", name, key, f"variation _{name} does not exist") for name in row)
 
 
 @finds("group-two-defaults", "default-unknown", "alias-unusable", "base-cycle")
@@ -301,7 +301,7 @@ def _why_dead(recipe: Recipe, variation: Variation) -> str:
             return f"_{part} is never on without a value, and values do not match it"
         if not _is_declared(recipe, part):
             near = meant(part, recipe.variations)
-            return f"there is no variation _{part}" + (f" (did you mean _{near}?)" if near else "")
+            return f"variation _{part} does not exist" + (f" (did you mean _{near}?)" if near else "")
         group = recipe.variations[declared_name(recipe, part)].group
         if group and group in taken:
             return f"_{taken[group]} and _{part} are both in the group '{group}'"
@@ -328,7 +328,7 @@ def likeness(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
             yield audited.finding("alias-repeated", f"{other.path.name} has the same alias", "alias")
         if is_near and tags and other.tags == tags and other.uid != own.uid:
             text = f"{other.repo_alias}:{other.alias} has exactly the same tags"
-            yield audited.finding("tags-same", text, "tags", "give each a tag that the other lacks")
+            yield audited.finding("tags-same", text, "tags", "give each a tag that the other does not have")
 
 
 @finds("dep-without-tags", "dep-unanswered", "dep-variation-unknown", "dep-open")
@@ -372,7 +372,7 @@ def _dependency(audited: AuditedRecipe, index: RecipeIndex, where: str, dependen
 def _lacking(audited: AuditedRecipe, code: str, name: str, found: Sequence[IndexEntry], key: str) -> Finding:
     aliases = dict.fromkeys(entry.alias for entry in found[:3])
     hint = nearest_hint(name, found[0].variations, "_")
-    return audited.finding(code, f"there is no variation _{name} in {' and '.join(aliases)}", key, hint)
+    return audited.finding(code, f"variation _{name} does not exist in {' and '.join(aliases)}", key, hint)
 
 
 @finds("handle-unknown", "handle-unused", "override-unanswered")

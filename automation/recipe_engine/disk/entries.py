@@ -186,7 +186,7 @@ def loaded_state(entry: CacheEntry, root: Path, content: bytes | None) -> tuple[
     if values is None:
         raise StoreError(
             f"the cache entry {entry.path} has no readable state",
-            hint=f"cm rm cache {entry.uid} -f, then run again",
+            hint=f"cm rm cache {entry.uid} -f, then rerun",
         )
     return values
 
@@ -296,7 +296,7 @@ def checked_state(entry: CacheEntry, details: EntryDetails) -> tuple[bytes, str]
     try:
         content = read_regular(path)
     except FileNotFoundError:
-        return b"", f"its file {path} is gone"
+        return b"", f"its file {path} is missing"
     except OSError as error:
         return b"", f"its file {path} cannot be read: {error.strerror}"
     if entry.record is None:
@@ -326,7 +326,7 @@ def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
     try:
         status = os.stat(path)
     except OSError:
-        return f"its file {path} is gone"
+        return f"its file {path} is missing"
     if status.st_size != declared.size_bytes:
         return f"its file {path} has {status.st_size} bytes instead of {declared.size_bytes}"
     if (is_thorough or status.st_mtime_ns != declared.mtime_ns) and sha256_of(path) != declared.sha256:

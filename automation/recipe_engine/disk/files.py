@@ -87,9 +87,9 @@ def store_error(error: OSError) -> StoreError:
     reason = f"{error.strerror or error} ({errno.errorcode.get(error.errno or 0, type(error).__name__)})"
     hints = {
         errno.ENAMETOOLONG: "use a shorter name, or a folder with a shorter path",
-        errno.EIO: "the disk or its connection failed: dmesg shows what the kernel reports",
+        errno.EIO: "the disk or its connection failed: see the kernel's messages with dmesg",
     }
-    hint = hints.get(error.errno or 0) or advice([str(error)]) or "give the same command with --debug for the traceback"
+    hint = hints.get(error.errno or 0) or advice([str(error)]) or "rerun the command with --debug for the traceback"
     return StoreError(f"{path}: {reason}" if path else f"the operating system refused: {reason}", hint=hint)
 
 
@@ -149,14 +149,14 @@ def _no_permission(error: OSError, path: str) -> StoreError:
             facts = os.stat(folder)
             reason += f"; {folder} belongs to {user_name(facts.st_uid)} ({stat.filemode(facts.st_mode)})"
     if not cache:
-        hint = f"use a folder that you may write: run from another one, or {OTHER_CACHE}"
+        hint = f"use a writable folder: run from another one, or {OTHER_CACHE}"
         return StoreError(f"cannot use {path}: {reason}", hint=hint)
     owner = "unknown"
     with contextlib.suppress(OSError):
         owner = user_name(os.stat(cache).st_uid)
     return StoreError(
         f"cannot write to the cache {cache} of {owner}: {path}: {reason}",
-        hint=f"choose a cache of your own: {OTHER_CACHE}   (or ask {owner} for write permission)",
+        hint=f"choose your own cache: {OTHER_CACHE}   (or request write permission from {owner})",
     )
 
 

@@ -75,8 +75,8 @@ def lock(path: Path, what: str, *, timeout_s: float | None = None) -> Iterator[N
     the lock already: then ``what`` needs itself.
     """
     if str(path) in _held:
-        raise CycleError(f"{what} needs, through its dependencies, the very entry it is making")
-    hint = "let it finish, or give up after a while with --lock_timeout=SECONDS"
+        raise CycleError(f"{what} needs, through its dependencies, the entry it is building")
+    hint = "wait until it finishes, or set a limit with --lock_timeout=SECONDS"
     handle = _wait(lambda: _attempt(path, what), what, lambda: holder_text(path), hint, timeout_s)
     try:
         with _marked_as_held(path, handle):
@@ -98,7 +98,7 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        hint = "let it finish, run from another folder, or give up after a while with --lock_timeout=SECONDS"
+        hint = "wait until it finishes, run from another folder, or set a limit with --lock_timeout=SECONDS"
         with contextlib.suppress(OSError):
             _wait(
                 lambda: try_lock(handle) or None, f"the folder {path}", lambda: _folder_holder(handle), hint, timeout_s
@@ -143,10 +143,10 @@ def _wait(
     while (got := attempt()) is None:
         waited_s = time.monotonic() - started_s
         if timeout_s is not None and waited_s > timeout_s:
-            raise LockTimeout(f"{what} is held by {holder()}; waited {waited_s:.0f} s", hint=hint)
+            raise LockTimeout(f"{what} is in use by {holder()}; waited {waited_s:.0f} s", hint=hint)
         if waited_s - reported_s >= REMIND_S:
             reported_s = waited_s
-            logger.info("waiting for %s: held by %s\n  hint: %s", what, holder(), hint)
+            logger.info("waiting for %s: in use by %s\n  hint: %s", what, holder(), hint)
         time.sleep(POLL_S)
     return got
 
@@ -170,7 +170,7 @@ def _attempt(path: Path, what: str) -> int | None:
     os.close(handle)
     facts = read_json(path)
     if isinstance(facts, dict) and f"{facts.get('pid')}:{path}" in os.environ.get(HELD_VARIABLE, "").splitlines():
-        raise CycleError(f"{what} needs, through a process that it started, the very entry it is making")
+        raise CycleError(f"{what} needs, through a process that it started, the entry it is building")
     return None
 
 
@@ -223,7 +223,7 @@ def holder_text(path: Path) -> str:
     """Who holds a lock, as far as its file says."""
     facts = read_json(path)
     if not isinstance(facts, dict):
-        return "a process that did not say who it is"
+        return "an unidentified process"
     return "process {pid} of {user} on {host} since {since}: {command}".format_map(
         {key: facts.get(key, "?") for key in ("pid", "user", "host", "since", "command")}
     )

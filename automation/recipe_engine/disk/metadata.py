@@ -67,7 +67,7 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
             break
     else:
         raise MissingBase(
-            f"{where}: there is no '{wanted}' in the registered repositories",
+            f"{where}: '{wanted}' is not in any registered repository",
             hint="write it as AUTOMATION::ALIAS, for example script::detect-os",
             files=(*files, *(place / other for place in asked for other in (*CM_NAMES, SUCCESSOR_FILE))),
         )
@@ -214,7 +214,7 @@ def read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
     except (MetaError, ValueError) as error:
         return RecipeRow(files, error=str(error))
     except RecursionError:
-        return RecipeRow(files, error=f"{files[0]}: blocks too deep inside each other, or inside themselves")
+        return RecipeRow(files, error=f"{files[0]}: blocks are nested too deeply, or contain themselves")
     sort = meta.get("sort", 0)
     return RecipeRow(
         files=files,

@@ -91,7 +91,7 @@ class RepoInfo(Frozen):
             return folder
         raise MetaError(
             f"{self.path / 'cmr.yaml'}: python: expected a folder inside the repository, found {self.python!r}",
-            hint="name the folder that holds the packages of its recipes, relative to cmr.yaml: python: src",
+            hint="set the folder of the packages of its recipes, relative to cmr.yaml: python: src",
         )
 
 
@@ -379,9 +379,7 @@ class RecipeSource:
         modules = declared_modules(recipe, variations)
         if not recipe.packages:
             if modules:
-                raise MetaError(
-                    f"{recipe.meta_path}: library: {recipe.repo_path / 'cmr.yaml'} names no 'python' folder"
-                )
+                raise MetaError(f"{recipe.meta_path}: library: {recipe.repo_path / 'cmr.yaml'} has no 'python' folder")
             return Used("", (), recipe_stamp(recipe.path))
         root = str(recipe.repo_path)
         if root not in self._libraries:
@@ -450,7 +448,7 @@ def used_digests(repo_path: Path, asked: Mapping[str, Sequence[str]]) -> dict[st
     """The digests of what recipes of a repository use of its packages: by folder, with the variations asked for.
 
     For hooks, which know no index: only these recipes are read. Variations that a recipe lacks are left out, and all
-    where they do not go together.
+    where they cannot be combined.
     """
     from ..rules.configure import resolve_variations
     from .metadata import as_json, read_mapping, read_meta

@@ -74,8 +74,8 @@ logger = logging.getLogger(__name__)
 README = """# Cache of CM recipes
 
 Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
-`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. Nothing here is precious:
-what is missing is made again by the recipe that needs it. Do not edit entries by hand.
+`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. It is safe to remove entries:
+recipes rebuild missing entries when they need them. Do not edit entries by hand.
 """
 CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
 
@@ -290,13 +290,13 @@ class Store:
         if entry.is_expired(time.time()):
             return "it has expired (cache_expiration)"
         if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
-            return f"{entry.dependent_path}, on which it depends, is gone"
+            return f"{entry.dependent_path} (a dependency) is missing"
         change = self._change(entry)
         if change:
             return change
         details = details_of(entry)
         if details is None:
-            return f"its file {EntryPaths(entry.path).details} is gone or damaged"
+            return f"its file {EntryPaths(entry.path).details} is missing or damaged"
         content, problem = checked_state(entry, details)
         self._checked = entry.path, content
         problems = (file_problem(entry.path / file.path, file, is_thorough=is_thorough) for file in details.files)

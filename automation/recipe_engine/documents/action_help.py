@@ -11,24 +11,24 @@ from typing import Any
 
 _BLOCKS = r"""
 cm run script --tags=TAGS [--INPUT=VALUE ...]
-  Runs a recipe with what it needs; what is in the cache already is reused.
+   Runs a recipe and its dependencies. Cached results are reused.
 
   --tags=get,x,_variation     which recipe, with which variations; "get x _variation" means the same
   --version= --version_min= --version_max=    which version
-  --quiet                     ask no questions: of several recipes that fit, take the first
+  --quiet                     never prompt: if several recipes match, use the first
   --silent                    print problems only;  -v  also print what was skipped, and why
-  --renew --new --skip_cache  make the cache entry again; add another one; do not use the cache
+  --renew --new --skip_cache  rebuild the cache entry; add another one; do not use the cache
   --frozen --locked=FILE      the same recipes, versions and files as in a lockfile
   --adr.NAME.KEY=VALUE        change a dependency by its name, at any depth
   --env.KEY=VALUE             set an env value
   --out=json                  one JSON object on standard output
-  --time --space --print_versions    what the steps took, and their versions
+   --time --space --print_versions    time, disk space and versions of the steps
   --help                      with --tags: the inputs, variations and dependencies of the recipe
 
   cm run script --tags=run,mlperf,inference --model=resnet50 --scenario=Offline
 
 cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
-  Shows what cm run script with the same words would do, download and need. Changes nothing.
+   Shows what cm run script with the same arguments would do, download and need. Changes nothing.
 
   -v                          every step, and why
   --graph=mermaid|dot|html    a diagram on standard output
@@ -38,13 +38,13 @@ cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
 cm explain script --tags=TAGS [--INPUT=VALUE ...] [--step=NAME] [--keys=KEY,KEY]
   Shows why a step of a run is what it is: who decided its version, variations and env.
 
-  --step=NAME                 the step: an alias, or tags; without it the recipe asked for
-  --keys=KEY,KEY              where these env keys come from; * stands for any letters
+  --step=NAME                 the step: an alias, or tags (default: the requested recipe)
+  --keys=KEY,KEY              where these env keys come from; * matches any characters
 
 cm lock script --tags=TAGS [--INPUT=VALUE ...] [--file=FILE]
-  Prints a lockfile: recipes, versions, files and packages of a run. --frozen holds a run to it.
+  Prints a lockfile: recipes, versions, files and packages of a run. --frozen enforces it.
 
-  --file=FILE                 write it there instead of to standard output
+  --file=FILE                 write it to a file instead of standard output
 
   cm lock script --tags=run,mlperf,inference > crowdperf.lock
 
@@ -52,10 +52,10 @@ cm prepare script --tags=TAGS [--INPUT=VALUE ...]
   Runs the dependencies of a recipe, not the recipe itself.
 
 cm runs script [ID] [--last=N] [-v]
-  Lists past runs, the newest last, or shows the steps of one.
+   Lists past runs, newest last, or shows the steps of one run.
 
-  ID                          the run, by a part of its id
-  --last=N                    the last N runs; without it the last 20
+  ID                          the run: its id, or part of it
+  --last=N                    the last N runs (default: 20)
   -v                          whole commands and errors
   --out=json                  all runs, or the last N, as one JSON object
 
@@ -68,24 +68,24 @@ cm record script --folder=FOLDER --name=NAME ...
   For recipes: records how a result can be reproduced (docs/howto/reproduce.md).
 
 cm reproduce script RESULT [--check_only | --plan] [--yes] [--tolerance=PERCENT]
-  Makes a result again from its folder, and compares.
+   Reproduces a result from its folder and compares the two.
 
   --check_only                check the inputs and run nothing
-  --plan                      what would be run, and how long it took
+  --plan                      what would run, and how long it took
   --yes                       run without asking
   --output_dir=FOLDER         where the new results go
-  --tolerance=PERCENT         how much figures may differ; 10 without it
+  --tolerance=PERCENT         allowed difference of the results (default: 10)
 
 cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code]
-  Compares two results, or folders of results: the figures first, then what differs.
+   Compares two results, or folders of results: metrics first, then the differences.
 
-  -v                          also differences that explain little, with the origin of each value
-  --tolerance=PERCENT         figures that differ by less count as equal; 10 without it
+  -v                          also minor differences, with the origin of each value
+  --tolerance=PERCENT         results that differ by less are equal (default: 10)
   --exit_code                 exit code 1 when anything differs
-  --out=json                  every difference whole
+  --out=json                  every difference in full
 
 cm find script [NAME] [--tags=TAGS] [-v]
-  Finds recipes and prints a line for each; the folder when only one fits.
+   Finds recipes and prints one line per recipe, or the folder if only one matches.
 
   NAME                        an alias, a uid or a pattern (get-*); REPO:NAME for one repository
   -v                          the folders of all
@@ -99,7 +99,7 @@ cm version script
 cm add script [REPO:]ALIAS --tags=TAGS [--template=plain|tool|file|benchmark]
   Writes a new recipe from a template.
 
-  --template=KIND             plain; tool: finds or installs a program; file: makes a file;
+  --template=KIND             plain; tool: finds or installs a program; file: creates a file;
                               benchmark: a benchmark that runs
   --program=NAME              the program of the template tool
 
@@ -110,40 +110,40 @@ cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID] [--INPUT=VA
   Runs the tests of a recipe.
 
 cm doc script [RECIPE] [--tags=TAGS] [--output_dir=FOLDER]
-  Writes a page for each recipe from its metadata; without a folder, prints the pages.
+   Generates a page per recipe from its metadata. Without a folder, prints the pages.
 
 cm native-run script --command=COMMAND [--env.KEY=VALUE]
   Runs a command with an env.
 
 cm rm script [REPO:]NAME | --tags=TAGS [-f]
-  Removes recipes; -f without asking.
+   Removes recipes (-f: without asking).
 
 cm use crowdperf:script
   Runs all recipes on this engine, even if another one is registered.
 
 cm show cache [UID] [--tags=TAGS] [--env] [-v]
-  Shows the cache: a table, or all that is known of one entry.
+   Shows the cache as a table, or all details of one entry.
 
   --tags=TAGS                 entries with these tags; -TAG excludes one
   -v                          tags, folder, size and last use of each
-  --env                       what each entry gives to other recipes
+  --env                       the values each entry provides to other recipes
   --out=json                  all of it as one JSON object
 
 cm find cache [UID] [--tags=TAGS]
   Prints the folders of cache entries.
 
 cm explain cache [UID] [--tags=TAGS]
-  Shows what made an entry, whether it is intact, what needs it, and how to reach it.
+   Shows how an entry was built, whether it is intact, what needs it, and how to reach it.
 
 cm verify cache [UID] [--tags=TAGS] [--skip=KIND]
-  Compares entries with what their recipes made. Exit code 1 if one differs.
+   Compares entries with what their recipes recorded. Exit code 1 if one differs.
 
 cm gc cache [--dry-run] [--max-size=SIZE] [--older-than=AGE] [-f]
-  Removes what no run can use any more, and what exceeds the limits; the least recently used first.
+   Removes unusable entries and what exceeds the limits, least recently used first.
 
   --dry-run                   show what would be removed, and why the rest is kept
-  --max-size=20GB             keep at most so much
-  --older-than=30d            remove what was not used for so long
+  --max-size=20GB             keep at most this much
+  --older-than=30d            remove entries unused for this long
   -f                          remove without asking
 
 cm pin cache UID | --tags=TAGS

@@ -109,8 +109,8 @@ def needs_of(configured: Configured, code: Mapping[str, str], caller: Configured
         sudo=_texts(declared.get("sudo")) or _texts(_SUDO.search(script) and "its code calls sudo"),
         container=_texts(declared.get("container"))
         or _texts(_CONTAINER.search(script) and "its code starts a container"),
-        gpu=_texts(declared.get("gpu")) or _texts(is_gpu and "it asks the devices"),
-        tokens=_texts(declared.get("tokens")) or tuple(f"{name} (named in its code)" for name in tokens),
+        gpu=_texts(declared.get("gpu")) or _texts(is_gpu and "it queries the devices"),
+        tokens=_texts(declared.get("tokens")) or tuple(f"{name} (used in its code)" for name in tokens),
     )
 
 

@@ -100,14 +100,14 @@ def _no_such_step(name: str, steps: list[PlannedStep]) -> RequestError:
     close = nearest(name, labels, 5, 0.3) or [label for label in labels if name in label][:5]
     hint = f"the nearest are: {', '.join(close)}" if close else f"its steps are: {', '.join(labels[:20])}"
     if steps[0].action == "reuse":
-        hint += f"; {steps[0].label} is reused, so nothing below it is planned: --new plans it"
+        hint += f"; {steps[0].label} is reused, so its dependencies are not planned: --new plans them"
     return RequestError(f"the plan has no step '{name}'", hint=hint)
 
 
 # --- its text ---
 
 ACTIONS = {"run": "runs", "reuse": "reused", "skip": "skipped", "fail": "would fail"}
-OWN_KINDS = frozenset(["env", "default_env", "const", "--env or a flag", "flag or entry", "the version that holds"])
+OWN_KINDS = frozenset(["env", "default_env", "const", "--env or a flag", "flag or entry", "the version in effect"])
 """Sources whose keys are printed one by one; what hooks, scripts, dependencies and entries give is printed by giver."""
 SHOWN_PLACES = 4
 SHORT_VALUE = 60
@@ -126,13 +126,13 @@ def _step_lines(found: Explanation) -> Iterator[str]:
     yield f"  in: {found.command}"
     if len(step.chain) > 1:
         yield f"  chain: {' -> '.join(step.chain)}"
-    yield f"  asked for by: {step.asked_by}"
+    yield f"  requested by: {step.asked_by}"
     yield f"  in this plan: {ACTIONS[step.action]}" + (f" ({step.reason})" if step.reason else "")
     yield from (f"  waits for: {text}" for text in step.waits_for)
     if step.others:
         below = [chain.rpartition(" -> ")[0].rpartition(" -> ")[2] for chain in step.others[:SHOWN_PLACES]]
         text = ", ".join(dict.fromkeys(below)) + (" ..." if len(step.others) > len(below) else "")
-        yield f"  further places ({len(step.others)}), which --step=NAME#2 and so on explain: below {text}"
+        yield f"  further places ({len(step.others)}), explained by --step=NAME#2 and so on: below {text}"
     yield from (f"  {line}" for line in step.error.splitlines())
 
 
@@ -153,7 +153,7 @@ def _recipe_lines(found: Explanation) -> Iterator[str]:
         yield from ["", "version"]
         yield from (f"  {bound.name} {bound.value}: {bound.source}" for bound in found.version)
         if not found.version:
-            yield "  any: no step asks for one, and the recipe has no default"
+            yield "  any: no step requires one, and the recipe has no default"
 
 
 def _variation_text(row: WordOrigin) -> str:
@@ -177,7 +177,7 @@ def _env_lines(found: Explanation, is_asked_for_keys: bool) -> Iterator[str]:
             yield f"  {row.key} = {_value_text(sure.value, SHORT_VALUE)}: {source_text(sure)}{more}{_changer(row)}"
         else:
             last = next((o for o in row.deciding if o.kind in ("dependency", "cache entry")), row.deciding[0])
-            maybe = "may be set: " if last.is_open and last.kind != "dependency" else ""
+            maybe = "may set: " if last.is_open and last.kind != "dependency" else ""
             givers.setdefault(maybe + source_text(last._replace(detail="")), []).append(row.key)
     yield from (f"  {source}: {', '.join(keys)}" for source, keys in givers.items())
     more = counted(found.other_env_count, "more key")
@@ -206,7 +206,7 @@ def _history_lines(row: KeyHistory) -> Iterator[str]:
 
 def source_text(origin: Origin) -> str:
     """Where a value comes from, in words."""
-    text = f"handed down by {origin.where}" if origin.effect == "handed down" else origin.text
+    text = f"inherited from {origin.where}" if origin.effect == "handed down" else origin.text
     if origin.kind == "dependency":
         text = f"given by the dependency {origin.where}"
     elif origin.kind == "cache entry":
@@ -234,7 +234,7 @@ def _cache_lines(answer: CacheAnswer | None) -> Iterator[str]:
 
 # --- cm explain cache ---
 
-MADE_WITH = "made with it"
+MADE_WITH = "built with it"
 """In place of a key: the entry was used while the other one was made, and none of its values names it."""
 
 
@@ -312,7 +312,7 @@ def _state(store: Store, entry: CacheEntry) -> str:
     if entry.retired:
         return f"never reused: {entry.retired}"
     if not entry.is_complete:
-        return "being made right now" if store.is_busy(entry) else "unfinished, never reused"
+        return "being built right now" if store.is_busy(entry) else "unfinished, never reused"
     return store.problem(entry) or "finished and intact"
 
 
@@ -381,13 +381,13 @@ def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[
         hidden = recipe.extra_cache_tags_from_env and "; its tags come from env values of dynamic dependencies too"
         return False, f"a run would not reuse it: {reason}{hidden or ''}"
     if len(found) > 1 and found[0].uid != recipe.id.uid:
-        return False, f"several recipes fit these tags; name it: cm run script {recipe.id.alias}"
+        return False, f"several recipes match these tags; select it by name: cm run script {recipe.id.alias}"
     best = next(iter(engine.store.find(key)), None)
     if best is None:
         return False, "a run would not reuse it: it was replaced"
     if best.uid != entry.uid:
-        return False, f"fits, but a run prefers the entry {best.uid}"
-    return True, "a run of this reuses the entry"
+        return False, f"matches, but a run prefers the entry {best.uid}"
+    return True, "running this command reuses the entry"
 
 
 def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
@@ -401,7 +401,7 @@ def _fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
     asked = row["request"]
     yield f"entry {row['uid']}: {row['recipe']}{' ' + row['version'] if row['version'] else ''}"
     yield f"  {row['path']}"
-    yield f"  made {row['created_utc'] or 'by CM'}, asked for as '{asked['tags']}'"
+    yield f"  made {row['created_utc'] or 'by CM'}, requested as '{asked['tags']}'"
     if asked["chain"]:
         yield f"  chain: {' -> '.join(asked['chain'])}"
     yield from [f"  state: {row['state']}", f"  recipe: {row['recipe_state']}"]
@@ -410,7 +410,7 @@ def _fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  input --{name}={value}" for name, value in asked["inputs"].items())
     yield f"  tags: {', '.join(row['tags'])}"
     problems = [file["problem"] for file in row["files"] if file["problem"]]
-    yield f"  files: {len(row['files'])} declared, {len(row['files']) - len(problems)} as they were made"
+    yield f"  files: {len(row['files'])} declared, {len(row['files']) - len(problems)} unchanged"
     yield from (f"    {problem}" for problem in problems)
     if row["depends_on"]:
         yield f"  depends on: {row['depends_on']}"

@@ -155,7 +155,7 @@ class WordOrigin(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """One part of the version that holds: ``version``, ``version_min`` ..."""
+    """One part of the version in effect: ``version``, ``version_min`` ..."""
 
     name: str
     value: str
@@ -284,14 +284,14 @@ def _asked_by(asker: Asker) -> str:
 # --- the recipe ---
 
 REASONS: Mapping[ChoiceRule, str] = {
-    "only one fits": "the only recipe that fits",
-    "name": "named by alias or uid",
+    "only one matches": "the only recipe that matches",
+    "name": "selected by alias or uid",
     "own repository": "it is in the repository of the requesting recipe",
     "remembered": "it was chosen for the same query earlier in this run",
     "variations": "the only one that accepts the requested variations together",
     "cached": "it has a finished entry with these tags in the cache",
     "tags_help": "the query has all words of its tags_help",
-    "first by sort and path": "the first by sort and path, as --quiet takes",
+    "first by sort and path": "the first by sort and path (--quiet)",
     "picked on the terminal": "picked on the terminal",
 }
 
@@ -325,7 +325,7 @@ def _near(index: RecipeIndex, query: TagQuery, rows: Sequence[Candidate]) -> Ite
                 return
             if str(entry.path) not in known:
                 known.add(str(entry.path))
-                yield _candidate(entry, "lacks a tag", f"lacks the tag '{tag}'")
+                yield _candidate(entry, "lacks a tag", f"has no tag '{tag}'")
 
 
 # --- variations and version ---
@@ -375,11 +375,11 @@ def _bound_source(place: int, first: Configured, trace: StepTrace) -> str:
         moved = "" if first.version.clamp(default) == default else f", moved from {default} into the bounds"
         return f"default_version of {trace.default_version_by or 'recipe'}{moved}"
     if first.request.version.bounds[place] and trace.is_narrowed:
-        return f"what suits all steps of this run that need the same artifact; this one: {trace.asker.text}"
+        return f"what satisfies all steps of this run that need the same artifact; this one: {trace.asker.text}"
     if first.request.version.bounds[place]:
         return trace.asker.with_part(name)
     env_key = first.recipe.prefix + name.upper()
-    history = [origin for origin in trace.history(env_key) if origin.kind != "the version that holds"]
+    history = [origin for origin in trace.history(env_key) if origin.kind != "the version in effect"]
     return f"{env_key}: {last_source(history)}" if history else f"{name} of recipe"
 
 
@@ -420,7 +420,7 @@ def _absent_row(trace: StepTrace, key: str) -> KeyHistory:
     if source:
         return _row(key, "", (), f"not known before the run: {source} may set it")
     if parent is not None and key in parent.last:
-        note = f"not set here: {parent.label} has it, but does not hand it down (a local key, or not filled in yet)"
+        note = f"not set here: {parent.label} has it, but does not pass it down (a local key, or not filled in yet)"
         return _row(key, "", parent.history(key), note)
     known = nearest(key, trace.last, 3, 0.75)
     return _row(key, "", (), "no step sets it" + (f"; there is {', '.join(known)}" if known else ""))
@@ -436,7 +436,7 @@ def _cache(step: PlannedStep, first: Configured, trace: StepTrace, engine: Expla
     if not (first.is_cached or is_forced):
         return CacheAnswer(False, "the recipe does not keep its result (no 'cache: true'), so it runs each time")
     names = ("fake_run", "new", "renew") if is_forced else ("skip_cache", "fake_run", "new", "renew")
-    flags = [f"--{name} keeps it from being reused" for name in names if getattr(options, name)]
+    flags = [f"--{name} prevents reuse" for name in names if getattr(options, name)]
     reason = (*flags, step.reason, "served from the cache" if step.action == "reuse" else "")
     rows = [_entry_row(entry, trace.key, first, engine) for entry in trace.found if trace.key]
     rows.sort(key=lambda row: (not row.fits, row.part, row.uid))

@@ -192,7 +192,7 @@ class StepTrace(Witness):
             self._note(key, value, env, Source("env" if giver else "flag or entry", asker.with_part(f"env.{key}")))
         for key in request.const:
             is_handed = giver is not None and key in giver._constants
-            by = f"{giver.label}, handed down" if giver and is_handed else asker.with_part(f"const.{key}")
+            by = f"{giver.label}, inherited" if giver and is_handed else asker.with_part(f"const.{key}")
             self._constants[key] = Source("const", by)
         self.changed("engine", "", env)
         self._given_blocks = [block for block in self._blocks_given_by(giver, request) if block.overrides]
@@ -234,7 +234,7 @@ class StepTrace(Witness):
             elif kind.startswith("input"):
                 source = self._constants[key] = Source(kind, self.asker.text)
             else:
-                source = Source("the version that holds") if kind == "version" else Source(kind, self._where)
+                source = Source("the version in effect") if kind == "version" else Source(kind, self._where)
             self._note(key, value, env, source)
 
     def sees_conditional(self, block: ConditionalLayer, env: Env) -> None:

@@ -18,8 +18,8 @@ from ..rules.errors import RecipeError
 from ..rules.model import CacheEntry, Configured, Phase, Recipe, RecipeId, Request, StepEvent, StepResult
 
 Action = Literal["run", "reuse", "skip", "fail"]
-MADE_EARLIER = "made earlier in this plan"
-MADE_BY_ANOTHER = "made by another version of this recipe"
+MADE_EARLIER = "built earlier in this plan"
+MADE_BY_ANOTHER = "built by another version of this recipe"
 
 
 @dataclasses.dataclass(eq=False)

@@ -57,7 +57,7 @@ def first_error(plan: Plan) -> RecipeError | None:
         return plan.errors[0] if plan.errors else None
     return RequestError(
         f"{needed_mb} MB of disk are needed, {free_mb} MB are free at {plan.cache_path}",
-        hint="make room (cm gc cache --dry-run lists what can go), or move the cache to a larger disk",
+        hint="free space (cm gc cache --dry-run lists what can be removed), or move the cache to a larger disk",
     )
 
 

@@ -49,7 +49,7 @@ Kind = tuple[str, str]
 """The mark of a step and what it is called: steps of one kind are the same step."""
 EACH_TIME = ">"
 MEANINGS = {
-    "+": ("to make", "made, and kept in the cache"),
+    "+": ("to make", "built, and kept in the cache"),
     EACH_TIME: ("to run each time", "runs each time"),
     "=": ("from the cache", "from the cache"),
     "?": ("not known yet", "not known yet"),
@@ -67,7 +67,7 @@ def summary_lines(plan: Plan, width: int, former: str = "") -> Iterator[str]:
     steps = [step for _, step in plan.root.walk() if step.action != "skip"]
     counts = Counter(map(_kind, steps))
     yield f"plan for: {plan.command}"  # to be copied, so it is whole
-    yield "nothing was changed; -v shows every step, and why"
+    yield "nothing was changed; -v shows every step with its reason"
     yield ""
     for line in _total_lines(plan, counts, len(steps), former):
         yield from textwrap.wrap(line, width, subsequent_indent=MARGIN, break_long_words=False, break_on_hyphens=False)

@@ -150,7 +150,7 @@ class PlannedEffects:
             if not env.read_unknown:
                 return problem
             if self._planner.planned_store.is_planned(entry):
-                return ""  # made earlier in this plan, by the recipe as it is
+                return ""  # built earlier in this plan, by the recipe as it is
         step.open_by(f"the {VALIDATE_SCRIPT} of {step.recipe.id.alias}, which may refuse the entry")
         return ""
 
@@ -173,7 +173,7 @@ class PlannedEffects:
         """As for a run."""
         return remarks(step.configured)
 
-    def tell(self, configured: Configured, mark: str, text: str) -> None:
+    def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None:
         """Keeps what needs attention as a note of the step."""
         if mark == "!":
             self._planner.tree.note(text)
@@ -243,7 +243,7 @@ class PlannedEngine(Engine):
             if request.pending:
                 self._maybe_chosen.add(key)
             if is_unsure or any(self.planned_store.has_doubtful(entry.uid) for entry in fitting):
-                self._choice_waits = (f"which of {', '.join(entry.alias for entry in fitting)} is taken",)
+                self._choice_waits = (f"which of {', '.join(entry.alias for entry in fitting)} is used",)
         return choice
 
     def configure(self, recipe: Recipe, request: Request) -> Configured:
@@ -286,7 +286,7 @@ class PlannedEngine(Engine):
             mine = entry.uid if entry else ""
             is_other = any(mine != uid or has_symbol(asked.text) or not asked.holds(version) for version, uid in sure)
             if is_open and is_other and artifact not in doubtful:
-                doubtful[artifact] = f"which version of {key.recipe.alias} suits all steps"
+                doubtful[artifact] = f"which version of {key.recipe.alias} satisfies all steps"
                 self._starts_over = True
                 raise Backtrack(doubtful[artifact])
 

@@ -90,7 +90,7 @@ class PlannedStore:
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> Iterator[None]:
         """Locks nothing; notices a step that needs itself, as a run would."""
         if key.fingerprint in self._held:
-            raise CycleError(f"{what} needs, through its dependencies, the very entry it is making")
+            raise CycleError(f"{what} needs, through its dependencies, the entry it is building")
         self._held.add(key.fingerprint)
         try:
             yield

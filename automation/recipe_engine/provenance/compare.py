@@ -23,7 +23,7 @@ K = TypeVar("K", str, Artifact)
 V = TypeVar("V")
 DEFAULT_TOLERANCE_PERCENT = 10.0
 ONE_SIDED = "only one of them used it"
-TITLES = {"made": "made by a recipe", "result": "file of the result"}
+TITLES = {"made": "built by a recipe", "result": "file of the result"}
 """The titles of groups of differences whose own name says too little."""
 DIGEST_LENGTH = 64
 SHOWN_DIGITS = 12
@@ -195,7 +195,7 @@ def recipe_differences(
         recorded = before.recipe_files.get(recipe.name, {})
         files = list(differing("recipe", recorded, files_now(recipe.name), f"{alias}/"))
         for file in files:
-            gone = "the file is gone" if file.after is None else "the file was changed"
+            gone = "the file is missing" if file.after is None else "the file was changed"
             yield file._replace(note="a new file" if file.before is None else gone)
         if not files:
             yield recipe._replace(name=alias)
@@ -230,7 +230,7 @@ def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[D
     for name, one, other in _both(_with_origins(before), _with_origins(after)):
         (value, origin), (other_value, other_origin) = one or (None, ""), other or (None, "")
         if value != other_value:
-            note = f"from {origin or 'nowhere'} and from {other_origin or 'nowhere'}"
+            note = f"from {origin or 'no source'} and from {other_origin or 'no source'}"
             yield Difference("setting", name, value, other_value, note)
 
 
@@ -277,7 +277,7 @@ def edited_files(record: ResultRecord) -> Iterator[Difference]:
             continue
         lines = record.inputs.get(name)
         edited = list(_edited_lines(name, lines, path)) if lines and now else []
-        note = "the file is gone" if now is None else "edited after the result was made"
+        note = "the file is missing" if now is None else "edited after the result was produced"
         yield from edited or [Difference("result", name, recorded, now, note)]
 
 
@@ -339,5 +339,5 @@ def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
 def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The whole answer with an error, for programs; raises RequestError on a console, where the rest was printed."""
     if i.get("out") == "con":
-        raise RequestError(printable(error), hint="--out=json gives every difference whole")
+        raise RequestError(printable(error), hint="--out=json gives every difference in full")
     return {"return": RequestError.code, "error": error, **answer}

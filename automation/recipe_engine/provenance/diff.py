@@ -82,7 +82,7 @@ def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
         pairs.append(Pair((before, after), compare(before, after), edited))
     if not pairs:
         names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
-        raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
+        raise RequestError(f"no result of {words[0]} has the same name as one of {words[1]}: {names}")
     return pairs, alone
 
 
@@ -93,8 +93,8 @@ def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
         other = found.setdefault(record.name, record)
         if other is not record:
             raise RequestError(
-                f"{record.name} was made more than once: {other.folder} and {record.folder}",
-                hint="give the folder of a single call or run",
+                f"{record.name} was produced more than once: {other.folder} and {record.folder}",
+                hint="use the folder of a single run",
             )
     return found
 
@@ -128,7 +128,7 @@ def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: b
         edited = dict.fromkeys(difference_line(one) for pair in pairs for one in pair.edited[number])
         yield from (f"! {letter}: {line}" for line in edited)
     if all(pair.comparison.is_identical for pair in pairs):
-        yield "identical: inputs, settings, machine and figures"
+        yield "identical: inputs, settings, machine and metrics"
         return
     yield from figure_lines(pairs, tolerance_percent, is_verbose=is_verbose)
     yield from _not_judged_lines(pairs)
@@ -139,7 +139,7 @@ def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: b
     if important:
         yield from _difference_lines(important, len(pairs), is_verbose=is_verbose)
     else:
-        yield "no difference in what was asked for, the software or the machine"
+        yield "no difference in the inputs, the software or the machine"
     if others:
         what = "used by one side only, measured, or following from these"
         yield f"and {counted(len(others), 'other difference')} ({what}); -v shows them"

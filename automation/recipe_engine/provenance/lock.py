@@ -55,8 +55,10 @@ MAX_LOCK_BYTES = 64 << 20
 """No lockfile is that large: one of 10,000 files takes about 2 MB."""
 
 
-OTHER_RECIPES = "check out the version of the repository that the lockfile was made with, or make a new lockfile"
-NO_LIBRARY = "has no digests of the packages that recipes use, since an older version made it: they are not compared"
+OTHER_RECIPES = "check out the version of the repository that the lockfile was created with, or create a new lockfile"
+NO_LIBRARY = (
+    "has no digests of the packages that recipes use, because an older version created it: they are not compared"
+)
 
 
 class Guard:
@@ -95,8 +97,8 @@ class Guard:
         missing = [name for name in files if name not in locked]
         if changed:
             raise LockMismatch(
-                f"{alias} uses {', '.join(changed)}, not as {self.name} locks it: the digest is {files[changed[0]]}, "
-                f"locked is {locked[changed[0]]}",
+                f"{alias} uses {', '.join(changed)}, which differs from {self.name}: the digest is "
+                f"{files[changed[0]]}, locked is {locked[changed[0]]}",
                 hint=OTHER_RECIPES,
             )
         if missing and locked:
@@ -110,7 +112,7 @@ class Guard:
         if self.is_frozen:
             raise LockMismatch(
                 f"{self.name} does not list {what}, so --frozen refuses it",
-                hint="make a new lockfile after a run with the same words, or use --locked to allow it",
+                hint="create a new lockfile after a run with the same arguments, or use --locked to allow it",
             )
         if what not in self._reported:
             self._reported.add(what)
@@ -141,7 +143,7 @@ class Guard:
         if nearest:
             raise LockMismatch(
                 "\n  ".join([f"{label} differs from {self.name}:", *nearest]),
-                hint=f"{remake(entry)}; if that does not help, the sources have changed",
+                hint=f"{remake(entry)}; if it still differs, the sources have changed",
             )
 
 
@@ -152,7 +154,7 @@ def nearest_differences(locked: list[LockedArtifact], now: LockedArtifact) -> li
 
 def remake(entry: CacheEntry) -> str:
     """What to do so that an entry is made again, for hints."""
-    return f"cm rm cache {entry.uid} -f makes it again"
+    return f"cm rm cache {entry.uid} -f, then a run rebuilds it"
 
 
 def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard:
@@ -162,7 +164,7 @@ def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Gu
     """
     given = i.get("frozen") or i.get("locked")
     name = LOCK_NAME if is_yes(given) else str(given)
-    path, hint = os.path.abspath(name), f"make it with: cm lock script --tags=... > {LOCK_NAME}"
+    path, hint = os.path.abspath(name), f"create it with: cm lock script --tags=... > {LOCK_NAME}"
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_LOCK_BYTES + 1).decode()
@@ -267,7 +269,7 @@ class LockingEngine(PlannedEngine):
             logger.debug("below %s: %s", entry.path, error)
 
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
-        """Notes what the cache holds for a request, or that it holds nothing yet."""
+        """Notes what the cache contains for a request, or that it holds nothing yet."""
         entry = None if self.planned_store.is_planned(result.entry) else result.entry
         if entry and entry.uid not in self._seen:
             self._look_below(step, entry)
@@ -301,9 +303,7 @@ def is_open(key: CacheKey) -> bool:
 def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm lock script``: the lockfile goes to standard output, or to the file that ``--file`` names."""
     if i.get("file") is True:
-        raise RequestError(
-            "--file has no value", hint=f"write --file={LOCK_NAME}, or leave it out to print the lockfile"
-        )
+        raise RequestError("--file has no value", hint=f"write --file={LOCK_NAME}, or omit it to print the lockfile")
     request = parse_request({key: value for key, value in i.items() if key not in ACTION_FLAGS["lock"]})
     lock = LockingEngine(new_engine(home, None)).lockfile(request)
     row = hidden_texts(lockfile_json(lock))

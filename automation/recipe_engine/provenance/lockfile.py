@@ -152,7 +152,7 @@ def _row(locked: LockedArtifact) -> dict[str, Any]:
 
 def parse_lockfile(text: str, where: str) -> Lockfile:
     """The content of a lockfile; raises RequestError when it is not a valid one."""
-    hint = "make one with: cm lock script --tags=... > crowdperf.lock"
+    hint = "create one with: cm lock script --tags=... > crowdperf.lock"
     try:
         row = json.loads(text)
         if row["format"] != FORMAT:

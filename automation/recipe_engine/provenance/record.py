@@ -60,7 +60,7 @@ RECORD_FILE = "record.json"
 ATTACHED = "<record>/"
 """How an input begins whose file is in the record itself."""
 SEALS = "seals"
-UNUSABLE = "the result cannot be made again from it; run it again, which writes a new record"
+UNUSABLE = "the result cannot be reproduced from it; rerun it to write a new record"
 
 
 class BadRecord(RequestError):
@@ -154,7 +154,7 @@ def parse_record(text: str, where: str) -> ResultRecord:
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             wrong.append(name)
     if wrong:
-        raise BadRecord(f"{where}: {', '.join(wrong)} is not what a record of format {FORMAT} holds", hint=UNUSABLE)
+        raise BadRecord(f"{where}: {', '.join(wrong)} is not valid in a record of format {FORMAT}", hint=UNUSABLE)
     return ResultRecord(**parts)
 
 
@@ -237,8 +237,8 @@ def here(value: Any, places: Mapping[str, str], where: str) -> Any:
             text = text.replace(name, path)
         if "<cache>" in text:
             raise BadRecord(
-                f"{where} was made with a file of another cache: {text}",
-                hint="give the recipe a file outside the cache, or the tags that make it, and make the result again",
+                f"{where} used a file of another cache: {text}",
+                hint="give the recipe a file outside the cache, or the tags that build it, and rerun",
             )
         return text
 
@@ -268,9 +268,9 @@ def find_results(folder: Path) -> tuple[ResultRecord, ...]:
     found = tuple(map(_read_record, sorted(_places(folder))))
     if not found:
         raise NothingFound(
-            f"{folder} is not a result folder: neither it nor a folder below it holds a {RECORD_FILE}",
-            hint="runs made into a folder by --output_dir, by an older version, or copied without it have none; "
-            "make the result again without that input",
+            f"{folder} is not a result folder: it contains no {RECORD_FILE}, not even in subfolders",
+            hint="runs with --output_dir, by an older version, or copied without it have none; rerun without that "
+            "input",
         )
     return found
 
@@ -315,7 +315,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if not i.get("folder") or not folder.is_dir():
         raise RequestError(f"--folder={i.get('folder')} is not the folder of a result")
     if not isinstance(request, Mapping) or not name:
-        raise RequestError("a record needs the name of the result and the request that makes it again")
+        raise RequestError("a record needs the name of the result and the request that reproduces it")
     engine = LockingEngine(new_engine(home, None))
     folder_input = str(i.get("folder_input") or "")
     recording_recipe(request, folder_input, engine.source)
@@ -353,7 +353,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 def _mapping(i: Mapping[str, Any], part: str) -> dict[str, Any]:
     value = i.get(part) or {}
     if not isinstance(value, Mapping):
-        raise RequestError(f"the {part} of a record must be given by name, found {value!r}")
+        raise RequestError(f"the {part} of a record must be a mapping, found {value!r}")
     return dict(as_json(dict(value)))
 
 
@@ -367,10 +367,10 @@ def recording_recipe(request: Mapping[str, Any], folder_input: str, source: Reci
     recipes = [recipe for recipe in found if folder_input_of(recipe)]
     if len(recipes) != 1:
         names = ", ".join(recipe.id.alias for recipe in recipes or found)
-        several = f"more than one recipe that writes result records fits: {names}"
-        none = f"a record may only ask for a recipe that declares {RESULT_FOLDER_INPUT}, found {names}"
+        several = f"several recipes that write result records match: {names}"
+        none = f"a record may only request a recipe that declares {RESULT_FOLDER_INPUT}, found {names}"
         raise RequestError(
-            f"the request --tags={query.text} cannot be made again: {several if recipes else none}",
+            f"the request --tags={query.text} cannot be reproduced: {several if recipes else none}",
             hint=f"see docs/howto/reproduce.md on {RESULT_FOLDER_INPUT}",
         )
     declared = folder_input_of(recipes[0])
@@ -397,5 +397,5 @@ def _refuse_changed_recipes(lock: Lockfile, rows: Iterable[Mapping[str, Any]], s
     if changed:
         raise RequestError(
             f"recipes were edited during the run: {', '.join(changed)}",
-            hint="the result cannot be made again from what is there now; run it again",
+            hint="the result cannot be reproduced from the current files; rerun it",
         )

@@ -112,7 +112,9 @@ def _result_folder(i: Mapping[str, Any]) -> Path:
     """The folder that a call names as a word or with ``--result``. Raises RequestError when it names none."""
     word = str(i.get("result") or i.get("artifact") or "").strip()
     if not word:
-        raise RequestError("no result was named", hint="cm reproduce script FOLDER, a folder of results or one of them")
+        raise RequestError(
+            "no result was selected", hint="cm reproduce script FOLDER, a folder of results or one of them"
+        )
     return user_path(word)
 
 
@@ -122,9 +124,7 @@ def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     if given:
         path = user_path(given)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RequestError(
-                f"--output_dir={given} is not an empty folder, and a result is never written over another one"
-            )
+            raise RequestError(f"--output_dir={given} is not an empty folder; results are never overwritten")
         return path
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     root, number = Path.cwd() / NEW_FOLDERS, 1
@@ -158,8 +158,8 @@ def _confirm(i: Mapping[str, Any], tasks: Iterable[Task], source: Path) -> None:
     for line in run_lines(tasks):
         logger.info("%s", printable(line))
     again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
-    hint = f"the folder decides what is run, and anybody may have made it; if you trust it: {again}"
-    refusal = f"{source} asks for the runs above, and nothing was run"
+    hint = f"the folder decides what runs, and its origin is unknown; if you trust it: {again}"
+    refusal = f"{source} requests the runs above; nothing was run"
     if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
         raise RequestError(refusal, hint=hint)
 
@@ -173,7 +173,7 @@ def make_again(task: Task, home: Home, cmind: Any) -> ResultRecord:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, content)
     write_json(folder / LOCK_NAME, lockfile_json(record.lock))
-    logger.info("making %s again in %s", record.name, folder)
+    logger.info("reproducing %s in %s", record.name, folder)
     failure: RecipeError | None = None
     try:
         with working_folder(folder):
@@ -183,11 +183,13 @@ def make_again(task: Task, home: Home, cmind: Any) -> ResultRecord:
     try:
         return next(result for result in find_results(folder) if result.name == record.name)
     except StopIteration:
-        missing = RequestError(f"the run in {folder} wrote no record of {record.name}, so there is nothing to compare")
+        missing = RequestError(
+            f"the run in {folder} wrote no record of {record.name}, so there is no result to compare"
+        )
     except RequestError as error:
         missing = error
     if failure:
-        failure.notes = (*failure.notes, f"while making {record.name} again in {folder}")
+        failure.notes = (*failure.notes, f"while reproducing {record.name} in {folder}")
     raise failure or missing
 
 
@@ -212,7 +214,7 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
     counted = [(*task.differing, *(task.damaged if is_check and not is_plan else ())) for task in tasks]
     names = dict.fromkeys(difference.name for differences in counted for difference in differences)
     if names:
-        error = f"the inputs are not those of the result, nothing was run: {', '.join(names)}"
+        error = f"the inputs differ from those of the result; nothing was run: {', '.join(names)}"
         return failed(i, error, {**answer, "verdict": "inputs differ"})
     return {"return": 0, **answer, "verdict": "same inputs"}
 
@@ -222,20 +224,20 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
     for task in tasks:
         lock = task.record.lock
         if task.differing or task.damaged:
-            yield f"{task.record.name}: the inputs are NOT those of the result"
+            yield f"{task.record.name}: the inputs DIFFER from those of the result"
         else:
-            unmade = f"; to be made first: {', '.join(task.unmade)}" if task.unmade else ""
+            unmade = f"; to be built first: {', '.join(task.unmade)}" if task.unmade else ""
             recipes, artifacts = counted(len(lock.recipes), "recipe"), counted(len(lock.artifacts), "artifact")
-            counts = f"{recipes}, {artifacts} that they make"
-            yield f"{task.record.name}: the inputs are those of the result ({counts}){unmade}"
+            counts = f"{recipes}, {artifacts} that they build"
+            yield f"{task.record.name}: the inputs match those of the result ({counts}){unmade}"
         yield from (f"  ! {difference_line(difference)}" for difference in task.differing)
-        yield from (f"  ! {difference_line(difference)}; a run makes it again" for difference in task.damaged)
+        yield from (f"  ! {difference_line(difference)}; a run rebuilds it" for difference in task.damaged)
 
 
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
     """What would be run, and how long it took when the results were made."""
     results, total_s = counted(len(tasks), "result"), sum(task.record.duration_s for task in tasks)
-    yield f"would make {results} again in {new}; the runs took {total_s:.0f} s in all when they were recorded"
+    yield f"would reproduce {results} in {new}; the recorded runs took {total_s:.0f} s in total"
     for task in tasks:
         yield f"  {task.record.name}: {task.record.duration_s:.0f} s, {task.command}"
 
@@ -280,8 +282,10 @@ class RequestCheck(NamedTuple):
         lines += [f"{name!r} is not a flag" for name in secrets if not _SECRET_NAME.fullmatch(name)]
         if lines:
             raise RequestError(
-                "\n  ".join([f"{self.record.name} requests what a record must not request; nothing was run:", *lines]),
-                hint="an input that you trust is accepted when you give it yourself, with the same value",
+                "\n  ".join(
+                    [f"{self.record.name} requests something that a record must not request; nothing was run:", *lines]
+                ),
+                hint="if you trust an input, pass it on the command line with the same value",
             )
 
     def _refusals(self, inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
@@ -313,10 +317,10 @@ class RequestCheck(NamedTuple):
             return f"must be one of {', '.join(described.choices)}"
         if value.startswith(ATTACHED):
             is_known = value.removeprefix(ATTACHED) in self.record.attachments
-            return "" if described.is_path and is_known else "must not be a file of the record, or there is none"
+            return "" if described.is_path and is_known else "must not be a file of the record, or the file is missing"
         if described.is_path and value and not os.path.isabs(value):
             return "must be an absolute path"
-        return "must not lead into the folder of the result" if self._leads_inside(value) else ""
+        return "must not be inside the folder of the result" if self._leads_inside(value) else ""
 
     def _leads_inside(self, value: str) -> bool:
         """Whether a text, or a part of it, names something in the folders of the result or of the run."""
@@ -417,7 +421,9 @@ def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]
         path = source.file_of(name)
         digest = path and digest_of(path)
         if digest != sha256:
-            yield Difference("library", name, sha256, digest, "the file was changed" if digest else "the file is gone")
+            yield Difference(
+                "library", name, sha256, digest, "the file was changed" if digest else "the file is missing"
+            )
 
 
 def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _CheckingEngine) -> Iterator[Difference]:
@@ -431,7 +437,7 @@ def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _Checki
             yield Difference("made", locked[0].label, note=f"{'; '.join(different)}; {remake(entry)}")
             continue
         for path, recorded, digest in _changed_files(entry):
-            note = f"the file was changed in {entry.path}, unnoticed; {remake(entry)}"
+            note = f"the file was changed in {entry.path}; {remake(entry)}"
             yield Difference("made", f"{locked[0].label} {path}", recorded, digest, note)
 
 

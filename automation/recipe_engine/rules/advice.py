@@ -17,24 +17,24 @@ class Rule(NamedTuple):
 
 TABLE = r"""
 disk full: No space left on device|Disk quota exceeded|ENOSPC
-    free disk space (df -h shows where; cm gc cache --dry-run what can be removed), or put the cache elsewhere: export
+    free disk space (df -h shows the disks; cm gc cache --dry-run shows what can be removed), or move the cache: export
     CROWDPERF_CACHE=/big/disk/cache
 read-only disk: Read-only file system
-    choose a folder that can be written: run from another one, or export CROWDPERF_CACHE=/some/writable/folder
+    choose a writable folder: run from another one, or export CROWDPERF_CACHE=/some/writable/folder
 gpu memory: CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|torch\.(?:cuda\.)?OutOfMemoryError
     |HIP out of memory
-    use less GPU memory: a smaller --batch_size; nvidia-smi shows who else uses its memory
+    use less GPU memory: a smaller --batch_size; nvidia-smi shows which processes use it
 memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted
-    give it more memory or ask for less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows what
-    there is)
+    provide more memory, or use less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows the
+    memory)
 killed program: died with <Signals\.SIGKILL|Killed signal terminated program|internal compiler error: Killed
     |: line \d+:\s+\d+ Killed\b|\*\*\* \[[^\n]*\] Killed\b
-    a program in it was killed by SIGKILL, as happens when memory runs out: ask for less at a time (a smaller
-    --batch_size, fewer parallel jobs)
+    a program was killed by SIGKILL, usually because memory ran out: use less at a time (a smaller --batch_size,
+    fewer parallel jobs)
 gpu driver: CUDA driver version is insufficient|forward compatibility was attempted|no CUDA-capable device
     |couldn't communicate with the NVIDIA driver|libcuda\.so\S*: cannot open
-    the NVIDIA driver is missing or too old for this CUDA: nvidia-smi must work, and shows the newest CUDA that the
-    driver can serve
+    the NVIDIA driver is missing or too old for this CUDA: nvidia-smi must work, and shows the newest CUDA version
+    that the driver supports
 python of the system: externally-managed-environment
     install into a virtual environment, not into the system's Python: cm run script --tags=install,python-venv
     --name=mine, then --adr.python.name=mine
@@ -43,17 +43,17 @@ no pip or venv: No module named (?:pip|venv|ensurepip)\b|ensurepip is not availa
 no python headers: Python\.h: No such file
     install the headers of this Python: sudo apt-get install -y python3-dev
 missing python package: (?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[A-Za-z0-9_]+)
-    install the package that has the module {module}: cm run script --tags=get,generic-python-lib,_package.{module}
+    install the package that provides the module {module}: cm run script --tags=get,generic-python-lib,_package.{module}
     (the package name may differ from the module name)
 no such package: No matching distribution found for (?P<package>\S+)
     |Could not find a version that satisfies the requirement (?P<wanted>\S+)
-    no file of this package fits this Python and this machine: ask for another version, or use another Python with
-    --adr.python.version=3.11
+    no file of this package is compatible with this Python and machine: request another version, or use another
+    Python with --adr.python.version=3.11
 c library: version [`'](?P<symbol>GLIBC(?:XX)?_[0-9.]+)' not found
-    this file was built on a newer system ({symbol} is needed; ldd --version shows what is here): build it here, take
-    an older release of it, or run on a newer system
+    this file was built on a newer system ({symbol} is needed; ldd --version shows the installed version): build it
+    here, use an older release of it, or run on a newer system
 shared library: error while loading shared libraries: \S+|lib\S+\.so\S*: cannot open shared object
-    a shared library is missing: install the package that has it, or add its folder with
+    a shared library is missing: install the package that contains it, or add its folder with
     --env.+LD_LIBRARY_PATH,=/its/folder
 name lookup: Could not resolve host|Name or service not known|Temporary failure in name resolution|getaddrinfo failed
     |nodename nor servname
@@ -61,22 +61,22 @@ name lookup: Could not resolve host|Name or service not known|Temporary failure 
     no_proxy before running again
 certificate: SSL certificate problem|CERTIFICATE_VERIFY_FAILED|certificate verify failed
     |server certificate verification
-    the server's certificate is not trusted here: set the clock right, or name the certificates of your network: export
-    SSL_CERT_FILE=/path/ca.pem CURL_CA_BUNDLE=/path/ca.pem
+    the server's certificate is not trusted here: correct the clock, or point to the certificates of your network:
+    export SSL_CERT_FILE=/path/ca.pem CURL_CA_BUNDLE=/path/ca.pem
 login: \b401\b[^\n]*Unauthorized|Unauthorized[^\n]*\b401\b|\b403\b[^\n]*Forbidden|Forbidden[^\n]*\b403\b|gated repo
     |Authentication failed for|could not read Username
     the server requires authentication: accept the license there and give a token, such as --hf_token=... or
     --gh_token=...
 gone: \b404\b:? Not Found|404 Client Error|returned error: 404|ERROR 404
-    the file no longer exists: update the recipes (cm pull repo), or give another address or version
+    the file no longer exists: update the recipes (cm pull repo), or use another address or version
 no connection: Connection refused|Connection timed out|Network is unreachable|No route to host|ConnectTimeout
     |Connection reset by peer|Operation timed out|Read timed out
-    the server did not answer: check the network and the proxy settings, then run the same line again; a partial
-    download is resumed
+    the server did not answer: check the network and the proxy settings, then rerun the command; a partial download
+    is resumed
 address in use: [Aa]ddress already in use|EADDRINUSE
-    another program listens on that port: end it (ss -ltnp shows which), or choose another port
+    another program listens on that port: stop it (ss -ltnp shows which), or choose another port
 sudo: sudo: (?:a password is required|a terminal is required|no tty present)
-    sudo cannot ask for a password here: run the failed command once yourself, or ask an administrator to
+    sudo cannot prompt for a password here: run the failed command once yourself, or ask an administrator to
 package lock: Could not get lock /var/lib/(?:dpkg|apt)|dpkg frontend lock|dpkg was interrupted
     another package manager is running, or was interrupted: wait for it, else run sudo dpkg --configure -a
 no system package: E: Unable to locate package (?P<package>\S+)
@@ -87,21 +87,21 @@ docker: Cannot connect to the Docker daemon|docker\.sock[^\n]*permission denied|
 wrong machine: Exec format error|cannot execute binary file
     that program was built for another kind of machine than this one (uname -m): use the build for this one
 line ends: \\r': command not found|\^M: bad interpreter|bash\\r
-    a script has Windows line ends: git config core.autocrlf input, then get the files again
+    a script has Windows line ends: git config core.autocrlf input, then check out the files again
 git owner: detected dubious ownership
     the folder belongs to another user: git config --global --add safe.directory <the folder>
 checksum: checksum mismatch|FAILED\b[^\n]*checksum|(?i:md5|sha-?256|hash)[^\n]* (?:mismatch|do(?:es)? not match)
-    the file differs from the one that the recipe names: run again to download it again; if it still differs, the
+    the file differs from the one that the recipe expects: rerun to download it again; if it still differs, the
     recipe or the server has changed, so do not use it
 no compiler: No CMAKE_C(?:XX)?_COMPILER could be found|C(?:\+\+)? compiler cannot create executables
     |unable to execute '(?:gcc|g\+\+|cc|c\+\+)
     install a compiler: sudo apt-get install -y build-essential
 open files: Too many open files
-    allow more open files in this shell and run again: ulimit -n 65536
+    allow more open files in this shell and rerun: ulimit -n 65536
 not allowed: Permission denied|Operation not permitted|EACCES
-    you may not touch that file or folder: ls -ld shows its owner; use a folder of your own, or chown it
+    you may not touch that file or folder: ls -ld shows its owner; use your own folder, or chown it
 no such file: (?P<file>/\S+?)'?: No such file or directory|No such file or directory: '(?P<path>[^'\n]+)'
-    {file}{path} does not exist: give the right path, or run the step that makes it first
+    {file}{path} does not exist: correct the path, or first run the step that creates it
 """
 """A name and its pattern, whose further lines start with ``|``, then the suggestion; ``{name}`` in it stands for the
 group of that name in the pattern. The first rule that matches wins, so special ones come before general ones."""

@@ -130,7 +130,7 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
             settled.add(f"version-{key.version.exact}")
         missing = [tag for tag in missing if tag not in settled]
     if missing:
-        yield "tags", f"it lacks the tag '{missing[0]}'"
+        yield "tags", f"it has no tag '{missing[0]}'"
     unwanted = [tag for tag in key.excluded_tags if tag in tags]
     if unwanted:
         yield "tags", f"it has the excluded tag '{unwanted[0]}'"
@@ -143,7 +143,7 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
         return
     if entry.record.variations != key.variations:
         made, asked = list(entry.record.variations), list(key.variations)
-        yield "variations", f"it was made with the variations {made}; requested are {asked}"
+        yield "variations", f"it was built with the variations {made}; requested are {asked}"
     for name, value in key.inputs.items():
         recorded = entry.record.inputs.get(name)
         if recorded != value:
@@ -264,7 +264,7 @@ class Backtrack(Exception):
 
 
 class VersionConflict(RecipeError):
-    """No version suits all steps that need one artifact."""
+    """No version satisfies all steps that need one artifact."""
 
 
 class Selected(Frozen):
@@ -339,7 +339,7 @@ class Requirements:
 
 def _conflict(label: str, requirements: list[Requirement]) -> VersionConflict:
     lines = [
-        f"no version of {label} suits all steps that need it:",
+        f"no version of {label} satisfies all steps that need it:",
         *(f"  {requirement.text}" for requirement in requirements),
     ]
     return VersionConflict(

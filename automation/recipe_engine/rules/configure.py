@@ -277,7 +277,7 @@ class _Merger:
             problem = f"'{unknown[0]}' is not one of the dependencies"
             ordered = nearest(unknown[0], names, len(names) or 1, 0.0)
             raise RequestError(
-                problem, hint=f"known names: {', '.join(ordered) or 'none'}; --adr.NAME reaches deeper ones"
+                problem, hint=f"known names: {', '.join(ordered) or 'none'}; use --adr.NAME for deeper dependencies"
             )
         env = expand_env(self.env)
         for handle in (name for name in overrides if name not in unknown):
@@ -386,7 +386,7 @@ class _Resolution:
         if variation and variation.alias:
             if variation.group or variation.is_default:
                 problem = f"variation _{name} has an alias together with a group or default"
-                raise _refusal(self.recipe, problem, "an alias variation may hold nothing else that selects")
+                raise _refusal(self.recipe, problem, "an alias variation must not contain other keys that select")
             self.add(variation.alias, f"alias of _{name}")
 
     def close(self, *, with_defaults: bool = True) -> None:
@@ -436,7 +436,7 @@ class _Resolution:
             if len(chosen) > 1:
                 found = _listed(f"{name} ({self.reasons[name]})" for name in chosen)
                 problem = f"several variations of the group '{group}' are on: {found}"
-                raise _refusal(self.recipe, problem, f"ask for one of: {_listed(members)}")
+                raise _refusal(self.recipe, problem, f"request one of: {_listed(members)}")
             defaults = [name for name in members if self.recipe.variations[name].is_default]
             if len(defaults) > 1:
                 raise _refusal(self.recipe, f"the group '{group}' has several defaults: {_listed(defaults)}")
@@ -468,7 +468,7 @@ def _check_combinations(recipe: Recipe, names: Sequence[str]) -> None:
     chosen = set(names)
     for forbidden in recipe.invalid_combinations:
         if chosen.issuperset(forbidden):
-            problem = f"the variations {_listed(forbidden)} do not go together (on are: {_listed(names)})"
+            problem = f"the variations {_listed(forbidden)} cannot be combined (selected: {_listed(names)})"
             raise _refusal(recipe, problem)
     if recipe.valid_combinations and not any(chosen.issuperset(valid) for valid in recipe.valid_combinations):
         problem = f"the variations {_listed(names) or '(none)'} are not a valid combination"

@@ -124,7 +124,7 @@ def _as_list(key: str, value: EnvValue) -> list[EnvValue]:
     if isinstance(value, str | int | float):
         return [value]
     raise RequestError(
-        f"env key '{key}' must hold a list, found {type(value).__name__} {value!r}",
+        f"env key '{key}' must contain a list, found {type(value).__name__} {value!r}",
         hint=f"write --env.{key},=VALUE1,VALUE2 to give a list",
     )
 

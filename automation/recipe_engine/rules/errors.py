@@ -71,11 +71,11 @@ class RecipeError(Exception):
             ("log: ", self.log_path),
             ("hint: ", self.hint),
             ("again: ", again),
-            ("  which leaves out: ", ", ".join(left_out) if again else ""),
+            ("  not included: ", ", ".join(left_out) if again else ""),
             ("step alone: ", self.rerun if has_step else ""),
-            ("  which leaves out: ", ", ".join(self.left_out) if has_step else ""),
+            ("  not included: ", ", ".join(self.left_out) if has_step else ""),
             ("resume: ", resume),
-            ("  which leaves out: ", ", ".join(left_out) if resume and not again else ""),
+            ("  not included: ", ", ".join(left_out) if resume and not again else ""),
         ]
         shown = [f"  {label}{text}" for label, text in lines if text]
         return hidden_text("\n".join([self.message, *shown]))

@@ -45,7 +45,7 @@ class Frozen:
         own.update(named)
         if len(own) != len(self._fields) or len(values) > len(own):
             names = (*map(repr, values), *named)
-            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._fields)}; got {', '.join(names)}")
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._fields)}; found {', '.join(names)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be changed; use _replace")

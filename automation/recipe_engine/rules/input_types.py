@@ -253,7 +253,7 @@ class Values(Mapping[str, Any]):
             return ""
         missing = [other for other in described.together_with if not self.is_given(other)]
         if missing:
-            return f"{self.called(name)}: give {' and '.join(f'--{other}' for other in missing)} too, or neither"
+            return f"{self.called(name)}: give {' and '.join(f'--{other}' for other in missing)} as well, or omit both"
         if described.only_with and not any(map(self._holds, described.only_with)):
             words = " or ".join(f"--{one}" for one in described.only_with)
             return f"{self.called(name)}: found {self.text(name)!r}; it counts only with {words}"

@@ -268,8 +268,8 @@ def refuse_dry_run(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
     for name in ("plan", "dry_run", "dry-run"):
         if inputs.get(name) and name not in declared_inputs(recipe):
             raise RequestError(
-                f"cm run script has no --{name} and would really run",
-                hint="cm plan script with the same words shows what a run would do",
+                f"cm run script has no --{name} and would run for real",
+                hint="cm plan script with the same arguments shows what a run would do",
             )
 
 
@@ -284,7 +284,7 @@ def refusal(recipe: Recipe, unknown: Iterable[UnknownInput], inputs: Mapping[str
         names = sorted(declared_inputs(recipe))
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         listed = ", ".join(f"--{name}" for name in names[:MAX_NAMES])
-        lines.append(f"  it has: {listed}{more}" if names else "  it has no inputs of its own")
+        lines.append(f"  it has: {listed}{more}" if names else "  it has no inputs")
         return RequestError("\n".join(lines), hint=f"cm help script {recipe.id.alias} lists its inputs")
     return RequestError("\n".join(lines), hint=renamed_line(inputs, {each.name: each.meant for each in found}, action))
 
@@ -356,5 +356,5 @@ def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     if not value:
         return None
     if not isinstance(value, str | list | tuple):
-        raise RequestError(f"--{key}={value!r} names no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
+        raise RequestError(f"--{key}={value!r} contains no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
     return (value,) if isinstance(value, str) else tuple(str(item) for item in value if item is not None)

@@ -38,7 +38,7 @@ def further_words(i: Mapping[str, Any]) -> tuple[str, ...]:
     words = i.get("artifacts") or ()
     if not isinstance(words, list | tuple):
         raise RequestError(
-            f"--artifacts is cmind's own: it holds the words of the command line, found {words!r}",
+            f"--artifacts is reserved for cmind (the words of the command line), found {words!r}",
             hint="write --tags=get,python3",
         )
     return tuple(map(str, words))
@@ -66,7 +66,7 @@ def parse_query(text: str | Iterable[str]) -> TagQuery:
     clash = [name for name in variations if name in excluded]
     if clash:
         raise RequestError(
-            f"variation _{clash[0]} is both asked for and excluded in the tags '{','.join(split_words(text))}'",
+            f"variation _{clash[0]} is both requested and excluded in the tags '{','.join(split_words(text))}'",
             hint=f"keep either _{clash[0]} or -_{clash[0]}",
         )
     return TagQuery(
@@ -295,7 +295,7 @@ def _ordered(entries: Iterable[IndexEntry]) -> tuple[IndexEntry, ...]:
 
 Verdict = Literal["excluded tag", "no such variation", "variations clash", "other repository", "fits"]
 ChoiceRule = Literal[
-    "only one fits",
+    "only one matches",
     "name",
     "own repository",
     "remembered",
@@ -323,7 +323,7 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
             raise _other_tags(query, called)
     elif not query.all_of:
         raise RequestError(
-            "no recipe was asked for",
+            "no recipe was requested",
             hint='name one by tags: cm run script --tags=get,python3, or cm run script "get python3"',
         )
     else:
@@ -407,7 +407,7 @@ def _other_tags(query: TagQuery, called: Sequence[IndexEntry]) -> NotFound:
         missing = [f"does not have the tag '{tag}'" for tag in query.all_of if tag not in entry.tags]
         unwanted = [f"has the excluded tag '{tag}'" for tag in query.none_of if tag in entry.tags]
         lines.append(f"recipe '{entry.alias}' {(missing + unwanted)[0]}; its tags: {','.join(sorted(entry.tags))}")
-    return NotFound("\n".join(lines), hint="name the recipe by its alias or by tags, or by both where they fit")
+    return NotFound("\n".join(lines), hint="select the recipe by alias, by tags, or by both if they match")
 
 
 def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:

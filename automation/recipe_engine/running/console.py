@@ -75,7 +75,7 @@ def pick(title: str, rows: Sequence[str], *, hint: str) -> int:
     except ValueError as error:
         raise Ambiguous(str(error), hint=hint) from None
     if chosen is None:
-        raise Ambiguous("no choice was made, so nothing was run", hint=hint)
+        raise Ambiguous("no recipe was chosen, so none was run", hint=hint)
     return chosen
 
 

@@ -67,7 +67,7 @@ class Effects(Protocol):
     def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None: ...
     def maker(self, recipe: Recipe, variations: Sequence[str]) -> Maker: ...
     def remarks(self, step: StepContext) -> list[str]: ...
-    def tell(self, configured: Configured, mark: str, text: str) -> None: ...
+    def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None: ...
 
 
 class RealEffects:
@@ -173,11 +173,15 @@ class RealEffects:
         """What the user should know of this machine before the step runs, a line each."""
         return remarks(step.configured)
 
-    def tell(self, configured: Configured, mark: str, text: str) -> None:
-        """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+    def tell(self, configured: Configured, mark: str, text: str, *, is_detail: bool = False) -> None:
+        """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention.
+
+        ``is_detail``: shown with ``-v`` only.
+        """
         options = configured.request.options
         if not (options.silent or options.steps_hidden) or mark == "!":
-            logger.info("%s%s %s", "  " * len(configured.request.trace), mark, text)
+            level = logging.DEBUG if is_detail else logging.INFO
+            logger.log(level, "%s%s %s", "  " * len(configured.request.trace), mark, text)
 
 
 @contextmanager

@@ -115,10 +115,11 @@ class Engine:
     def in_progress(self) -> Iterator[bool]:
         """The run of this engine is the block; whether a user started it.
 
-        One that a recipe started has the observers of the run of that recipe, and is held to the same lockfile.
+        One that a recipe started has the observers of that recipe's run, uses the same lockfile, and does not print
+        again what that run reported.
         """
         for outer in _runs[-1:]:
-            self.guard = outer.guard
+            self.guard, self.reported = outer.guard, outer.reported
             self.observers += outer.observers
         _runs.append(self)
         try:
@@ -137,7 +138,7 @@ class Engine:
             except Backtrack as again:
                 logger.info("starting over: %s", again.text)
                 self.requirements.start_over()
-        raise VersionConflict(f"no choice of versions suits all recipes after {MAX_ATTEMPTS} attempts")
+        raise VersionConflict(f"no combination of versions satisfies all recipes after {MAX_ATTEMPTS} attempts")
 
     def configure(self, recipe: Recipe, request: Request) -> Configured:
         """The recipe with all that is decided before its dependencies run."""
@@ -215,7 +216,7 @@ class Engine:
         query = request.query
         fitting = candidates(query, request.alias, self.source.index)
         if len(fitting) == 1:
-            return Choice(fitting[0], "name" if request.alias else "only one fits")
+            return Choice(fitting[0], "name" if request.alias else "only one matches")
         field = _Field(fitting)
         own = nearest_to_asker(fitting, request.asked_by.repo_path if request.asked_by else None)
         other = Refusal("other repository", "is not in the repository of the requesting recipe")
@@ -233,7 +234,7 @@ class Engine:
         field.narrow(cached, "cached", Refusal("fits", "has no finished entry with these tags in the cache"))
         if len(field.left) > 1 and not (request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"):
             helped = tuple(entry for entry in field.left if set() < self._help_words(entry) <= words)
-            field.narrow(helped, "tags_help", Refusal("fits", "its tags_help has words that the query lacks"))
+            field.narrow(helped, "tags_help", Refusal("fits", "its tags_help has words that are not in the query"))
             if len(field.left) > 1:
                 picked = field.left[ask_which(query.text or request.alias, field.left)]
                 field.narrow((picked,), "picked on the terminal", Refusal("fits", "was not picked on the terminal"))
@@ -243,13 +244,13 @@ class Engine:
         return field.choice()
 
     def _clashing(self, request: Request, found: tuple[IndexEntry, ...]) -> list[tuple[IndexEntry, Refusal]]:
-        """The recipes whose variations do not go together as asked; raises VariationError when that is true of all."""
+        """The recipes whose variations cannot be combined as asked; raises VariationError when that is true of all."""
         errors: list[tuple[IndexEntry, VariationError]] = []
         for entry in found:
             try:
                 self.configure(self.source.recipe(entry), request)
             except VariationError as error:
-                logger.debug("not taking %s for '%s': %s", entry.alias, request.query.text, error)
+                logger.debug("not using %s for '%s': %s", entry.alias, request.query.text, error)
                 errors.append((entry, error))
             except RecipeError:
                 pass  # it is reported when the recipe is chosen
@@ -271,7 +272,7 @@ class _Field:
 
     def __init__(self, fitting: tuple[IndexEntry, ...]) -> None:
         self.left = fitting
-        self._rule: ChoiceRule = "only one fits"
+        self._rule: ChoiceRule = "only one matches"
         self._passed: list[tuple[IndexEntry, Refusal]] = []
 
     def narrow(self, kept: tuple[IndexEntry, ...], rule: ChoiceRule, why: Refusal) -> None:
@@ -281,7 +282,7 @@ class _Field:
             self.left, self._rule = kept, rule
 
     def refuse(self, refused: Sequence[tuple[IndexEntry, Refusal]]) -> None:
-        """Leaves out those whose variations do not go together."""
+        """Leaves out those whose variations cannot be combined."""
         for entry, why in refused:
             self.narrow(tuple(other for other in self.left if other != entry), "variations", why)
 
@@ -297,7 +298,7 @@ def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
     aliases = [entry.alias for entry in found]
     names = [entry.alias if aliases.count(entry.alias) == 1 else f"{entry.repo_alias}:{entry.alias}" for entry in found]
     rows = [f"{name} ({','.join(sorted(entry.tags))})" for name, entry in zip(names, found, strict=True)]
-    hint = f"name one, such as {names[0]}, add a tag that only it has, or take the first with --quiet"
+    hint = f"choose one, such as {names[0]}, add a tag that only it has, or use the first with --quiet"
     return pick(f"several recipes match '{text}':", rows, hint=hint)
 
 

@@ -24,28 +24,28 @@ FILE_LINES = 40
 """How much is shown of a file that the recipe names for the case that its script fails."""
 NOT_FOUND = 127
 """Exit code of a shell that did not find a program (POSIX, section 2.8.2)."""
-MEMORY_HINT = "memory ran out: give it more, or ask for less at a time (a smaller --batch_size, fewer parallel jobs)"
+MEMORY_HINT = "out of memory: provide more, or use less at a time (a smaller --batch_size, fewer parallel jobs)"
 KILLED_HINT = (
-    "SIGKILL comes from the kernel when memory ran out, else from outside (kill -9, the limits of a batch system or a "
-    "container): ask for less at a time (a smaller --batch_size), or for more memory and time there"
+    "SIGKILL means out of memory (sent by the kernel), or a limit from outside (kill -9, a batch system, a container): "
+    "use less at a time (a smaller --batch_size), or request more memory and time"
 )
 SIGNAL_HINTS = {
     "SIGABRT": "the program aborted; see the lines above and the log",
-    "SIGBUS": "a file mapped into memory shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
-    "SIGHUP": "the terminal or the connection ended: start it again under tmux, screen or nohup",
-    "SIGILL": "a program uses instructions that this processor lacks: take or build it for this machine (lscpu)",
+    "SIGBUS": "a memory-mapped file shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
+    "SIGHUP": "the terminal or the connection closed: rerun it under tmux, screen or nohup",
+    "SIGILL": "a program uses instructions that this CPU does not have: get or build it for this machine (lscpu)",
     "SIGPIPE": "the program that read its output ended too early",
-    "SIGSEGV": "a program crashed on an invalid memory access: try another version; the command above runs it again",
-    "SIGTERM": "it was ended from outside (kill, a batch system, a time limit): give it more time there",
-    "SIGXCPU": "a limit of processor time was reached: ulimit -t shows it",
-    "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
+    "SIGSEGV": "a program crashed on an invalid memory access: try another version; the command above reruns it",
+    "SIGTERM": "it was stopped from outside (kill, a batch system, a time limit): allow more time there",
+    "SIGXCPU": "the CPU time limit was reached: ulimit -t shows it",
+    "SIGXFSZ": "the file size limit was reached: ulimit -f shows it",
 }
 """What each signal usually means (POSIX, signal.h), with what to try."""
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 """What Python writes between two tracebacks (library reference, traceback)."""
 _OWN_ERROR, _OWN_HINT = re.compile(r"[\w-]+(?:\.py|: error): "), re.compile(r"(?:[\w-]+: )?hint: (.+)")
 """How programs of recipes end: `harness: error: TEXT`, `harness: hint: TEXT`; or `make.py: TEXT`, `hint: TEXT`."""
-DEFAULT_HINT = "the lines above and the log say why; the command above runs it again"
+DEFAULT_HINT = "see the lines above and the log for the cause; the command above reruns it"
 
 
 def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
@@ -113,7 +113,9 @@ def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: R
         error.hint = _recipe_for(error.missing_program, index) or error.hint
     if not error.hint and "hint:" not in error.message:
         readme = recipe.path / "README.md"
-        error.hint = advice([error.message]) or (f"{readme} says what the recipe needs" if readme.is_file() else "")
+        error.hint = advice([error.message]) or (
+            f"{readme} lists the requirements of the recipe" if readme.is_file() else ""
+        )
     error.hint = for_caller(error.hint, recipe, request)
     lines = error.message.split("\n")
     error.message = "\n".join(
@@ -156,5 +158,5 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
     """The command that runs a recipe which gives a program; empty when none is known."""
     for tags in tags_for_program(program):
         if index.by_tags(tags, ()):
-            return f"the program {program} is missing; this gives it: cm run script --tags={','.join(tags)}"
+            return f"the program {program} is missing; to get it: cm run script --tags={','.join(tags)}"
     return ""

@@ -114,7 +114,7 @@ def _own_packages(recipe: Recipe) -> Iterator[None]:
     if recipe.packages and recipe.packages not in _libraries:
         rival = rival_package(recipe.packages, [place for place in sys.path if place not in _libraries])
         if rival:
-            hint = "remove it with pip uninstall, or take its folder out of PYTHONPATH"
+            hint = "remove it with pip uninstall, or remove its folder from PYTHONPATH"
             raise HookFailed(f"{recipe.id.alias}: {rival}", hint=hint)
     _put_first(recipe.packages)
     try:
@@ -203,10 +203,13 @@ def _answer_of(recipe: Recipe, name: str, function: Any, i: dict[str, Any]) -> H
         for key in given:
             i[key].clear()  # nobody can walk through it, to write it or to look for secrets in it
         where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
-        raise HookFailed(f"{where} must leave i['env'] and i['state'] without a value that holds itself") from error
+        raise HookFailed(f"{where} must not leave a value in i['env'] or i['state'] that contains itself") from error
     left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
     if left:
-        words = "%s: %s in %s left a thread running (%s): cm ends only after it\n  hint: join it, or make it a daemon"
+        words = (
+            "%s: %s in %s left a thread running (%s): cm waits for it before it exits\n  hint: join it, or "
+            "make it a daemon"
+        )
         logger.warning(words, recipe.id.alias, name, FILE_NAME, ", ".join(sorted(left)))
     _check_left(recipe, name, {key: i.get(key) for key in given})
     return check_answer(recipe, name, answer)
@@ -221,7 +224,9 @@ def _check_streams(recipe: Recipe, name: str) -> None:
                 found.closed = False
             else:
                 setattr(sys, stream, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-            raise HookFailed(f"{recipe.id.alias}: {name} in {FILE_NAME} closed sys.{stream}, which is not its own")
+            raise HookFailed(
+                f"{recipe.id.alias}: {name} in {FILE_NAME} closed sys.{stream}, which belongs to the engine"
+            )
 
 
 def _learn(i: Mapping[str, Any]) -> None:
@@ -240,7 +245,7 @@ def _check_left(recipe: Recipe, name: str, left: Mapping[str, Any]) -> None:
         odd = [key for key in keys if not isinstance(key, str)] if isinstance(keys, Mapping) else [keys]
         if odd:
             where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
-            raise HookFailed(f"{where} must leave i['{place}'] a dict with texts as keys, found {odd[0]!r}")
+            raise HookFailed(f"{where} must leave i['{place}'] as a dict with string keys, found {odd[0]!r}")
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
@@ -259,7 +264,7 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
         raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
     if answer["return"] > 0:
-        raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text given"))
+        raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text"))
     replacement, locked = answer.get("script"), answer.get("locked") or {}
     if not isinstance(locked, Mapping):
         raise HookFailed(f"{where} must return a dict as 'locked', got {locked!r}")

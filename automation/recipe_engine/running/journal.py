@@ -125,7 +125,7 @@ class Journal:
         self._handle = -1
 
     def _give_up(self, error: Exception) -> None:
-        logger.warning("! no journal of this run is kept: %s", error)
+        logger.warning("! this run has no journal: %s", error)
         self._close()
 
     def _request_row(self) -> dict[str, Any]:

@@ -337,15 +337,17 @@ class MemoryWatch:
         is_exhausted = any(count > self._kills.get(file, 0) for file, count in after.items()) if after else None
         events = {
             None: (),
-            True: ("memory: the kernel killed a process for lack of memory while it ran (its oom_kill counter grew)",),
-            False: ("memory: the kernel counted no process killed for lack of memory while it ran (oom_kill)",),
+            True: (
+                "memory: the kernel killed a process because memory ran out while it ran (its oom_kill counter grew)",
+            ),
+            False: ("memory: the kernel killed no process for memory while it ran (oom_kill)",),
         }
         machine = figures(_kernel_text(self._proc / "meminfo"))
         sizes = {
-            "is the limit of this control group": self._limit_bytes(),
+            "limit of this control group": self._limit_bytes(),
             "in this machine": machine.get("MemTotal"),
-            "free now, after its end": machine.get("MemAvailable"),
-            "was the most that one program of this run held": largest_child_bytes() or None,
+            "free now, after it ended": machine.get("MemAvailable"),
+            "maximum used by one program of this run": largest_child_bytes() or None,
         }
         known = [f"{size_text(size_bytes)} {words}" for words, size_bytes in sizes.items() if size_bytes is not None]
         return MemoryFacts(is_exhausted, (*events[is_exhausted], *(["memory: " + ", ".join(known)] if known else ())))

@@ -155,7 +155,7 @@ def passable(key: str, value: EnvValue) -> str:
     except UnicodeEncodeError:
         problem = "half a character"  # a lone surrogate: \ud800 in JSON
     if problem:
-        raise RequestError(f"the value of the env key '{key}' holds {problem}, which no program can be given")
+        raise RequestError(f"the value of the env key '{key}' contains {problem}, which cannot be passed to a program")
     return text
 
 
@@ -295,7 +295,7 @@ def _library_lines(call: ScriptCall) -> list[str]:
     given = [call.env.get("PYTHONPATH", os.environ.get("PYTHONPATH", "")), *call.env.get("+PYTHONPATH", ())]
     rival = rival_package(call.packages, [place for text in given for place in str(text or "").split(os.pathsep)])
     if rival:
-        raise ScriptFailed(f"{call.label}: {rival}", hint="take that folder out of PYTHONPATH")
+        raise ScriptFailed(f"{call.label}: {rival}", hint="remove that folder from PYTHONPATH")
     return [f'export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{shlex.quote(call.packages)}']
 
 

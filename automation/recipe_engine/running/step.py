@@ -25,6 +25,8 @@ from .engine import Engine, check_inputs, dependent_path, may_matter, usable_ent
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
+MIN_SHOWN_S = 0.1
+"""Steps that end sooner are shown with ``-v`` only, unless it was printed that they started."""
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
@@ -52,7 +54,7 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
     """Decides whether the cache may serve the step, or it runs where the user is."""
     configured = in_container(asked)
     if configured is None:
-        engine.effects.tell(asked, "-", f"{asked.label}: left out inside a container (docker.run: false)")
+        engine.effects.tell(asked, "-", f"{asked.label}: skipped inside a container (docker.run: false)")
         return engine.step(asked, Path.cwd(), None).result("skipped", {}, {})
     recipe, options = configured.recipe, configured.request.options
     step = engine.step(configured, Path.cwd(), None)
@@ -61,9 +63,7 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
     if (is_forced or (configured.is_cached and not options.skip_cache)) and not options.fake_run:
         result = _run_cached(engine, step)
     else:
-        from .shell import find_script  # here, because a call that reuses everything runs no script
-
-        if not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix):
+        if _is_announced(step):
             engine.effects.tell(configured, "*", f"{configured.label}: running")
         engine.store.watch_child_uses()
         result = make(engine, step, None)
@@ -71,6 +71,15 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
         state = merge_state(configured.request.state, result.new_state)
         engine.effects.write_env_file(step, ENV_FILE, result.new_env, state.get("script_prefix") or ())
     return result
+
+
+def _is_announced(step: StepContext) -> bool:
+    """Whether an uncached step prints that it starts: the requested one, and those with a native script."""
+    from .shell import find_script  # here, because a call that reuses everything runs no script
+
+    configured = step.configured
+    recipe = configured.recipe
+    return bool(not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix))
 
 
 def _run_cached(engine: Engine, step: StepContext) -> StepResult:
@@ -125,7 +134,7 @@ def _reuse(engine: Engine, step: StepContext, entry: CacheEntry) -> StepResult:
     if record and not engine.source.is_unchanged(step.recipe, record):
         newer = engine.source.newer_files(step.recipe, record)
         why = f" ({newer[0]} is newer{f', with {len(newer) - 1} more' if newer[1:] else ''})" if newer else ""
-        note = f"; made by another version of this recipe{why}, --renew makes it again"
+        note = f"; built by another version of this recipe{why}, --renew rebuilds it"
     version = f" {entry.version}" if entry.version else ""
     text = f"{configured.label}{version}: reused from the cache ({entry.uid}){note}"
     engine.tell_once(configured, "=", text, entry.uid)
@@ -190,7 +199,9 @@ def make(engine: Engine, step: StepContext, entry: CacheEntry | None) -> StepRes
     if instead:
         return instead
     new_env, new_state = step.results()
-    effects.tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
+    took_s = time.perf_counter() - started_s
+    is_detail = took_s < MIN_SHOWN_S and not (entry or _is_announced(step))
+    effects.tell(configured, "+", f"{configured.label}: done in {took_s:.2f} s", is_detail=is_detail)
     return step.result("faked" if options.fake_run else "ran", new_env, new_state, entry)
 
 
@@ -218,7 +229,7 @@ def _run_phases(engine: Engine, step: StepContext) -> StepResult | None:
 def _end_early(engine: Engine, step: StepContext, replacement: Mapping[str, Any] | None) -> StepResult:
     """The result of a recipe that ended early: nothing, or what the recipe named in its place gives."""
     if replacement is None:
-        engine.effects.tell(step.configured, "-", f"{step.configured.label}: ended early by its preprocess")
+        engine.effects.tell(step.configured, "-", f"{step.configured.label}: stopped early by its preprocess")
         return step.result("skipped", {}, {})
     request = replacement_request(replacement, step)
     inner = engine.run(engine, request._replace(pending=step.pending))

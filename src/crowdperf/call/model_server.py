@@ -38,14 +38,14 @@ _SHOWN_KEY_CHARACTERS = 8
 STATUS_WORDS = {
     400: "the server refused the request (400)",
     401: "the server requires authentication (401)",
-    402: "the server asks for payment (402)",
+    402: "the server requires payment (402)",
     403: "the server does not allow this key or address (403)",
     404: "the server does not know this path or model (404)",
-    405: "the server does not take POST here (405)",
+    405: "the server does not accept POST at this path (405)",
     408: "the server gave up waiting for the request (408)",
     413: "the request is too large for the server (413)",
     422: "the server cannot read the request (422)",
-    429: "the server asks for fewer requests (429)",
+    429: "the server limits the request rate (429)",
     500: "the server failed (500)",
     502: "the gateway got no answer from the server behind it (502)",
     503: "the server is not ready or overloaded (503)",
@@ -54,15 +54,15 @@ STATUS_WORDS = {
 Response: TypeAlias = "tuple[int, http.client.HTTPMessage, bytes]"
 """Status, headers and body."""
 
-START_HINT = "start the server and wait until it is ready; check host and port: curl {}/models"
-KIND_HINT = "check that the URL is that of a server with OpenAI's API, and look into its log"
+START_HINT = "start the server, wait until it is ready, and check host and port: curl {}/models"
+KIND_HINT = "check that the URL belongs to a server with OpenAI's API, and check the server's log"
 
 
 class ServerProblem(Exception):
     """Why a server cannot be measured: what it was asked for, and what came. hint: what to try."""
 
     def __init__(self, asked: str, found: str, hint: str) -> None:
-        super().__init__(f"the endpoint cannot be used: asked {asked}: {found}")
+        super().__init__(f"the endpoint cannot be used: request {asked}: {found}")
         self.hint = hint
 
 
@@ -119,7 +119,7 @@ def shown_url(location: str) -> str:
     try:
         parts = urlsplit(location)
     except ValueError:
-        return "a URL that cannot be read"
+        return "an invalid URL"
     host = parts.netloc.rpartition("@")[2]
     return error_text((f"{parts.scheme}://{host}" if host else "") + parts.path)
 
@@ -128,7 +128,7 @@ def refusal_words(status: int, text: str, location: str | None) -> str:
     """Return what a response means that is no answer. text: the server's own words. location: of a redirect."""
     if 300 <= status < 400:
         where = location or "nowhere"
-        return f"the server redirects to {where} ({status}); redirects are not followed: give that URL"
+        return f"the server redirects to {where} ({status}), and redirects are not followed: give that URL"
     words = STATUS_WORDS.get(status, f"the server answered with status {status}")
     return f"{words}: {text}" if text else words
 
@@ -138,14 +138,14 @@ def refusal_hint(status: int, root: str, variable: str | None) -> str:
     holds the key."""
     if status in (401, 403):
         held = f"the key in {variable} was refused" if variable else "no key was sent"
-        return f"{held}: export the key and name its variable: --endpoint_key_variable=NAME"
+        return f"{held}: export the key and pass the name of its variable: --endpoint_key_variable=NAME"
     if status == 404:
         return f"check the path of the URL; most servers need /v1 at its end: --endpoint={root}/v1"
     if 300 <= status < 400:
-        return "give the URL behind the redirect, up to and with /v1, as --endpoint"
+        return "give the redirect target, including /v1, as --endpoint"
     if status == 429:
         return "wait, or raise the server's limit on requests"
-    return "wait until the server has loaded its model; look into its log"
+    return "wait until the server has loaded its model, and check the server's log"
 
 
 def listed_models(content: Any) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def listed_models(content: Any) -> list[dict[str, Any]]:
     if not isinstance(entries, list):
         raise ServerProblem(
             "for the models (GET /models)", "the answer has no list `data`",
-            "check that the URL is that of a server with OpenAI's API",
+            "check that the URL belongs to a server with OpenAI's API",
         )  # fmt: skip
     return [one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
 
@@ -172,7 +172,7 @@ def choose_model(entries: Sequence[Mapping[str, Any]] | None, wanted: str | None
     none_yet = "wait until the server has loaded its model"
     if wanted is None:
         found = f"it serves {len(names)} models: {shown}" if names else "it serves no model"
-        hint = f"say which: {model_word(names[0])}" if names else none_yet
+        hint = f"choose one: {model_word(names[0])}" if names else none_yet
         raise ServerProblem("for the model it serves", found, hint)
     nearest = difflib.get_close_matches(wanted, names, n=1, cutoff=0.0) or names[:1]
     hint = f"did you mean {model_word(nearest[0])}?" if nearest else none_yet
@@ -184,7 +184,7 @@ def model_word(name: str) -> str:
     return f"--endpoint_model={shlex.quote(one_line(name))}"
 
 
-CERTIFICATE_HINT = "name a file with the certificate of its authority (CA bundle): export SSL_CERT_FILE=FILE.pem"
+CERTIFICATE_HINT = "point to the CA bundle of its authority: export SSL_CERT_FILE=FILE.pem"
 _OTHER_NAME = (62, 64)
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH (x509_vfy.h of 3.0)."""
 
@@ -194,7 +194,7 @@ def certificate_words(error: ssl.SSLCertVerificationError, host: str) -> tuple[s
     found = f"the certificate of {host} is not trusted: {error.verify_message}"
     named = os.environ.get("SSL_CERT_FILE", "")
     if error.verify_code in _OTHER_NAME:
-        return found, "give the URL with a name that the certificate is for"
+        return found, "use a host name in the URL that the certificate covers"
     if named and not os.path.isfile(named):
         return f"{found}; SSL_CERT_FILE={printable(named)} is not a file", CERTIFICATE_HINT
     return found, CERTIFICATE_HINT
@@ -204,7 +204,7 @@ class _ProxyProblem(Exception):
     """The text says why the proxy of the environment is of no use."""
 
 
-_PROXY_HINT = "correct the proxy in {0}_PROXY, or reach the server without it: export NO_PROXY={1}"
+_PROXY_HINT = "fix the proxy in {0}_PROXY, or bypass it: export NO_PROXY={1}"
 
 
 def connection_words(
@@ -214,11 +214,11 @@ def connection_words(
     parts = urlsplit(url)
     host, start = parts.netloc, START_HINT.format(url)
     if isinstance(error, socket.gaierror):
-        return f"the name of the host in {host} is not known (DNS)", start
+        return f"the host name in {host} does not resolve (DNS)", start
     if isinstance(error, ssl.SSLCertVerificationError):
         return certificate_words(error, host)
     if isinstance(error, ssl.SSLError):
-        return f"no TLS connection to {host}: {error.reason or error}; a server without TLS needs http://", KIND_HINT
+        return f"no TLS connection to {host}: {error.reason or error}; use http:// for a server without TLS", KIND_HINT
     if isinstance(error, TimeoutError):
         return f"no connection to {host} within {waited_s:g} s", start
     if isinstance(error, http.client.HTTPException):
@@ -240,8 +240,8 @@ def key_on_proxy_words(url: str) -> tuple[str, str]:
     """Return why a key is not sent to a URL with http:// through a proxy, and what to try."""
     host = urlsplit(url).hostname
     return (
-        f"the API key would be readable by the proxy of HTTP_PROXY on its way to {host}",
-        f"use an https URL, or reach the server without the proxy: export NO_PROXY={host}",
+        f"the proxy of HTTP_PROXY could read the API key on its way to {host}",
+        f"use an https URL, or bypass the proxy: export NO_PROXY={host}",
     )
 
 
@@ -345,7 +345,7 @@ def look_for_run(url: str, model: str, variable: str, benchmark: str) -> None:
     if not variable and DEFAULT_KEY_VARIABLE in os.environ:
         variable = DEFAULT_KEY_VARIABLE
     needs_more = benchmark and not has_messages(benchmark)
-    chat_hint = f"give the URL of a server with /completions; {WITH_MESSAGES}" if needs_more else ""
+    chat_hint = f"use a server with /completions; {WITH_MESSAGES}" if needs_more else ""
     look(url, model or None, variable or None, chat_hint)
 
 

@@ -114,7 +114,7 @@ def verify_lengths(tested: Iterable[str], bounds: tuple[float, float], sample_co
     except DamagedLog as error:
         return Verdict(is_passed=False, lines=(f"{FAIL}: {error}",))
     if not lengths:
-        return Verdict(is_passed=False, lines=(f"{FAIL}: there is no answer in {_LOG_NAME}",))
+        return Verdict(is_passed=False, lines=(f"{FAIL}: {_LOG_NAME} contains no answers",))
     mean = sum(lengths) / len(lengths)
     deviation = math.sqrt(sum((one - mean) ** 2 for one in lengths) / len(lengths))
     checks = mean >= bounds[0], mean <= bounds[1]

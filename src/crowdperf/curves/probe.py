@@ -136,7 +136,7 @@ def _read(response: http.client.HTTPResponse, until_s: float) -> _Answer:
     if response.status != http.client.OK:
         said = printable(response.read(_SHOWN).decode("utf-8", "replace"))
         advice = {401: "give the key with --api_key_variable=NAME", 403: "give the key with --api_key_variable=NAME",
-                  404: "check --url and --model"}.get(response.status, "look into the log of the server")  # fmt: skip
+                  404: "check --url and --model"}.get(response.status, "check the server's log")  # fmt: skip
         raise ProbeError(f"the server answers {response.status} {response.reason}: {said}; {advice}")
     stream, answer = EventStream(_MAX_BYTES), _Answer()
     while received := response.read1(65536):

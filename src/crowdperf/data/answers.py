@@ -115,9 +115,9 @@ def _dataset_facts(folder: Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}", "make the data set again with --renew") from error
+        raise DataError(f"cannot read {path}: {error}", "rebuild the data set with --renew") from error
     if not isinstance(facts, dict):
-        raise DataError(f"{path} holds no JSON object", "make the data set again with --renew")
+        raise DataError(f"{path} does not contain a JSON object", "rebuild the data set with --renew")
     return facts
 
 

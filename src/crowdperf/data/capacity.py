@@ -48,5 +48,5 @@ def shortage(what: str, needed: Room, free: Room) -> str | None:
     if needed.disk_bytes > free.disk_bytes:
         parts.append(f"{needed.disk_bytes / GB:.0f} GB of disk ({free.disk_bytes / GB:.0f} GB are free)")
     if needed.memory_bytes is not None and free.memory_bytes is not None and needed.memory_bytes > free.memory_bytes:
-        parts.append(f"{needed.memory_bytes / GB:.0f} GB of memory ({free.memory_bytes / GB:.0f} GB can be had)")
+        parts.append(f"{needed.memory_bytes / GB:.0f} GB of memory ({free.memory_bytes / GB:.0f} GB available)")
     return f"{what} needs {' and '.join(parts)}" if parts else None

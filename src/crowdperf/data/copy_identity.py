@@ -39,7 +39,7 @@ def refuse_beside(path: Path | None, made: str) -> None:
 def one_file(path: Path) -> Path:
     """Return the path of a file. Raises GivenError for another one."""
     if not path.is_file():
-        raise GivenError(f"{path} is not a file", "check the path that was given")
+        raise GivenError(f"{path} is not a file", "check the path")
     return path
 
 
@@ -59,13 +59,13 @@ def identity(path: Path) -> str:
     Contents are not read: this runs at each look into the cache. Raises GivenError.
     """
     if not path.exists():
-        raise GivenError(f"{path} does not exist", "check the path that was given")
+        raise GivenError(f"{path} does not exist", "check the path")
     try:
         texts = [_file_text(path, path.name)] if path.is_file() else list(_folder_texts(path))
     except OSError as error:
-        raise GivenError(f"cannot read {error.filename or path}: {error.strerror}", "check who may read it") from error
+        raise GivenError(f"cannot read {error.filename or path}: {error.strerror}", "check its permissions") from error
     if not texts:
-        raise GivenError(f"{path} is an empty folder", "check the path that was given")
+        raise GivenError(f"{path} is an empty folder", "check the path")
     return short_identity(str(path.resolve()), *sorted(texts))
 
 

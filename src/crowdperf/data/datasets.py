@@ -37,7 +37,7 @@ def asked_count(text: str, most: int, besides: str = "") -> int:
 
 def require_made(name: str) -> None:
     """Raise MissingRoom where this checkout lacks what makes a synthetic data set."""
-    require_room("standins", f"{name} with _synthetic or _tiny", "leave it out and take the real data")
+    require_room("standins", f"{name} with _synthetic or _tiny", "omit it to use the real data")
 
 
 def key_of(name: str, word: str) -> str:
@@ -71,7 +71,7 @@ class CaseSet:
             env[folder_key] = str(Path.cwd() / self.name)
             return {"return": 0}
         if env.get(SIZE_KEY):
-            return failure("a real copy is taken whole", "hint: leave _size out, or add _synthetic or _tiny")
+            return failure("a real copy is always used completely", "hint: omit _size, or add _synthetic or _tiny")
         if path is None:
             return failure(refusal(self.source))
         env[folder_key] = str(path)
@@ -113,9 +113,8 @@ class ImageSet:
             return failure(error)
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
             return failure(
-                "_calibration downloads images beside those of _download",
-                "hint: leave it out; a copy of your own needs them in the folder that README.md of calibrate-ml-model "
-                "names",
+                "_calibration downloads images in addition to those of _download",
+                "hint: omit it; your own copy needs them in the folder given in README.md of calibrate-ml-model",
             )
         if is_synthetic:
             env[work_key], env[folder_key] = "synthetic", str(Path.cwd() / self.name)
@@ -126,7 +125,7 @@ class ImageSet:
         if count != self.full_count:
             return failure(
                 f"_size.{count} cannot be downloaded: the data set has {self.full_count:,} images",
-                "hint: leave _size out, add _synthetic or _tiny, or give a smaller copy of your own with --path",
+                "hint: omit _size, add _synthetic or _tiny, or use your own smaller copy with --path",
             )
         folder = Path.cwd() / self.name if self.fetch_work == "fetch" else Path.cwd()
         env[work_key], env[folder_key], env[fetch_key] = self.fetch_work, str(folder), "yes"

@@ -31,11 +31,11 @@ def refusal(source: Source, folder: Path | None = None, wrong: str = "", instead
     if folder is None:
         lines = [f"{source.name} must be fetched by hand, because its license has to be accepted."]
     else:
-        lines = [f"{folder} does not hold {source.name}:\n{wrong}"]
+        lines = [f"{folder} does not contain {source.name}:\n{wrong}"]
     lines += [f"  from: {page}" for page in source.pages]
     lines.append(f"  license: {source.license}")
     lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
-    lines.append(f"  the folder then holds: {', '.join(source.layout)}")
+    lines.append(f"  expected contents: {', '.join(source.layout)}")
     lines += [f"  instead: {instead}"] if instead else []
     lines.append("  for a trial without it: --source=tiny at a benchmark, _tiny at this recipe")
     lines.append(f"hint: {source.command}   # once: later runs find it")

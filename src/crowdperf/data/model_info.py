@@ -17,9 +17,9 @@ from crowdperf.data.errors import DataError
 
 MODEL_INFO_FILE = "model.json"
 FORMAT = 1
-_HINT = "correct the file (docs/howto/run-a-benchmark.md shows one), or make the model again with --renew"
+_HINT = "correct the file (docs/howto/run-a-benchmark.md shows one), or rebuild the model with --renew"
 OWN_MODEL_HINT = (
-    "for a model of your own, give a folder with the file and a model.json that describes it: "
+    "for your own model, use a folder with the file and a model.json that describes it: "
     "docs/howto/run-a-benchmark.md, 'Use your own data and models'"
 )
 
@@ -117,7 +117,7 @@ def read_model_info(folder: Path) -> ModelInfo:
     problems = [problem for file, checksum in checksums if (problem := _problem(file, checksum))]
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
-        raise DataError(f"{path} describes other files than there are:\n{text}", "make the model again with --renew")
+        raise DataError(f"{path} describes other files than there are:\n{text}", "rebuild the model with --renew")
     names = set(main.values())
     return ModelInfo(values, main, tuple(file for file, _ in checksums if file not in names))
 

@@ -106,7 +106,7 @@ class FullSize:
     def refusal(self, i: Mapping[str, Any]) -> Answer:
         """Return the hook's answer: whether there is room."""
         refused = capacity.shortage_here(self.title, self.needed(i["env"]), i)
-        hint = "take _tiny to try the pipeline, or a machine that has it"
+        hint = "use _tiny to try the pipeline, or a machine with enough memory"
         return {"return": 0} if refused is None else failure(refused, f"hint: {hint}")
 
 
@@ -143,10 +143,10 @@ class Model:
             else:
                 refuse_beside(path, "made weights")
             if asked == TINY:
-                hint = "take the published weights" if self.beside else "take _synthetic, whose weights are random"
+                hint = "use the published weights" if self.beside else "use _synthetic, whose weights are random"
                 require_room("standins", f"{self.architecture} with _tiny", hint)
             if asked == RANDOM and self.beside:  # such as a tokenizer, which is made, too
-                require_room("standins", f"{self.architecture} with _synthetic", "take the published weights")
+                require_room("standins", f"{self.architecture} with _synthetic", "use the published weights")
         except (DataError, MissingRoom) as error:
             return failure(error)
         is_small = asked == TINY or self.full_size is None or (path is not None and self.full_size.has_smaller_copies)

@@ -113,7 +113,7 @@ def choose(copy_of: str, copies: Sequence[OwnCopy]) -> CopyChoice:
         gone = fitting[0]
         raise DataError(
             f"{gone.path}, registered on {gone.day} as your own copy of {copy_of}, is gone",
-            f"--path=FOLDER names where it is now; cm rm cache {gone.entry} forgets it",
+            f"--path=FOLDER sets its new place; cm rm cache {gone.entry} removes the registration",
         )
     if not there:
         return CopyChoice(None, _others_text(copy_of, others))

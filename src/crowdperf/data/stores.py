@@ -24,6 +24,6 @@ def store_answer(env: MutableMapping[str, Any], dataset: str) -> Answer:
     folder = Path.cwd() / STORE
     if not (folder / INDEX_FILE).is_file():
         hint = f"cm run script --tags=get,dataset,preprocessed,{dataset} --renew"
-        return failure(f"{folder} holds no {INDEX_FILE}", f"hint: {hint}")
+        return failure(f"{folder} contains no {INDEX_FILE}", f"hint: {hint}")
     env["CM_DATASET_PREPROCESSED_PATH"] = str(folder)
     return {"return": 0, "files": sorted(str(path) for path in folder.glob("*.json"))}

@@ -57,9 +57,9 @@ def file_findings(root: Path, submission: Path, known: PrivateNames) -> Iterator
             if _is_large_binary(path):
                 yield stray.error(f"{path.stat().st_size} bytes of binary data", f"at most {_MAX_BINARY_BYTES}")
             for leak in find_leaks_in_file(path, known, _MAX_LEAKS):
-                yield Says("E15", shown).error(str(leak), "nothing of the person or the machine")
+                yield Says("E15", shown).error(str(leak), "no data of the person or the machine")
         elif not path.is_dir():
-            yield stray.error("neither a file nor a folder", "files and folders")
+            yield stray.error("not a file or folder", "files and folders")
 
 
 def address_findings(config: ClientConfig, path: str) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def address_findings(config: ClientConfig, path: str) -> Iterator[Finding]:
     for address in config.endpoints:
         host = urlsplit(address).hostname or ""
         if host not in _LOCAL:
-            yield says.error("endpoint_config.endpoints names a machine", f"http://{MASKED_HOST}:PORT")
+            yield says.error("endpoint_config.endpoints contains the name of a machine", f"http://{MASKED_HOST}:PORT")
     for name, value in (("tokenizer_name", config.tokenizer), *((one.name, one.path) for one in config.datasets)):
         if value.startswith(("/", "~")):
             yield says.error(f"{name}: an absolute path", "its last part")

@@ -22,7 +22,7 @@ _MAX_FAILED = 0.01
 _LATENCIES = ("ttft", "tpot", "latency")
 _FIXED = ("concurrency", "agentic_inference")
 _NS_PER_S = 1e9
-_NEEDS_EVENTS = "events.jsonl of the point (--events), or its figures in docs/provenance.json"
+_NEEDS_EVENTS = "events.jsonl of the point (--events), or its values in docs/provenance.json"
 
 
 def point_findings(curve: CurveView) -> Iterator[Finding]:
@@ -69,12 +69,12 @@ def model_agrees(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error(found, f"{point.declared.dataset!r}, as in {POINT}")
 
 
-@rule("E4", "The run came to its end.", POINT_RULES)
+@rule("E4", "The run finished.", POINT_RULES)
 def run_is_complete(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says = Says("E4", f"{point.path}/{SUMMARY}")
     if point.summary.state != "complete" or not point.summary.is_complete:
         found = f"state = {point.summary.state!r}, complete = {str(point.summary.is_complete).lower()}"
-        yield says.error(found, "'complete' and true: otherwise the figures are those of a part of the run")
+        yield says.error(found, "'complete' and true: otherwise the values cover only part of the run")
 
 
 @rule("E5", "Requests did not fail.", POINT_RULES)
@@ -134,7 +134,7 @@ def figures_follow(point: PointView, curve: CurveView) -> Iterator[Finding]:
     if not point.derived and point.provenance:
         unequal = point.provenance.differences
     for difference in unequal[:5]:
-        yield says.error(difference, "the figure that follows from events.jsonl")
+        yield says.error(difference, "the value computed from events.jsonl")
 
 
 def _mean_follows(point: PointView) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def region_fits(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error(f"region = {declared}", f"{region.value}: {curve.regions.bounds(region)}")
 
 
-@rule("E11", "The folder is named after the concurrency.", POINT_RULES)
+@rule("E11", "The name of the folder is the concurrency.", POINT_RULES)
 def folder_is_named_so(point: PointView, curve: CurveView) -> Iterator[Finding]:
     if point.declared.concurrency != point.number:
         yield Says("E11", point.path).error(f"r{point.number}", f"r{point.declared.concurrency}, as in {POINT}")
@@ -218,7 +218,7 @@ def has_provenance(point: PointView, curve: CurveView) -> Iterator[Finding]:
 def is_no_stand_in(point: PointView, curve: CurveView) -> Iterator[Finding]:
     says = Says("E17", f"{point.path}/{POINT}")
     if curve.provenance and curve.provenance.label:
-        yield says.error(f"labelled: {curve.provenance.label}", f"no label in {PROVENANCE}")
+        yield says.error(f"labeled: {curve.provenance.label}", f"no label in {PROVENANCE}")
     if point.is_echo:
         yield says.error(f"{point.echoed} of {point.summary.issued} answers are their prompt", "answers of a model")
     if point.declared.dataset not in curve.edition.dataset_samples:
@@ -226,7 +226,7 @@ def is_no_stand_in(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.warning(f"data set {point.declared.dataset!r}", f"one of the edition's: {known}")
 
 
-@rule("E18", "No token came back before it was waited for.", POINT_RULES)
+@rule("E18", "No token arrived before its request was waiting for it.", POINT_RULES)
 def no_negative_times(point: PointView, curve: CurveView) -> Iterator[Finding]:
     """Chunks that outrun the client's hand-over between processes give negative times per token."""
     says = Says("E18", f"{point.path}/{SUMMARY}")
@@ -249,4 +249,4 @@ def in_flight_as_declared(point: PointView, curve: CurveView) -> Iterator[Findin
     elif greatest is None:
         yield says.unchecked("requests under way at once", _NEEDS_EVENTS)
     elif greatest != point.number:
-        yield says.error(f"at most {greatest} requests under way at once", str(point.number))
+        yield says.error(f"at most {greatest} requests in progress at once", str(point.number))

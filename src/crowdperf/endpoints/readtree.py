@@ -65,7 +65,7 @@ def submissions_of(folder: Path) -> tuple[Path, ...]:
     """Return the submissions in a folder: itself, or an organization's; raises NoTree."""
     found = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "results").is_dir()]
     if not found:
-        raise NoTree(f"{folder.name or folder}: no submission: neither results/ nor */results/ is there")
+        raise NoTree(f"{folder.name or folder}: not a submission: it has no results/ and no */results/")
     return tuple(found[:1] if found[0] == folder else found)
 
 
@@ -78,7 +78,7 @@ def tree_of_curve(folder: Path) -> tuple[Path, dict[str, Path]]:
         return submissions_of(folder)[0], {}
     found = sorted((folder / TREE).glob("*/*/results"))
     if not found:
-        raise NoTree(f"{folder / TREE} has no submission; make the curve first: the same line as before")
+        raise NoTree(f"{folder / TREE} has no submission; first rerun the command to finish the curve")
     samples: dict[str, Path] = {}
     for row in (read_object(folder / CURVE) or {}).get("points", []):
         results = folder / "points" / str(row.get("id")) / "results"

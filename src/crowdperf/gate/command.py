@@ -62,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", required=True, help=f"round of the submission: {', '.join(ROUNDS)}")
     parser.add_argument("--submitter", help="only this submitter")
     parser.add_argument("--expected_results", type=int, metavar="N", help="refuse any other number of results")
-    parser.add_argument("--allow_synthetic", action="store_true", help="for proving a pipeline; the verdict says so")
+    parser.add_argument("--allow_synthetic", action="store_true", help="to test a pipeline; shown in the verdict")
     parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
     parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
     parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")
@@ -123,7 +123,7 @@ def run(asked: GateOptions) -> Answer:
     try:
         verdict = gate.check(asked.root, asked.round_name, asked.options)
     except OSError as error:
-        raise CallError(f"{asked.root} is not a folder that can be read: {error.strerror}") from error
+        raise CallError(f"{asked.root} is not a readable folder: {error.strerror}") from error
     if asked.official is None:
         return Answer(verdict=verdict, official=None)
     try:

@@ -18,7 +18,7 @@ from crowdperf.gate.rulebook import OURS, Rule, Severity
 
 PUBLISHED = Path(__file__).parent / "published_round.json"
 
-_ABSENT = "files of 4 MB and more that the stored copy lacks"
+_ABSENT = "files of 4 MB and more that are not in the stored copy"
 _TEST01 = "one submitter's TEST01, whose detail log is the submitted run's"
 _PART = "two results with TEST01's logs in the place of the accuracy run's"
 _HUNDRED = "two results with scores of 100 answers"
@@ -45,14 +45,15 @@ EXCEPTIONS: Mapping[str, str] = {
     "RUN-022": _ABSENT,
     "SUM-002": _TEST01,
     "SUM-004": _TEST01,
-    "SUM-005": f"four accuracy runs with an error that was taken out of the detail log, not of the summary; {_TEST01}",
+    "SUM-005": "four accuracy runs with an error that was removed from the detail log but not from the summary; "
+    f"{_TEST01}",
     "TEST-007": _TEST01,
     "TEST-008": "one TEST01 that is a third slower than its run",
     "TEST-009": "the verdict of that TEST01, of a run that is not in the tree",
     "TEST-010": _PART,
     "TEST-011": "TEST06 of twelve results without a logged answer",
     "TEST-013": _CUT,
-    "TEST-023": "one verdict of TEST01 that counts 113 responses, where LoadGen logs 114",
+    "TEST-023": "one verdict of TEST01 that counts 113 responses; LoadGen logs 114",
 }
 """What the refused results of the round really have, by rule: nothing that the rules allow."""
 
@@ -83,11 +84,11 @@ def evidence_of(rule: Rule) -> str:
     """Return in one line what a rule rests on."""
     tried, name = tried_of(rule), published()[0]
     if not tried.asked:
-        return f"not asked in the {name}"
+        return f"not checked in the {name}"
     exceptions = EXCEPTIONS.get(rule.identity, "")
     found = f"{tried.refused} refused" + (f" ({exceptions})" if exceptions else "")
     warned = f", {tried.warned} warned" if tried.warned else ""
-    return f"{name}: asked {tried.asked:,} times, {found}{warned}"
+    return f"{name}: checked {tried.asked:,} times, {found}{warned}"
 
 
 def has_ground(rule: Rule) -> bool:

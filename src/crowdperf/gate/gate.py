@@ -212,7 +212,7 @@ def _first(found: Iterator[Violation]) -> Iterator[Violation]:
     """Yield the findings of a rule that are listed; the last one says where there are more."""
     for number, one in enumerate(found, start=1):
         if number == _MAX_OF_RULE:
-            yield dataclasses.replace(one, found=f"{one.found} (and more, which are not listed)")
+            yield dataclasses.replace(one, found=f"{one.found} (and more, not listed)")
             return
         yield one
 

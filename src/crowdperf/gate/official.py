@@ -113,6 +113,6 @@ def as_text(is_accepted: bool, verdicts: list[OfficialVerdict], is_rehearsal: bo
         lines += [f"  {printable(message[:_LONGEST_MESSAGE])}" for message in one.messages[:5]]
     found = disagreements(is_accepted and not is_rehearsal, verdicts)
     if is_rehearsal:
-        lines.append("a rehearsal is no submission: the official checkers judge the tree as one, and refuse it")
+        lines.append("a rehearsal is not a submission: the official checkers would reject its tree")
     lines += [f"disagreement: {text}" for text in found] or ["no disagreement with the official checkers"]
     return "\n".join(lines) + "\n"

@@ -16,7 +16,7 @@ RULES_TEXT = "MLPerf inference rules (mlcommons/inference_policies, inference_ru
 LOADGEN = "results.cc, loadgen.cc and test_settings_internal.cc of LoadGen 4.1 to 6.0.17"
 MLPERF_CONF = "mlperf.conf in LoadGen 6.0.17, mlcommons/inference b66003e1"
 CLIENT = "src of mlcommons/endpoints at ea332753 (August 2026), whose client writes these files"
-OURS = "this project: no official checker looks, though the result would be wrong"
+OURS = "this project: not checked by official checkers, although the result would be wrong"
 
 SINCE = "v4.1"
 """The first round whose LoadGen is known to derive its figures and to log its messages as the rules on logs say. What

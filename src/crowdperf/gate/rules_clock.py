@@ -75,9 +75,9 @@ def clock_was_not_set(run: RunView) -> Iterator[Violation]:
     for log in usable(run):
         step_s = clock_step_s(log)
         if step_s:
-            cause = "daylight saving began or ended" if abs(step_s) > _HOUR_S / 2 else "NTP set it, or somebody did"
+            cause = "daylight saving began or ended" if abs(step_s) > _HOUR_S / 2 else "it was set by NTP or by hand"
             found = f"{log.elapsed_s:.3f} s from power_begin to power_end, {step_s:+.3f} s: {cause}"
-            allowed = "what LoadGen's monotonic clock measured"
+            allowed = "the time of LoadGen's monotonic clock"
             yield contradiction(log, "power_end", found, allowed)
 
 

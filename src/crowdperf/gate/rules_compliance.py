@@ -53,7 +53,7 @@ def has_verification(test: TestView) -> Iterator[Violation]:
     for names, source in files:
         if test.test in names and not source.is_usable and _is_there(test):
             found = source.problem or "missing"
-            yield Violation(path=source.path, found=found, allowed="what the verification wrote")
+            yield Violation(path=source.path, found=found, allowed="the output of the verification")
 
 
 @rule("TEST-003", Scope.TEST, "The verification of the speed passed.", source=BOTH)

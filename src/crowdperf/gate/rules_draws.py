@@ -64,7 +64,7 @@ def schedule_is_drawn(log: LogView) -> Iterator[Violation]:
             return
 
 
-@performance_rule("SET-013", "The loaded samples are those that LoadGen chooses by chance, in random order.")
+@performance_rule("SET-013", "The loaded samples are those that LoadGen's random choice gives, in its order.")
 def loaded_is_drawn(log: LogView) -> Iterator[Violation]:
     loaded, total = log.values.get("loaded_qsl_set"), log.number("qsl_reported_total_count")
     count, version = log.number("effective_performance_sample_count"), version_of(log)

@@ -24,7 +24,7 @@ OF_ANY_LAYOUT = (
     "SCEN-004",
     "SCEN-005", "SYN-001", "SYN-003", "SYN-004", "SYN-005",
 )  # fmt: skip
-"""Rules on a scenario that hold without LoadGen, too."""
+"""Rules on a scenario that also apply without LoadGen."""
 
 _SECOND_NS = 1e9
 _RUNTIME = ("settings", "runtime")
@@ -73,7 +73,7 @@ def files_are_readable(view: EndpointsView) -> Iterator[Violation]:
     if view.config.source.is_missing or view.config.problem:
         found = view.config.problem or "missing"
         yield Violation(path=view.config.path, found=found, allowed="the configuration of the run, a YAML mapping")
-    yield from _file(view.summary, "the figures of the performance run, a JSON object")
+    yield from _file(view.summary, "the metrics of the performance run, a JSON object")
     yield from _file(view.scores, "the scores of the accuracy run, a JSON object")
 
 
@@ -87,7 +87,7 @@ def has_seeds(view: EndpointsView) -> Iterator[Violation]:
             yield _of_config(view, name, f"{wanted} (the seeds of {table.name})", *_RUNTIME, name)
 
 
-@rule("EP-004", Scope.ENDPOINTS, "The run was asked to last long enough.", source=NEWER)
+@rule("EP-004", Scope.ENDPOINTS, "The requested duration is long enough.", source=NEWER)
 def asks_for_duration(view: EndpointsView) -> Iterator[Violation]:
     value = number_of(view.setting(*_RUNTIME, "min_duration_ms"))
     if view.config.fields and not (value is not None and value >= FULL_RULES_MIN_DURATION_MS):
@@ -232,7 +232,7 @@ def audits_passed(view: EndpointsView) -> Iterator[Violation]:
             yield Violation(path=audit.path, found=found, allowed=allowed, line=audit.line_of("passed"))
 
 
-@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER)
+@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 requires.", source=NEWER)
 def answers_are_as_long(view: EndpointsView) -> Iterator[Violation]:
     limits = view.table.test_limits.get("TEST09") if view.table else None
     value = view.figure("output_sequence_lengths", "avg")
@@ -251,13 +251,13 @@ def lasted(view: EndpointsView) -> Iterator[Violation]:
         yield _of_summary(view, "duration_ns", found, f"at least {needed_s:g} s")
 
 
-@rule("EP-015", Scope.ENDPOINTS, "The run came to its end.", source=CLIENT)
+@rule("EP-015", Scope.ENDPOINTS, "The run finished.", source=CLIENT)
 def came_to_end(view: EndpointsView) -> Iterator[Violation]:
     state = view.summary.fields.get("state")
     if view.summary.is_usable and state != "complete":
         yield _of_summary(view, "state", f"state = {shown(state)}", '"complete"')
     elif view.summary.fields.get("complete", True) is not True:
-        yield _of_summary(view, "complete", "complete = false: figures of a part of the run", "true")
+        yield _of_summary(view, "complete", "complete = false: metrics of a part of the run", "true")
 
 
 @rule("EP-016", Scope.ENDPOINTS, "No sample failed, and each was answered.", source=CLIENT)
@@ -343,7 +343,7 @@ def _percentiles(view: EndpointsView, metric: str, kind: str) -> list[tuple[str,
     return sorted((row for row in rows if _PERCENTILE.fullmatch(row[0])), key=lambda row: float(row[0]))
 
 
-@rule("EP-022", Scope.ENDPOINTS, "Latencies fit into the run, in SingleStream one after the other.", source=CLIENT)
+@rule("EP-022", Scope.ENDPOINTS, "Latencies are within the run, in SingleStream one after the other.", source=CLIENT)
 def latencies_fit_run(view: EndpointsView) -> Iterator[Violation]:
     duration, greatest = view.figure("duration_ns"), view.figure("latency", "max")
     first, mean = view.figure("ttft", "avg"), view.figure("latency", "avg")

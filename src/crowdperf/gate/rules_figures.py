@@ -196,7 +196,7 @@ def query_ends_with_sample(log: LogView) -> Iterator[Violation]:
     if log.scenario != "MultiStream" or found is None:
         return
     if found[0] != found[1] or found[2] < found[3]:
-        allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
+        allowed = "equal maximum latencies, and a mean of queries not below that of samples"
         yield contradiction(log, keys[0], given(log, *keys), allowed)
         return
     for pair in ((QUERIES.at % name, SAMPLES.at % name) for name in PERCENTILES):

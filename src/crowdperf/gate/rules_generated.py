@@ -23,7 +23,7 @@ from crowdperf.gate.rulebook import Violation, log_rule
 from crowdperf.gate.views import RunView
 
 _SLACK, _LOST = 1.1, 1.0
-"""LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
+"""LoadGen generates 10 % more Offline samples than the rate requires, rounded down."""
 
 
 @log_rule("SET-003", "LoadGen generated the queries that its settings require.")
@@ -51,7 +51,7 @@ def _queries(log: LogView) -> Iterator[Violation]:
                 "effective_min_query_count")  # fmt: skip
         found = numbers(log, *keys)
         if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
-            yield contradiction(log, keys[0], given(log, *keys), "at least the duration and the count asked for")
+            yield contradiction(log, keys[0], given(log, *keys), "at least the requested duration and count")
         elif found is not None and found[2] % _padding(log):
             yield contradiction(log, keys[2], given(log, keys[2]), f"a multiple of the {_padding(log)} samples")
 
@@ -123,7 +123,7 @@ def _stream_queries(log: LogView) -> Iterator[Violation]:
     is_unique = log.values.get("effective_performance_issue_unique") is True
     if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
         text = given(log, keys[0], keys[2])
-        yield contradiction(log, keys[0], text, "at least twice the duration asked for")
+        yield contradiction(log, keys[0], text, "at least twice the requested duration")
     least = log.number("effective_min_query_count")
     if is_unique or least is None or (log.scenario == "MultiStream" and _padding(log) > 1):
         return
@@ -131,4 +131,4 @@ def _stream_queries(log: LogView) -> Iterator[Violation]:
     wanted = -(-wanted // _padding(log)) * _padding(log)
     if abs(queries - wanted) > 1 + CLOSE * wanted:
         text = given(log, keys[1], "effective_min_query_count", keys[2])
-        yield contradiction(log, keys[1], text, f"{wanted:g}: LoadGen generates no more than that takes")
+        yield contradiction(log, keys[1], text, f"{wanted:g}: LoadGen generates no more queries than fit into it")

@@ -108,7 +108,7 @@ def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Violation]:
 @rule("SYN-006", Scope.SCENARIO, "A closed result is of the published weights and the benchmark's data.", source=OURS,
       divisions=CLOSED)  # fmt: skip
 def is_of_published_weights(scenario: ScenarioView) -> Iterator[Violation]:
-    allowed = "the published weights; a model of one's own belongs into the open division"
+    allowed = "the published weights; custom models belong in the open division"
     own = scenario.measurements.fields.get(OWN_KEY)
     said = parse(own.get("provenance")) if isinstance(own, dict) else None
     if said is not None and said.model == OWN:

@@ -91,7 +91,7 @@ def log_is_of_one_result(result: ResultView) -> Iterator[Violation]:
         severity = Severity.WARNING if len(twins) == len(copies) else None
         for other in [one for one in copies if severity or one not in twins][:1]:
             found = f"the same {mark.digest[:12]}... as {other.path}"
-            yield _at(mark, found, "a log of a run of its own", severity)
+            yield _at(mark, found, "the log of a separate run", severity)
 
 
 @rule("IDENT-002", Scope.RESULT, "No two different logs are of one process.", source=OURS)
@@ -171,7 +171,7 @@ def responses_are_of_one_run(result: ResultView) -> Iterator[Violation]:
                 result, mark, other
             ):
                 found = f"the same {mark.digest[:12]}... as {other.path}"
-                allowed = "the responses of this run: other samples, or a choice of its own"
+                allowed = "the responses of this run: other samples, or another choice"
                 yield _at(mark, found, allowed)
                 break
 
@@ -207,11 +207,11 @@ def run_has_figures_of_its_own(result: ResultView) -> Iterator[Violation]:
         for other in result.tree.register.runs_with("figures", mark.figures):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
                 shown_figures = ", ".join(f"{key} = {mark.fields[key]}" for key in FIGURES)
-                yield _at(mark, f"{shown_figures} here and in {other.path}", "the figures of a run of its own")
+                yield _at(mark, f"{shown_figures} here and in {other.path}", "the metrics of a separate run")
                 break
 
 
-@rule("IDENT-009", Scope.RESULT, "The runs of a result are of one data set, of which one build loads one choice.",
+@rule("IDENT-009", Scope.RESULT, "The runs of a result use one data set, and one build loads the same samples of it.",
       source=OURS)  # fmt: skip
 def runs_are_of_one_data_set(result: ResultView) -> Iterator[Violation]:
     """TEST07 has samples of its own, and so have accuracy runs where there are fewer than a performance run loads."""
@@ -246,7 +246,7 @@ def run_has_times_of_its_own(result: ResultView) -> Iterator[Violation]:
         for other in result.tree.register.runs_with("clock", mark.clock):
             if other.digest != mark.digest and not _is_misplaced_in_a_test(mark.place, other.place):
                 times = "queries generated at {:.6f} ms, power_end at {:.6f} ms".format(*mark.clock or ())
-                yield _at(mark, f"{times} here and in {other.path}", "the times of a run of its own")
+                yield _at(mark, f"{times} here and in {other.path}", "the times of a separate run")
                 break
 
 
@@ -256,7 +256,7 @@ def run_is_no_copy(result: ResultView) -> Iterator[Violation]:
         for other in result.tree.register.copies_of(mark):
             if other.figures != mark.figures and not _is_misplaced_in_a_test(mark.place, other.place):
                 found = f"latencies in the proportions of those in {other.path}, each to the nanosecond"
-                yield _at(mark, found, "the latencies of a run of its own")
+                yield _at(mark, found, "the latencies of a separate run")
                 break
 
 

@@ -32,7 +32,7 @@ _AMOUNTS = (
     "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
     "accuracy_log_sampling_target", "performance_issue_same_index",
 )  # fmt: skip
-"""Settings that each log has as they were asked for and as they were in effect."""
+"""Settings that each log has as requested and as effective."""
 
 _TEXTS = (
     "loadgen_version", "loadgen_build_date_utc", "test_datetime", "sut_name", "qsl_name", "power_begin", "power_end",
@@ -92,7 +92,7 @@ def hides_no_line(run: RunView) -> Iterator[Violation]:
 
 @log_rule("LOG-002", "No message has a name twice.", source=OURS, since=None)
 def doubles_no_name(run: RunView) -> Iterator[Violation]:
-    yield from messages(run.detail, run.detail.doubled, "each name once: parsers take the last, people the first")
+    yield from messages(run.detail, run.detail.doubled, "each name once: parsers use the last, people the first")
 
 
 @log_rule("LOG-003", "Messages of errors and warnings are flagged as such.", since=None)

@@ -100,7 +100,7 @@ def has_no_errors(run: RunView) -> Iterator[Violation]:
 def has_seeds(run: RunView) -> Iterator[Violation]:
     if not run.detail.is_usable or run.test in _OTHER_SEEDS:
         return
-    yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has LoadGen builds of its own")
+    yield from other_seeds(run.detail, run.scenario.tree.round, "; each round has its own LoadGen builds")
 
 
 @rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH)
@@ -110,7 +110,7 @@ def has_samples_in_memory(run: RunView) -> Iterator[Violation]:
         yield from _asks(run, "effective_performance_sample_count", table.performance_samples)
 
 
-@rule("RUN-009", Scope.RUN, "The run was asked to last long enough.", source=BOTH)
+@rule("RUN-009", Scope.RUN, "The requested duration is long enough.", source=BOTH)
 def asks_for_duration(run: RunView) -> Iterator[Violation]:
     table = run.scenario.model.table
     if table is not None and table.min_duration_ms:
@@ -178,7 +178,7 @@ def scenario_is_that_of_folder(run: RunView) -> Iterator[Violation]:
     if (logged, folder) == ("Server", "Interactive"):
         return
     if not run.scenario.tree.options.infer_scenarios:
-        hint = " (--infer_scenarios accepts what the rules allow an edge system to infer)"
+        hint = " (--infer_scenarios accepts the scenarios that an edge system may infer)"
         yield at_key(run.detail, "effective_scenario", folder + hint)
         return
     category = run.scenario.model.system.category or ""
@@ -266,7 +266,7 @@ def power_is_not_checked(run: RunView) -> Iterator[Violation]:
             found = f"without {', '.join(sorted(missing))}"
             yield Violation(path=folder, found=found, allowed=allowed, severity=Severity.ERROR)
         allowed = "what both official checkers accept: this gate does not judge power"
-        yield Violation(path=folder, found="power logs, which are not judged here", allowed=allowed)
+        yield Violation(path=folder, found="power logs, which this checker does not judge", allowed=allowed)
 
 
 @rule("RUN-025", Scope.RUN, "A run that was to log no responses logged none.", source=LOADGEN,

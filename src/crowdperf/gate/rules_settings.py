@@ -45,7 +45,7 @@ from crowdperf.gate.views import RunView
 from crowdperf.kit.text_documents import Json
 
 
-@rule("RUN-023", Scope.RUN, "The latency target is that of LoadGen's configuration where the checker's is looser.",
+@rule("RUN-023", Scope.RUN, "The latency target is that of LoadGen's configuration if the checker's is looser.",
       source=MLPERF_CONF)  # fmt: skip
 def latency_target_is_that_of_conf(run: RunView) -> Iterator[Violation]:
     table, key = run.scenario.model.table, "effective_target_latency_ns"
@@ -145,7 +145,7 @@ def target_rate_follows(run: RunView) -> Iterator[Violation]:
             yield contradiction(log, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
 
 
-@performance_rule("SET-004", "No limit was exceeded at which LoadGen ends a run with an error.")
+@performance_rule("SET-004", "The run stayed within the limits at which LoadGen ends a run with an error.")
 def limits_were_kept(log: LogView) -> Iterator[Violation]:
     """An Offline run is judged by none: LoadGen ends it after its one query, before it looks at max_duration.
 

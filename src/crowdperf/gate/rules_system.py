@@ -331,7 +331,7 @@ def weights_are_those_of_reference(scenario: ScenarioView) -> Iterator[Violation
     for name in ("weight_data_types", "weight_transformations"):
         value = scenario.measurements.fields.get(name)
         if isinstance(value, str) and says_changed(value):
-            yield _at(scenario.measurements, name, "the reference's weights, at most quantised")
+            yield _at(scenario.measurements, name, "the reference's weights, at most quantized")
 
 
 @rule("MEAS-008", Scope.SCENARIO, "If weights are quantized, the submitter describes their calibration.",
@@ -354,7 +354,7 @@ def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Violati
     for one in texts:
         denied = _NONE_QUANTISED.search(one.text)
         if denied:
-            found, allowed = shown(denied[0]), f"how, as measurements.json says {shown(quantised)}"
+            found, allowed = shown(denied[0]), f"how, as measurements.json has {shown(quantised)}"
             yield Violation(path=one.path, found=found, allowed=allowed, line=one.line_of(denied[0]))
     own = fields.get(OWN_KEY)
     if isinstance(own, dict):
@@ -389,21 +389,21 @@ def _is_wide(text: str) -> bool:
     return all(word in _WIDE or word in _NOT_TYPES for word in words)
 
 
-@rule("MEAS-012", Scope.SCENARIO, "The measurements say each thing once.", source=OURS, step=Step.TREE,
+@rule("MEAS-012", Scope.SCENARIO, "The measurements have each key once.", source=OURS, step=Step.TREE,
       severity=Severity.WARNING)  # fmt: skip
 def measurements_are_unique(scenario: ScenarioView) -> Iterator[Violation]:
     """A warning: eight results of round v5.1 have `weight_transformations` twice."""
     yield from _doubled(scenario.measurements)
 
 
-@rule("SYS-016", Scope.SYSTEM, "The description says each thing once.", source=OURS)
+@rule("SYS-016", Scope.SYSTEM, "The description has each key once.", source=OURS)
 def description_is_unique(system: SystemView) -> Iterator[Violation]:
     yield from _doubled(system.description)
 
 
 def _doubled(document: JsonFile) -> Iterator[Violation]:
     if document.doubled:
-        found = f"two values of {shown(document.doubled)}, of which readers take the first or the last"
+        found = f"two values of {shown(document.doubled)}; readers use the first or the last"
         yield Violation(path=document.path, found=found, allowed="one", line=document.line_of(document.doubled))
 
 
@@ -424,7 +424,7 @@ def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str)
     record = made if isinstance(made, dict) else {}
     digest, path = record.get("sha256"), scenario.measurements.path
     if not isinstance(digest, str) or not (is_made_up or record.get("is_official") is True):
-        allowed = "an official list of mlcommons/inference: quantise with the list of the data set"
+        allowed = "an official list of mlcommons/inference: quantize with the list of the data set"
         yield Violation(path=path, found=f"{OWN_KEY}.calibration = {shown(made)}", allowed=allowed)
     elif digest not in text:
         allowed = f"the digest of the list, {digest}"

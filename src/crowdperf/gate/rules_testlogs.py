@@ -66,7 +66,7 @@ def has_settings_of_test(test: TestView) -> Iterator[Violation]:
         is_right = value is not None and (value >= wanted if is_target else value == wanted)
         if setting in _COMPARED_SETTINGS and not is_right:
             allowed = bool(wanted) if setting in _FLAGS else f"{'at least ' if is_target else ''}{wanted}"
-            yield at_key(test.run.detail, key, f"{allowed}, which is what makes it {test.test}")
+            yield at_key(test.run.detail, key, f"{allowed}, which defines {test.test}")
     if test.test == "TEST05" and has_second_seeds(version):
         yield from _has_second_seeds(test)
 
@@ -117,7 +117,7 @@ def speed_is_allowed(test: TestView) -> Iterator[Violation]:
     if test.test in _COMPARED and scores[0] and scores[1]:
         verdict = compare_scores(test.test, scores[0], scores[1])
         if not verdict.is_passed:
-            allowed = f"what {test.test} allows beside {test.submitted.detail.path}"
+            allowed = f"what {test.test} allows in addition to {test.submitted.detail.path}"
             yield Violation(path=test.run.detail.path, found="; ".join(verdict.lines), allowed=allowed)
 
 
@@ -149,7 +149,7 @@ def counts_give_verdict(test: TestView) -> Iterator[Violation]:
     missing = [name for name in _NEEDED_COUNTS if name not in counts]
     if missing:
         yield Violation(
-            path=source.path, found=f"no {missing[0]}", allowed="what the verification writes, with its counts"
+            path=source.path, found=f"no {missing[0]}", allowed="the output of the verification, with its counts"
         )
         return
     for found, allowed in _wrong_counts(test, counts):
@@ -319,7 +319,7 @@ def hash_of_test_belongs(test: TestView) -> Iterator[Violation]:
         yield from hash_problems(score, log, test.scenario.tree.options)
     if CUT in log.text and not parse_hashes(score.text):
         yield Violation(
-            path=score.path, found=f"no hash beside {log.path}, which was cut", allowed="hash=SHA256 OF THE WHOLE LOG"
+            path=score.path, found=f"no hash next to {log.path}, which was cut", allowed="hash=SHA256 OF THE WHOLE LOG"
         )
 
 

@@ -55,7 +55,9 @@ def _limits(test: TestView, name: str) -> Mapping[str, float]:
 def _missing(source: TextFile, printed: Mapping[str, float], names: tuple[str, ...]) -> Iterator[Violation]:
     for name in names:
         if name not in printed:
-            yield Violation(path=source.path, found=f"no line {name!r} with a number", allowed="what the script writes")
+            yield Violation(
+                path=source.path, found=f"no line {name!r} with a number", allowed="the output of the script"
+            )
 
 
 def _bound(

@@ -85,7 +85,7 @@ def folders_in_root(tree: TreeView) -> Iterator[Violation]:
 def files_in_division(tree: TreeView) -> Iterator[Violation]:
     for division in divisions_of(tree):
         for name in tree.listing.files_in(division):
-            yield Violation(path=join(division, name), found="a file beside the submitters", allowed="folders only")
+            yield Violation(path=join(division, name), found="a file next to the submitters", allowed="folders only")
 
 
 @rule("TREE-006", Scope.SUBMITTER, "A submitter's folder has results.", source=NEWER)
@@ -106,7 +106,7 @@ def no_spaces(tree: TreeView) -> Iterator[Violation]:
 def no_hidden_names(tree: TreeView) -> Iterator[Violation]:
     for path in _all_names(tree):
         if _last(path).startswith("."):
-            yield Violation(path=path, found=shown(_last(path)), allowed="names that git and people see")
+            yield Violation(path=path, found=shown(_last(path)), allowed="names that are visible to git and people")
 
 
 @rule("NAME-003", Scope.TREE, "Every name can be written as UTF-8 on one line.", source=OURS)
@@ -165,7 +165,8 @@ def readable(tree: TreeView) -> Iterator[Violation]:
 
 
 @rule(
-    "FILE-005", Scope.SUBMITTER, "No settings of a compliance test stay behind: they would spoil the next run unseen.",
+    "FILE-005", Scope.SUBMITTER,
+    "No settings of a compliance test are left over: they would silently affect the next run.",
     source=OURS, step=Step.TREE,
 )  # fmt: skip
 def no_audit_settings(owner: SubmitterView) -> Iterator[Violation]:
@@ -222,7 +223,7 @@ def mapping_is_readable(owner: SubmitterView) -> Iterator[Violation]:
             yield Violation(path=mapping.path, found=shown(value), allowed="a canonical name", line=line)
 
 
-@rule("MAP-002", Scope.SUBMITTER, "model_mapping.json maps to names of the round.", source=BOTH, divisions=("open",))
+@rule("MAP-002", Scope.SUBMITTER, "model_mapping.json maps to models of the round.", source=BOTH, divisions=("open",))
 def mapping_is_canonical(owner: SubmitterView) -> Iterator[Violation]:
     known = owner.tree.round.models
     for name, value in owner.own_names.items():
@@ -255,7 +256,7 @@ def scenarios_are_known(model: ModelView) -> Iterator[Violation]:
     for name in model.scenarios:
         scenario = canonical_scenario(name)
         if scenario is None or scenario in seen:
-            found = shown(name) if scenario is None else f"{name} beside {seen[scenario]}"
+            found = shown(name) if scenario is None else f"{name} next to {seen[scenario]}"
             yield Violation(path=join(model.folder, name), found=found, allowed=", ".join(SCENARIO_NAMES))
         else:
             seen[scenario] = name

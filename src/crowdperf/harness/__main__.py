@@ -37,18 +37,18 @@ def _run_json(arguments: Sequence[str]) -> Path:
 
 
 def tell_result(result: Mapping[str, Json]) -> str:
-    """Return one line about a finished run."""
-    metric, counts, figure = result["metric"], result["sample_counts"], ""
+    """Return one line about a finished run, with the label of its result; an accuracy run has none."""
+    metric, counts, figure, label = result["metric"], result["sample_counts"], "", f"; {result['label']}"
     if isinstance(metric, Mapping):
         chosen = f" {chosen_rate_text(result)}" if has_chosen_rate(result) else ""
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
         if isinstance(text := result.get("text"), Mapping) and (tokens := text_metrics.story(text)):
             figure += f"{tokens}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
-        figure = f"{counts['accuracy']} samples answered, "
+        figure, label = f"{counts['accuracy']} samples answered, ", ""
     reasons = reasons_text(result)
     because = f" ({reasons})" if reasons else ""
-    return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"
+    return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}{label}"
 
 
 def tell_score(content: Mapping[str, Json]) -> str:

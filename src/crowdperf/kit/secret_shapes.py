@@ -30,7 +30,7 @@ class Kind(enum.Enum):
     USER_NAME = "name of the user"
     HOST_NAME = "name of the machine"
     EMAIL = "e-mail address of the user"
-    NOT_SEARCHED = "text that takes too long to search"
+    NOT_SEARCHED = "text that is too slow to search"
 
 
 class Span(NamedTuple):

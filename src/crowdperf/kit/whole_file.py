@@ -113,7 +113,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the object in a JSON file; None where there is no such file, it holds something else, or it is one that
+    """Return the object in a JSON file; None where there is no such file, it contains something else, or it is one that
     `given_bytes` refuses: folders of results come from other people, too."""
     try:
         return object_of(given_bytes(path))

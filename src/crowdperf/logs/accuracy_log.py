@@ -40,7 +40,7 @@ def entries(lines: Iterable[str], name: str) -> Iterator[Mapping[str, object]]:
         is_closed = isinstance(entry, list)
         for item in entry if isinstance(entry, list) else (entry,):
             if not isinstance(item, dict):
-                raise DamagedLog(f"line {number} of {name} holds no response")
+                raise DamagedLog(f"line {number} of {name} no responses logged")
             yield item
     if not is_closed:
         raise DamagedLog(f"{name} is incomplete: it was truncated, or the run ended early")

@@ -86,11 +86,11 @@ def place_of(root: Path, folder: Path) -> FoundRun | Misplaced:
     elif len(parts) > 1 and parts[-2] == "performance" and (found := _RUN_FOLDER.fullmatch(parts[-1])):
         parts, number, mode = parts[:-2], int(found.group(1)), Mode.PERFORMANCE
     if len(parts) < 3:
-        return Misplaced(relative, "give the folder that holds <system>/<benchmark>/<scenario>, or one above it")
+        return Misplaced(relative, "use the folder that contains <system>/<benchmark>/<scenario>, or a parent folder")
     try:
         scenario = parse_scenario(parts[-1])
     except UnknownName as error:
-        return Misplaced(relative, f"{parts[-1]!r} stands where a scenario is expected; {error}")
+        return Misplaced(relative, f"{parts[-1]!r} is not a scenario; {error}")
     return FoundRun(
         paths=paths,
         relative=relative,
@@ -121,7 +121,7 @@ class RunFiles(dict[str, bytes]):
         self._objects: dict[str, dict[str, Any] | None] = {}
 
     def object(self, name: str) -> dict[str, Any] | None:
-        """Return the object in a JSON file; None where there is no such file, or it holds something else."""
+        """Return the object in a JSON file; None where there is no such file, or it contains something else."""
         if name not in self._objects:
             self._objects[name] = object_of(self.get(name, b""))
         return self._objects[name]

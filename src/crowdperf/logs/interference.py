@@ -39,7 +39,7 @@ MIN_CLOCK_STEP_S = 0.05
 """LoadGen's power_begin and power_end are times of day. NTP sets a clock that is off by more than 0.128 s (STEPT of
 RFC 5905) and slews it otherwise, which both clocks of Linux follow."""
 
-VERDICT = "do not compare these figures"
+VERDICT = "do not compare these results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) 
     virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= MIN_STOLEN_PERCENT else ""
     if "server_percent" in load and load["server_percent"] is None:
         return []  # what the measured server used is in it, and nobody knows how much: `server_lines` says so
-    return [Disturbance("other programs used {} of the processor", f"{_percent(percent)}{virtual}")]
+    return [Disturbance("other programs used {} of the CPU", f"{_percent(percent)}{virtual}")]
 
 
 def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
@@ -103,13 +103,13 @@ def server_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str,
     unknown = [name for name, load in loads if "server_percent" in load and load["server_percent"] is None]
     lines = []
     if used:
-        amounts = ", ".join(f"{_percent(said)}{'' if place else ' of the processor'} during {name}"
+        amounts = ", ".join(f"{_percent(said)}{'' if place else ' of the CPU'} during {name}"
                             for place, (name, said) in enumerate(used))  # fmt: skip
         lines.append(f"the server on this machine used {amounts}")
     if unknown:
         lines.append(
-            f"the server on this machine belongs to another user, so it is unknown how much of the processor it used "
-            f"during {', '.join(unknown)}, and how much other programs did: run as its user, or as root, to know"
+            f"the server on this machine belongs to another user, so its CPU use during {', '.join(unknown)}, and that "
+            f"of other programs, is unknown: run as its user or as root to measure it"
         )
     return tuple(lines)
 
@@ -137,15 +137,18 @@ def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
         words = "a core was up to {} slower at times (clock, heat, or other virtual machines on its host)"
         found.append(Disturbance(words, _percent(slower)))
     for key, words in (
-        ("heat_throttled_percent", "heat slowed the processor down for {} of the time"),
-        ("quota_throttled_percent", "a processor quota (cgroup) stopped the run in {} of its periods"),
+        ("heat_throttled_percent", "heat slowed the CPU down for {} of the time"),
+        ("quota_throttled_percent", "a CPU quota (cgroup) stopped the run in {} of its periods"),
     ):
         percent = _number(load, key) or 0.0
         if percent >= MIN_HELD_BACK_PERCENT:
             found.append(Disturbance(words, _percent(percent)))
     step_s = _number(load, "clock_step_s") or 0.0
     if abs(step_s) >= MIN_CLOCK_STEP_S:
-        words = "the machine's clock was set by {} during the run, so LoadGen's stamps are wrong: run again to submit"
+        words = (
+            "the machine's clock was set by {} during the run, so LoadGen's timestamps are wrong: rerun "
+            "before you submit"
+        )
         found.append(Disturbance(words, f"{step_s:+.6g} s"))
     return (*found, *_on_gpus(load))
 
@@ -166,7 +169,7 @@ def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
 
 def disturbance_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
     """Return one line for each cause, with the runs that it disturbed: "other programs used 42 % of the processor
-    during Offline, 38 % during Server: do not compare these figures". `results`: name and content of result.json."""
+    during Offline, 38 % during Server: do not compare these results". `results`: name and content of result.json."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, result in results:
         for one in disturbances(result):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from crowdperf.kit.terminal import aligned
 from crowdperf.logs.interference import disturbances
 from crowdperf.logs.run_log import LATE_REASON, SHORT_REASON
-from crowdperf.rules.names import TARGETS, Scenario, parse_scenario
+from crowdperf.rules.names import METRIC_OF_SCENARIO, TARGETS, Scenario, parse_scenario
 
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""
@@ -94,8 +95,8 @@ def chosen_rate_text(result: Mapping[str, Any]) -> str:
     result: the content of result.json.
     """
     if result.get("text"):  # engines have no search
-        return f"at a low rate chosen by the harness ({_rate_input(result)} gives another)"
-    return "at a low rate chosen by the harness (--find looks for the highest)"
+        return f"at a conservative rate chosen by the harness (to change it, add {_rate_input(result)})"
+    return "at a conservative rate chosen by the harness (to find the maximum, add --find=yes)"
 
 
 def why_not_judged(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -146,3 +147,17 @@ def reasons_text(result: Mapping[str, Any]) -> str:
         reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
         reasons.append(f"{rate_text(result)}, try {_rate_input(result)}={rate:.10g}")
     return "; ".join(reasons)
+
+
+def found_table(finds: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a table of searched targets: by scenario the result that was measured, and the target for
+    later runs with the setting's name.
+
+    finds: by scenario `measured` (a number, or None) and `settings`, each with its `value`, as in find.json.
+    """
+    rows = [("Scenario", "Measured", "", "Target of later runs", "")]
+    for name, found in finds.items():
+        measured = "-" if found["measured"] is None else f"{found['measured']:,.4g}"
+        unit = METRIC_OF_SCENARIO[parse_scenario(name)].unit
+        rows += [(name, measured, unit, f"{one['value']:,.4g}", key) for key, one in found["settings"].items()]
+    return aligned(rows, frozenset(("Measured", "Target of later runs")))

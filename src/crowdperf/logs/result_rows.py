@@ -167,7 +167,7 @@ def duration_shortage(facts: RunFacts, round_name: str) -> str:
     asked_ms = facts.summary.number("min_duration (ms)")
     if asked_ms is None or asked_ms >= least_ms:
         return ""
-    return f"it was asked to last {asked_ms / 1000:g} s, {round_name} asks for {least_ms / 1000:g} s"
+    return f"requested duration {asked_ms / 1000:g} s, {round_name} requires {least_ms / 1000:g} s"
 
 
 def label_of(

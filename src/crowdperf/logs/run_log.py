@@ -377,4 +377,4 @@ def _read(path: Path) -> str:
         why = f"{error.strerror}; did the run start at all?" if isinstance(error, FileNotFoundError) else error.strerror
         raise LogError(f"cannot read LoadGen's log {path}: {why}") from error
     except UnicodeDecodeError as error:
-        raise LogError(f"{path} is no UTF-8 text (byte {error.start}): the disk or a copy damaged it") from error
+        raise LogError(f"{path} is not UTF-8 text (byte {error.start}): damaged on disk or by a copy") from error

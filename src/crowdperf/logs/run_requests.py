@@ -65,5 +65,5 @@ def read_request(paths: RunPaths) -> dict[str, Any]:
     """Return the request in run.json. Raises OSError; ValueError for what is no JSON object."""
     content = json.loads(paths.run_json.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise ValueError(f"{paths.run_json.name} holds a {type(content).__name__}, not an object")
+        raise ValueError(f"{paths.run_json.name} contains a {type(content).__name__}, not an object")
     return usable_request(content, paths.folder)

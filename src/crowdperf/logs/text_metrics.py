@@ -96,7 +96,7 @@ def _retried(counts: Mapping[str, Any]) -> str:
     sent = counts["requests"] + counts["retried"]
     is_limit = "429" in by_status and counts["retried"] > _LIMIT_PART * sent
     refused = f"{counts['retried']:,} of {sent:,} requests (status {_by_kind(by_status)})"
-    words = f"the server refused {refused}, which were sent again"
+    words = f"the server refused {refused}, which were resent"
     return f"{words}: its limit on requests was measured" if is_limit else words
 
 
@@ -118,15 +118,17 @@ def remarks(text: Mapping[str, Any]) -> list[str]:
     if tally.get("failed"):
         kinds = _by_kind(tally.get("failure_kinds") or {})
         failed = f"{tally['failed']:,} of {counted(tally['issued'], 'request')} failed"
-        found.append(f"{failed}{f' ({kinds})' if kinds else ''}: latencies are left out, rates are of the answers")
+        found.append(
+            f"{failed}{f' ({kinds})' if kinds else ''}: latencies are not reported, rates are those of the answers"
+        )
     found += [_retried(counts), _slowly_connected(counts), _differing(counts)]
     if counts.get("unsaid"):
-        found.append(f"the server did not say how many tokens {counted(counts['unsaid'], 'answer')} had")
+        found.append(f"the server did not report the token counts of {counted(counts['unsaid'], 'answer')}")
     if tally.get("tokens_behind_end"):
         padded = counted(tally["padded_answers"], "answer")
         found.append(f"{counted(tally['tokens_behind_end'], 'token')} behind the end token of {padded} did not count")
     if text.get("end_tokens") == [] and not part(text, "sampling", "is_end_ignored") and _has_counts(text):
-        found.append("no end token of the model is known: tokens behind the end would count")
+        found.append("the model's end token is unknown: tokens after the end are counted")
     return [one for one in (*found, *_doubts(text)) if one]
 
 
@@ -136,7 +138,7 @@ def _slowly_connected(counts: Mapping[str, Any]) -> str:
     if not slow:
         return ""
     many = f"{slow:,} of {counted(counts.get('connected') or slow, 'connection')}"
-    return f"{many} took about 1 s or more to open: the server's queue of waiting connections (backlog) is short"
+    return f"{many} needed about 1 s or more to open: the server's queue of waiting connections (backlog) is short"
 
 
 def _doubts(text: Mapping[str, Any]) -> Iterator[str]:
@@ -146,7 +148,7 @@ def _doubts(text: Mapping[str, Any]) -> Iterator[str]:
         return
     if counts.get("in_one_read", 0) > _ONE_READ_PART * counts.get("answered", 0):
         many = f"{counts['in_one_read']:,} of {counted(counts['answered'], 'answer')}"
-        yield f"{many} arrived all at once, as through a proxy that holds them back: TPOT says little"
+        yield f"{many} arrived all at once, as through a buffering proxy: TPOT is not meaningful"
     if began_with > _FEW_FIRST:
         yield f"answers begin with {began_with:,.1f} tokens at once on average, whose time is not in TPOT"
 

@@ -78,7 +78,7 @@ def truncate_tree(root: Path, submitter: str, backup: Path) -> tuple[tuple[Trunc
         score = folder / SCORE_NAME
         is_verdict_only = folder.parent.name in ("TEST07", "TEST09")
         if not score.is_file() and not is_verdict_only:
-            skipped.append(Skipped(relative, f"no {SCORE_NAME} beside it: score the run first"))
+            skipped.append(Skipped(relative, f"no {SCORE_NAME} next to it: score the run first"))
             continue
         if score.is_file() and hash_in(score.read_bytes()) and log.stat().st_size < LARGEST_TRUNCATED_BYTES:
             skipped.append(Skipped(relative, "truncated already"))

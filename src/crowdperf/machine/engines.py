@@ -121,4 +121,4 @@ def _runtimes(ran: Ran) -> tuple[str, ...]:
 
 def _first_line(ran: Ran) -> str:
     lines = (ran.stderr.strip() or ran.stdout.strip()).splitlines()
-    return lines[0] if lines else f"it ended with code {ran.code} and said nothing"
+    return lines[0] if lines else f"it ended with code {ran.code} without output"

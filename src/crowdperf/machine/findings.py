@@ -100,7 +100,7 @@ def plan_text(title: str, commands: Sequence[Command], rights: Rights) -> str:
     """A plan as text: the exact commands, one on a line; says who has to run them where this user cannot."""
     lines = [title]
     if rights == "none" and any(one.needs_root for one in commands):
-        lines.append("  (this user has no sudo: an administrator has to run what is marked with #)")
+        lines.append("  (this user has no sudo: an administrator has to run the commands marked with #)")
     mark = "# " if rights == "none" else ""
     lines += [f"  {mark if one.needs_root else ''}{one.shown(rights)}" for one in commands]
     return "\n".join(lines)
@@ -128,14 +128,14 @@ def commands_state(commands: Iterable[Command], rights: Rights) -> list[dict[str
 def refusal(machine: Machine, commands: Sequence[Command], *, may_sudo: bool) -> str:
     """Why this process must not run the commands, empty when it may."""
     if machine.is_recorded:
-        return "this is a recorded machine: nothing can be changed on it"
+        return "this is a recorded machine: it cannot be changed"
     if any(not one.words for one in commands):
         return "the plan has steps that only a person can do"
     if any(one.needs_root for one in commands) and machine.user.uid != 0:
         if not may_sudo:
-            return "the commands need root's rights, and this process does not have them"
+            return "the commands need root rights, and this process does not have them"
         if not machine.which("sudo"):
-            return "the commands need root's rights, and there is no sudo on PATH"
+            return "the commands need root rights, and sudo is not on PATH"
     return ""
 
 
@@ -162,7 +162,7 @@ def failed_command(done: Sequence[Done]) -> str:
     if not done or done[-1].ran.code == 0:
         return ""
     last = done[-1]
-    said = (last.ran.stderr.strip() or last.ran.stdout.strip() or "it said nothing").splitlines()[0]
+    said = (last.ran.stderr.strip() or last.ran.stdout.strip() or "no output").splitlines()[0]
     return f"{shlex.join(last.command.words)} ended with code {last.ran.code}: {said}"
 
 
@@ -182,8 +182,8 @@ def write_record(path: Path, kind: str, before: Mapping[str, Any]) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise RecordError(
-            f"{path} is there already, and may be the only way back to what was before.\n"
-            "  hint: name another file with --record=FILE"
+            f"{path} already exists, and may be the only record of the previous settings.\n"
+            "  hint: choose another file with --record=FILE"
         ) from None
     except OSError as error:
         raise RecordError(

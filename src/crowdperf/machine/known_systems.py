@@ -103,7 +103,7 @@ def match(system: System, rows: Sequence[Row]) -> Match:
         fitting = [
             row for row in rows if row.kind == "jetson" and re.search(row.accelerator, system.jetson_model, re.I)
         ]
-        model = f"the device tree names {system.jetson_model}"
+        model = f"the device tree has {system.jetson_model}"
         return (
             _best(system, fitting, (model,)) if fitting else Match("unknown", None, (f"{model}, which is not listed",))
         )
@@ -166,9 +166,7 @@ def _best(system: System, fitting: Sequence[Row], reasons: tuple[str, ...]) -> M
     if row.cloud and row.cloud != system.host.cloud:
         differs.append(f"it is not in {row.cloud}, as {row.system_id} is")
     if row.cpu and row.cpu not in system.cpu.model_name:
-        differs.append(
-            f"its processor is {system.cpu.model_name or 'not known'}, not {row.cpu} as in {row.described_as}"
-        )
+        differs.append(f"its CPU is {system.cpu.model_name or 'not known'}, not {row.cpu} as in {row.described_as}")
     if row.mig_profile and len(system.driver.slices) != 1:
         differs.append("the system uses one of the slices: CUDA_VISIBLE_DEVICES=<UUID of a slice>")
     return Match("exact", row, (*reasons, *differs))

@@ -105,7 +105,7 @@ def missing(machine: Machine) -> str:
     instance = host.look(machine).instance_type
     what = f"this machine ({instance})" if instance else "this machine"
     return (
-        f"{what} has no AWS Neuron device: no /dev/neuron*, no Inferentia chip on the bus. It takes an EC2 instance "
+        f"{what} has no AWS Neuron device: no /dev/neuron*, no Inferentia chip on the bus. It needs an EC2 instance "
         "inf1 or inf2, the driver aws-neuronx-dkms, and torch-neuron (Inf1) or torch-neuronx (Inf2) from "
         f"{INDEX}; {ARCHIVED}"
     )

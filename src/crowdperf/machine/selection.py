@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
         if not self.machine.is_recorded:
             return ""
         line = "*" * 100
-        told = f"SIMULATED: what follows describes the recorded machine {self.folder}, NOT this machine."
+        told = f"SIMULATED: the following describes the recorded machine {self.folder}, NOT this machine."
         return "\n".join((line, told, self.note, line))
 
 
@@ -45,7 +45,7 @@ def choose(name: str, start: Path) -> Chosen:
     if folder is None:
         known = ", ".join(shipped()) or "none in this installation"
         raise MachineError(
-            f"{name} is not a recorded machine: there is no {start / name / 'machine.json'}.\n"
+            f"{name} is not a recorded machine: missing {start / name / 'machine.json'}.\n"
             f"  shipped: {known}\n"
             "  hint: --machine=FOLDER of a folder with machine.json and root/, or one of the names above"
         )

@@ -60,7 +60,7 @@ def calibrate(task: Task) -> Calibration:
     """Return the ranges; raises HarnessError when the model or the data set cannot be used."""
     facts = read_model_facts(None, task.model_info)
     if facts.framework not in (None, "onnx"):
-        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
+        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "use the variation _onnx")
     model = registry.load_model(task.model).open_model(facts)
     name = record_of(task.model).dataset
     listed, made_with = choose(name, registry.load_dataset(name), task.dataset, task.choice)
@@ -185,7 +185,7 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
     parser.add_argument("--preprocessed", type=Path, help="store of preprocessed samples of that data set")
     parser.add_argument("--method", default="minmax", choices=METHODS)
     parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, help="share of values kept, percent")
-    parser.add_argument("--list", default="", help="file name of the official list, where there are several")
+    parser.add_argument("--list", default="", help="file name of the official list, if there are several")
     parser.add_argument("--count", type=int, help="so many samples chosen by --seed, instead of the official list")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample_list", type=Path, help="file with one sample index in each line, instead of a list")

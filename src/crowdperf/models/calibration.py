@@ -75,7 +75,7 @@ def range_of(observed: Observed, method: str, percentile: float = DEFAULT_PERCEN
     """Return the range of a tensor, zero in it; raises HarnessError for an unknown method or values that are no
     numbers."""
     if not (math.isfinite(observed.low) and math.isfinite(observed.high)):
-        raise HarnessError("a tensor took values that are not numbers", "check the model and the data set")
+        raise HarnessError("a tensor has values that are not numbers", "check the model and the data set")
     if method == "minmax" or observed.limit == 0.0:
         return observed.low, observed.high
     assert observed.counts is not None
@@ -189,5 +189,5 @@ def read_calibration(path: Path) -> Calibration:
         if not (math.isfinite(low) and math.isfinite(high) and low <= 0.0 <= high)
     ]
     if wrong:
-        raise HarnessError(f"{path}: the range of {wrong[0]} does not hold zero, or is not a number", _HINT)
+        raise HarnessError(f"{path}: the range of {wrong[0]} does not contain zero, or is not a number", _HINT)
     return Calibration(method=content["method"], networks=networks, provenance=provenance)

@@ -97,7 +97,7 @@ def write_huggingface(path: Path, folder: Path, facts: Mapping[str, Any], *, has
     reader = _reader(gguf, path)
     values = {name: field.contents() for name, field in reader.fields.items()}
     if (family := values.get("general.architecture")) != "llama":
-        raise HarnessError(f"{path.name} holds a model of architecture {family!r}; allowed: 'llama'")
+        raise HarnessError(f"{path.name} contains a model of architecture {family!r}; allowed: 'llama'")
     if (split := values.get("tokenizer.ggml.pre")) not in _SPLITS:
         raise HarnessError(f"{path.name} cuts text as {split!r}; allowed: {', '.join(_SPLITS)}")
     folder.mkdir(parents=True, exist_ok=True)

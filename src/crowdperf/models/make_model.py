@@ -145,7 +145,7 @@ def require_memory(request: ModelRequest, network: str) -> None:
         raise HarnessError(
             f"making network {network} of {request.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
             f"{free / 2**30:.1f} GiB are free",
-            "take the variation _tiny, or a machine with more memory",
+            "use the variation _tiny, or a machine with more memory",
         )
 
 
@@ -169,7 +169,7 @@ def write_model(
             else:
                 files[spec.name] = write_onnx(module, spec, example_inputs(request, spec, _EXAMPLE_COUNT), path)
         except OSError as error:
-            raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
+            raise HarnessError(f"cannot write {path}: {error.strerror}", "free space, or use another folder") from error
     info = {
         "name": request.architecture,
         "framework": request.framework,
@@ -199,12 +199,14 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, Mapping[str, Any]
     )
     parser.add_argument("--architecture", required=True, help="folder in crowdperf/benchmarks")
     parser.add_argument(
-        "--config", default="full", help="full, tiny, or a JSON object of what differs from full (default: %(default)s)"
+        "--config",
+        default="full",
+        help="full, tiny, or a JSON object with the differences from full (default: %(default)s)",
     )
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
-    parser.add_argument("--weights", type=Path, help="checkpoint to take over: safetensors, torch file or folder")
+    parser.add_argument("--weights", type=Path, help="checkpoint to convert: safetensors, torch file or folder")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
     given = parser.parse_args(words)
     config = given.config

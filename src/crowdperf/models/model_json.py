@@ -51,7 +51,7 @@ def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
     try:
         write_json(path, {"format": FORMAT, **info, **origin})
     except OSError as error:
-        raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
+        raise HarnessError(f"cannot write {path}: {error.strerror}", "free space, or use another folder") from error
     return path
 
 

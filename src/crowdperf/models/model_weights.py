@@ -62,8 +62,8 @@ def load_weights(module: nn.Module, network: str, state: Mapping[str, torch.Tens
     missing = sorted(needed - best.keys())
     if missing:
         raise HarnessError(
-            f"the weights lack {_some(missing)} of network {network}; they have {_some(sorted(best))}",
-            "give the published checkpoint that the recipe's README names",
+            f"the weights are missing {_some(missing)} of network {network}; they have {_some(sorted(best))}",
+            "use the published checkpoint given in the recipe's README",
         )
     wrong = [
         f"{name} {list(best[name].shape)} (not {list(wanted[name])})"

@@ -113,18 +113,18 @@ def _check(task: Task, facts: ModelFacts) -> None:
         raise HarnessError(
             f"precision {task.precision!r}, method {task.method!r}; allowed: {', '.join(PRECISIONS)}; "
             f"{', '.join(METHODS)}",
-            "bf16 needs no file of its own: take backend pytorch",
+            "bf16 does not need a separate file: use backend pytorch",
         )
     if facts.framework != "onnx" or facts.precision != "fp32":
         raise HarnessError(
             f"{task.model_info} describes a {facts.precision} model for {facts.framework}; only fp32 ONNX models can "
             "be lowered",
-            "take the model's variation _onnx",
+            "use the model's variation _onnx",
         )
     for network, file in facts.files.items():
         if file.sha256 is not None and file_sha256(file.path) != file.sha256:
             raise HarnessError(f"network {network}: {file.path} is not the file that model.json describes",
-                               "make the model again")  # fmt: skip
+                               "rebuild the model")  # fmt: skip
 
 
 def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
@@ -141,7 +141,7 @@ def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
         )
     if parse_calibration(calibration.provenance.get("calibration"), str(task.calibration)) is None:
         raise HarnessError(
-            f"{task.calibration} does not say which samples it was made with",
+            f"{task.calibration} does not record the samples it was made with",
             "calibrate again: cm run script --tags=calibrate,ml-model --renew",
         )
     return calibration
@@ -173,7 +173,7 @@ def _write_network(
     else:
         if calibration is None:
             raise HarnessError(
-                f"network {network} is quantised with static ranges, and no calibration is given",
+                f"network {network} is quantized with static ranges, but there is no calibration",
                 "cm run script --tags=calibrate,ml-model, or --method=dynamic",
             )
         _write_static(without_weight_copies(model), calibration.networks.get(network, {}), task.target, path)

@@ -22,8 +22,8 @@ class AppNames:
     """What the recipe's variation groups choose from, sorted.
 
     backend_variations: each backend with its member of the group, which for a server's has a longer name: `_triton`
-    may stand beside the backends behind that server. aliases: further names of models. forbidden: sets of names that do
-    not go together.
+    may stand beside the backends behind that server. aliases: further names of models. forbidden: sets of names that
+    cannot be combined.
     """
 
     models: tuple[str, ...]

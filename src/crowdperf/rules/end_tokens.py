@@ -27,7 +27,7 @@ def _object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no JSON object")
+        raise ValueError(f"{path} does not contain a JSON object")
     return content
 
 

@@ -19,7 +19,7 @@ SERVER_KEY = "CM_VLLM_SERVER_PYTHON"
 """The env key of what starts the server, for backends that start one; set by the recipe that installs it."""
 
 _CHAT_MODELS = [one.name for one in RECORDS.values() if one.generation is not None and one.generation.has_messages]
-WITH_MESSAGES = f"benchmarks with messages: {', '.join(_CHAT_MODELS)}"
+WITH_MESSAGES = f"benchmarks with chat messages: {', '.join(_CHAT_MODELS)}"
 """What can be measured on a server that has chats only."""
 
 APIS = ("completions", "chat")
@@ -55,21 +55,21 @@ class PromptSettings:
         named = [name for name in PROMPT_INPUTS if getattr(self, name) is not None]
         if record is None or not record.is_text:
             can = ", ".join(name for name, one in BACKENDS.items() if one.is_text)
-            words = f"it is for the backends that answer prompts: {can}"
+            words = f"only for backends that answer prompts: {can}"
             return {name: f"found {str(getattr(self, name))!r}; {words}" for name in named if name != TIMEOUT}
         if record.is_remote:
             return self._endpoint_problems()
-        words = f"backend {backend} asks no server of yours; --backend=endpoint does"
+        words = f"only applies to --backend=endpoint, not to {backend!r}"
         return {name: words for name in named if name in ENDPOINT_INPUTS}
 
     def _endpoint_problems(self) -> dict[str, str]:
         found = {}
         if self.endpoint is None:
-            found[URL] = "the backend asks a server: give its URL, http://HOST:PORT/v1"
+            found[URL] = "the backend needs a server: give its URL, http://HOST:PORT/v1"
         elif why := _url_problem(self.endpoint):
             found[URL] = why
         if self.endpoint_key_variable is not None and not _VARIABLE.fullmatch(self.endpoint_key_variable):
-            words = "it is not the name of an environment variable (it is not shown: it may be the key itself)"
+            words = "not the name of an environment variable (the value is not shown: it may be the key itself)"
             found[KEY_VARIABLE] = words
         return found
 
@@ -111,8 +111,8 @@ def chat_problem(model: str, api: str | None) -> str:
     if api != "chat" or has_messages(model):
         return ""
     return (
-        f"found 'chat'; the prompts of {model} are tokens, with the chat template in them, which only the form "
-        f"completions takes; {WITH_MESSAGES}"
+        f"found 'chat'; the prompts of {model} are tokens that already contain the chat template; only the form "
+        f"completions accepts them; {WITH_MESSAGES}"
     )
 
 

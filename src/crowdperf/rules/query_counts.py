@@ -40,11 +40,11 @@ def length_note(queries: int, fewest: int, query_s: float, at_least_s: float) ->
         return ""
     found = []
     if queries * query_s > max(_WORTH_SAYING * at_least_s, 10.0):
-        found.append(f"{counted(queries, 'query', 'queries')}, one each {query_s:.2g} s, take about "
+        found.append(f"{counted(queries, 'query', 'queries')}, one every {query_s:.2g} s, need about "
                      f"{duration_text(queries * query_s)}")  # fmt: skip
     if queries < fewest:
         found.append(
-            f"a test run makes {queries:,} of the {fewest:,} queries that early stopping needs, so it is likely to end "
-            f"INVALID; all take about {duration_text(fewest * query_s)}: --min_query_count={fewest}"
+            f"a test run sends {queries:,} of the {fewest:,} queries that early stopping needs, so it is likely to end "
+            f"INVALID; all of them need about {duration_text(fewest * query_s)}: --min_query_count={fewest}"
         )
     return "; ".join(found)

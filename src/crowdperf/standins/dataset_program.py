@@ -22,7 +22,7 @@ from typing import Any
 from crowdperf.harness.base.dataset import FACTS_FILE
 from crowdperf.harness.base.errors import HarnessError
 
-NOTE = "made by a program: no figure got with it is an MLPerf result"
+NOTE = "synthetic: results with it are not MLPerf results"
 FIRST_CALIBRATION_NUMBER = 10_000
 
 Given = argparse.Namespace

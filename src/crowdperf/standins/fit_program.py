@@ -116,7 +116,7 @@ def write_fitted(request: ModelRequest, fitted: Fitted) -> Path:
         if fitted.score.values[name] < least:
             raise HarnessError(
                 f"the fitted {request.architecture} has {name} {fitted.score.values[name]:.4g}, below {least:g}: "
-                "it is not written",
+                "it is not saved",
                 f"report this with the version of torch: {torch.__version__}",
             )
     reference = {name: fitted.score.values[name] for name in fitted.metrics or fitted.score.values}
@@ -139,7 +139,9 @@ def main(
     parser.add_argument("--architecture", choices=architectures, default=architectures[0], required=not is_one)
     parser.add_argument("--config", choices=configs, default=configs[0])
     parser.add_argument("--framework", choices=FRAMEWORKS, default="onnx")
-    parser.add_argument("--dataset_dir", type=Path, required=True, help="a made data set: the score is measured on it")
+    parser.add_argument(
+        "--dataset_dir", type=Path, required=True, help="a synthetic data set: the score is measured on it"
+    )
     parser.add_argument("--output_dir", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

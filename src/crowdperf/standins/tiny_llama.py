@@ -56,7 +56,7 @@ def make(folder: Path, *, vocab: int, hidden: int, layers: int, heads: int, kv_h
     out: a server has its own.
 
     vocab: tokens of the tokenizer, special ones included, from 259. hidden: a multiple of `heads`; heads: a multiple of
-    `kv_heads`. Raises HarnessError for sizes that do not go together.
+    `kv_heads`. Raises HarnessError for sizes that cannot be combined.
     """
     if vocab < _SMALLEST_VOCABULARY or hidden % heads or heads % kv_heads or (hidden // heads) % 2:
         raise HarnessError(

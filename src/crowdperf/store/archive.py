@@ -105,12 +105,12 @@ class _Unpacked:
         while True:
             seen += len(self._waiting)
             if seen > _PADDING_BYTES or any(self._waiting):
-                raise refused("FORM", "", "something stands behind the end of the tar", "nothing")
+                raise refused("FORM", "", "there is data after the end of the tar", "nothing")
             self._waiting.clear()
             if not self._more():
                 break
         if self._inflater.unused_data or self._stream.read(1):
-            raise refused("FORM", "", "something stands behind the end of the gzip file", "nothing")
+            raise refused("FORM", "", "there is data after the end of the gzip file", "nothing")
 
 
 def _checked_name(header: tarfile.TarInfo, limits: Limits) -> str:

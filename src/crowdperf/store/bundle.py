@@ -139,7 +139,7 @@ def _content(path: Path, sender: Sender) -> tuple[bytes, tuple[str, ...]] | None
             return found.encode(), ("text",) if found != text else ()
         value = mask_json(path.name, json.loads(text), sender)
     except (ValueError, AttributeError, RecursionError) as error:
-        raise NothingToShare(f"{path} is damaged ({error})\nhint: make the run again") from None
+        raise NothingToShare(f"{path} is damaged ({error})\nhint: rerun") from None
     return as_file(value.value), value.where
 
 
@@ -183,7 +183,7 @@ def make_bundle(folder: Path, key: SigningKey, alias: str = "", sender: Sender |
     run_id = str(results.get("run_id", ""))
     made = _MADE.match(run_id)
     if not _RUN_ID.fullmatch(run_id):
-        raise NothingToShare(f"{folder / OF_CALL[0]} has the run_id {run_id!r}; it must name the call")
+        raise NothingToShare(f"{folder / OF_CALL[0]} has the run_id {run_id!r}; it must be the folder name of the run")
     environment = json.loads(contents.get(OF_CALL[1], b"{}"))
     manifest = Manifest(
         run_id=run_id,
@@ -278,7 +278,7 @@ def read_bundle(
     said, signature = members.pop(MANIFEST), members.pop(SIGNATURE)
     manifest = _manifest(said, limits)
     if not is_bundle_signed_by(manifest.public_key, signature, said):
-        raise refused("SIGNATURE", MANIFEST, "the signature does not fit", "that of the key in the manifest")
+        raise refused("SIGNATURE", MANIFEST, "the signature does not match", "that of the key in the manifest")
     on_signed(key_id_of(manifest.public_key))
     problems = [*_wrong_members(manifest, members)]
     if not problems:

@@ -42,7 +42,7 @@ def _check(bundle: ReadBundle, call: RunFiles, runs: Mapping[str, RunFiles]) -> 
         folder, _, name = file.name.rpartition("/")
         masked.setdefault(folder, {})[name] = file.masked
     found = {folder: check_run(own, folder, masked[folder]) for folder, own in runs.items()}
-    problems = [] if CALL in call else [problem_of("V13", CALL, "missing", "the results of the call")]
+    problems = [] if CALL in call else [problem_of("V13", CALL, "missing", "the results of the run")]
     problems += check_call(mapping(call.object(CALL)), runs) if not problems else []
     problems += [problem for checked in found.values() for problem in checked.problems]
     if problems:
@@ -162,5 +162,5 @@ def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
         grouped.setdefault((run.model, run.scenario.value), []).append((facts, own))
     results = [found for rows in grouped.values() if (found := _result(origin, call, rows)) is not None]
     if not results:
-        raise refused("FORM", "", "no performance run with a figure", "at least one")
+        raise refused("FORM", "", "no performance run with a result", "at least one")
     return tuple(results)

@@ -75,8 +75,8 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[M
         return
     if not samples:
         raise NoCurve(
-            f"--with_events: {folder} has no samples beside its points\n"
-            "hint: give the folder that run,mlperf,curve measured into; a tree of --from_recorded has none"
+            f"--with_events: {folder} has no samples next to its points\n"
+            "hint: use the output folder of run,mlperf,curve; a tree of --from_recorded has no samples"
         )
     for place in sorted(names):
         path = samples.get(place.rpartition("/")[2])
@@ -84,7 +84,7 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[M
             try:
                 content = csv_of(read_samples(path)).encode()
             except EventsError as error:
-                raise NoCurve(f"{path}: {error}\nhint: make the point again") from None
+                raise NoCurve(f"{path}: {error}\nhint: rerun the point") from None
             yield f"{place}/{SAMPLES}", content, ()
 
 
@@ -104,7 +104,7 @@ def _member(place: str, source: Source, sender: Sender) -> Member:
         value = yaml_mapping(text) if name in _AS_JSON else json_object(text)
         masked = mask_whole(value, sender)
     except (OSError, ValueError, RecursionError) as error:
-        raise NoCurve(f"{place} cannot be sent ({error})\nhint: make the tree again") from None
+        raise NoCurve(f"{place} cannot be sent ({error})\nhint: rebuild the tree") from None
     as_sent = text.encode() if name not in _AS_JSON and not masked.where else as_file(masked.value)
     return f"{folder}/{_AS_JSON.get(name, name)}", as_sent, masked.where
 
@@ -139,10 +139,10 @@ def _by_its_own_name(curve: CurveView) -> CurveView:
 def _notes(curve: CurveView, findings: list[Finding]) -> Iterator[str]:
     claimed = [f"r{point.number}" for point in curve.points if point.derived is None]
     if claimed:
-        yield f"claimed, as no samples came with them: the figures of {', '.join(claimed)}"
+        yield f"claimed, because there are no samples: the results of {', '.join(claimed)}"
     counted = [f"r{point.number}" for point in curve.points if point.derived is not None]
     if counted:
-        yield f"derived again from the times of each sample, tokens as the sender counted them: {', '.join(counted)}"
+        yield f"recomputed from the times of each sample, with the sender's token counts: {', '.join(counted)}"
     if curve.provenance and curve.provenance.served_model:
         yield f"claimed: the server's {curve.provenance.served_model!r} is {curve.points[0].declared.model}"
     told = grouped([one for one in findings if one.severity is Severity.ERROR])

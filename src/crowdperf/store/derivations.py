@@ -124,7 +124,7 @@ def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator
         if is_due and label not in parts:
             yield problem_of("V12", path, f"label = {result.get('label')!r}", f"a label with {label!r}")
     if mode == "valid" and asked_ms < FULL_RULES_MIN_DURATION_MS:
-        yield problem_of("V12", path, f"execution_mode = valid, asked to last {asked_ms} ms",
+        yield problem_of("V12", path, f"execution_mode = valid, requested duration {asked_ms} ms",
                        f"at least {FULL_RULES_MIN_DURATION_MS} ms")  # fmt: skip
 
     is_full = mode == "valid" and not any(one.startswith(DEPARTURE_LABEL) for one in parts)

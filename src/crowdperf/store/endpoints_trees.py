@@ -94,7 +94,7 @@ def result_of_files(curve: CurveFiles) -> NewResult | str:
     notes: list[str] = []
     shown = tuple(_curve_points(points, notes))
     if not shown:
-        return f"none of {len(points)} points has its figures"
+        return f"none of {len(points)} points has its results"
     files, first = tuple(_files(curve, points)), points[0]
     known = provenance.points if provenance is not None else {}
     echoes = [one for one in points if one.name in known and 2 * known[one.name].echoed >= one.summary.issued > 0]

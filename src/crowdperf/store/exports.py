@@ -38,7 +38,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class NotEmpty(ValueError):
-    """The output folder holds something else."""
+    """The output folder contains something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _line(value: object) -> str:
 def write_export(store: Store, output: Path) -> Exported:
     """Write all results into a folder, which is new, empty or an earlier export. Raises NotEmpty, OSError."""
     if output.exists() and not (output / EXPORT).is_file() and any(output.iterdir()):
-        raise NotEmpty(f"{output} holds something else\n  hint: give a new or an empty folder")
+        raise NotEmpty(f"{output} contains something else\n  hint: use a new or an empty folder")
     output.mkdir(parents=True, exist_ok=True)
     count, digests = 0, set[str]()
     unfinished = output / f".{EXPORT}.part"

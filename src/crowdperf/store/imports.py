@@ -159,7 +159,7 @@ def load(path: Path) -> Loaded:
     if path.is_dir() and next(path.rglob(_POINT), None) is not None:
         return _tree(path)
     raise NothingToImport(
-        f"{path} holds no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
+        f"{path} contains no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
         if path.exists()
         else f"{path} does not exist"
     )
@@ -243,7 +243,7 @@ def report_lines(report: Report) -> Iterator[str]:
     if report.changed:
         yield f"{counted(len(report.changed), 'result')} kept as before: the same run has other content now"
     if report.withdrawn:
-        yield f"{counted(report.withdrawn, 'result')} left out: withdrawn from this database"
+        yield f"{counted(report.withdrawn, 'result')} skipped: withdrawn from this database"
     left_out = [f"{found.place}: {found.reason}" for found in report.left_out]
     notes = [f"{note} (of {count})" if count > 1 else note for note, count in _by_words(report.notes).items()]
     for heading, lines in (("left out", left_out), ("noted", notes)):

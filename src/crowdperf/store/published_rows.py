@@ -68,7 +68,7 @@ def metric_of(unit: str) -> tuple[Metric, float, str]:
     is_rate = unit.strip().endswith("/s")
     known = ", ".join(_UNITS)
     direction = "a greater" if is_rate else "a smaller"
-    note = f"Units {unit!r} is not known ({known}); {direction} figure is taken for better"
+    note = f"Units {unit!r} is not known ({known}); assuming {direction} is better"
     return Metric(name=unit.strip() or "figure", unit=unit.strip(), higher_is_better=is_rate), 1.0, note
 
 
@@ -106,9 +106,9 @@ def precision_of(text: str) -> tuple[str, str]:
     lowered = text.strip().casefold()
     types = sorted(set(_TYPES.findall(lowered)))
     if not types:
-        return lowered, "" if is_nothing(text) else f"weight_data_types {text!r} names no known type"
+        return lowered, "" if is_nothing(text) else f"weight_data_types {text!r} contains no known type"
     is_plain = _PLAIN_TYPES.fullmatch(lowered) and len(types) == len({part.strip() for part in lowered.split(",")})
-    return "+".join(types), "" if is_plain else f"weight_data_types {text!r} taken as {'+'.join(types)}"
+    return "+".join(types), "" if is_plain else f"weight_data_types {text!r} read as {'+'.join(types)}"
 
 
 def stack_of(text: str) -> str:
@@ -138,10 +138,10 @@ def cores_of(text: str, sockets: int) -> tuple[int, str]:
     if count is not None:
         return count, ""
     if total := _TOTAL.search(text):
-        return int(total.group(1)), f"host_processor_core_count {text!r} taken as {total.group(1)}"
+        return int(total.group(1)), f"host_processor_core_count {text!r} read as {total.group(1)}"
     if each := _PER_SOCKET.search(text):
         cores = int(each.group(1)) * max(sockets, 1)
-        return cores, f"host_processor_core_count {text!r} taken as {cores}"
+        return cores, f"host_processor_core_count {text!r} read as {cores}"
     return 0, f"host_processor_core_count {text!r} is not a number"
 
 
@@ -156,5 +156,5 @@ def sockets_of(text: str, processor: str, platform: str) -> tuple[int, str]:
     words = {word.casefold() for word in re.findall(r"[A-Za-z0-9]{4,}", processor)}
     for number, name in re.findall(r"(?<![A-Za-z0-9])(\d{1,2})x([A-Za-z0-9]+)", platform):
         if name.casefold() in words and int(number) not in (0, count):
-            return int(number), f"host_processors_per_node {count} taken as {number}: the platform is called {platform}"
+            return int(number), f"host_processors_per_node {count} read as {number}: the platform is called {platform}"
     return count, ""

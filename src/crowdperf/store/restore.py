@@ -17,7 +17,7 @@ from crowdperf.store.result_json import WrongObject
 from crowdperf.store.store import Store
 
 NOT_CHECKED = "imported, not checked here"
-_SIGNED = "taken from an export, which has no signature: the key is as the export says"
+_SIGNED = "imported from an export without signature: the key is the one in the export"
 
 
 def unvouched(new: NewResult) -> NewResult | str:
@@ -26,7 +26,7 @@ def unvouched(new: NewResult) -> NewResult | str:
     The figures are those of the logs, where the export has them.
     """
     if new.kind == "published":
-        return "published results are taken from MLCommons' summary.csv; --with_trust takes those of your own export"
+        return "published results are read from MLCommons' summary.csv; --with_trust uses those of your own export"
     if (found := derived_again(new)) is not None:
         return dataclasses.replace(found, notes=(*found.notes, _SIGNED) if found.kind == "crowd" else found.notes)
     accuracy = tuple(dataclasses.replace(score, basis="claimed") for score in new.accuracy)

@@ -146,7 +146,7 @@ def _result(folder: Path, runs: list[FoundRun], calls: _Calls) -> NewResult | st
     """The result of a scenario's folder, or why it has none."""
     performance, accuracy = _last(runs, Mode.PERFORMANCE), _last(runs, Mode.ACCURACY)
     if performance is None:
-        return "there is an accuracy run only, and no figure of speed"
+        return "there is only an accuracy run, and no performance result"
     both = tuple(_read(run, folder) for run in (performance, accuracy) if run is not None)
     both_facts = [run.facts for run in both]
     documents = _documents(both[0], calls)
@@ -167,7 +167,7 @@ def _result(folder: Path, runs: list[FoundRun], calls: _Calls) -> NewResult | st
             submitter=tree.name if tree is not None and parts else "",
         )
     )
-    return "its log has no figure" if found is None else found
+    return "its log has no result" if found is None else found
 
 
 def results_below(root: Path) -> Iterator[NewResult | LeftOut]:

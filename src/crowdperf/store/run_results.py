@@ -110,7 +110,7 @@ def _notes(runs: Runs, rest: str) -> Iterator[str]:
         if score.value is None:
             yield f"accuracy: {score.line}"
     if not runs.documents.result and not runs.documents.system:
-        yield "nothing says which machine it was"
+        yield "the machine is not recorded"
 
 
 def result_of_runs(runs: Runs) -> NewResult | None:

@@ -209,7 +209,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         least = ".".join(map(str, MIN_SQLITE))
         raise StoreError(f"this Python has SQLite {sqlite3.sqlite_version}; a results database needs {least} or newer")
     if read_only and not path.is_file():
-        raise StoreError(f"there is no results database {path}")
+        raise StoreError(f"the results database {path} does not exist")
     mode = "ro" if read_only else "rwc"
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)

@@ -58,27 +58,27 @@ REASON_FILE = "not-sent.txt"
 _TIMEOUT_S = 60
 _LONGEST_ANSWER = 1 << 20
 _LONGEST_TOKEN = 4096
-_CHANGED = "files that were changed after the run; make the run again"
+_CHANGED = "files that were changed after the run; rerun"
 _CONTRADICTS = (
-    "docs/reference/endpoints-rules.md has the rules; where the server has another name for the model, give the line "
-    "of the curve again: its tree then has the name of --served_model"
+    "see the rules in docs/reference/endpoints-rules.md; if the server uses another name for the model, rerun the "
+    "command of the curve: its tree then has the name of --served_model"
 )
 _HINTS = {
     401: "give the collector's token: --token=FILE",
     403: "the collector has blocked this key, or the result is another's",
-    409: "another result with this run id was sent with this key; make a new run, or withdraw that one",
-    410: "it was withdrawn; neither the result nor its log can be sent again, with any key: make a new run",
-    413: "the collector takes smaller bundles only",
+    409: "another result with this run id was sent with this key; start a new run, or withdraw the earlier result",
+    410: "it was withdrawn; the result and its log cannot be sent again, with any key: start a new run",
+    413: "the collector only accepts smaller bundles",
     422: "the collector's rules: docs/howto/share-results.md",
-    429: "wait a little, then the same line again",
-    503: "the collector has no room now; the same line again sends it later",
+    429: "wait a little, then rerun the command",
+    503: "the collector is full; rerun the command later",
 }
 SAME_LOG = "same log"
 """What a collector answers under `reason` with 409, where another result has the log."""
 
 _LOG_HINT = (
-    "make a new run, it has a log of its own. If somebody else sent your log first, ask the collector's moderator to "
-    "free it (on its page /moderation: action free, that result's id, a reason); then the same line again"
+    "start a new run, which has its own log. If another person sent your log first, contact the collector's moderator "
+    "to free it (on its page /moderation: action free, that result's id, a reason); then rerun the command"
 )
 _WITHDRAWAL_HINTS = {
     401: _HINTS[401],
@@ -129,7 +129,7 @@ def _token(environ: Mapping[str, str], collector: str) -> str:
     if os.path.isfile(path):  # Path.is_file raises, with the name, where a long token is none
         given = _token_in(Path(path).read_bytes()[:_LONGEST_TOKEN].decode("utf-8-sig", "replace"))
     if re.search(r"[^\x21-\x7e]", given):
-        raise NotShared("--token must be a token without blanks, or a file that holds one")
+        raise NotShared("--token must be a token without whitespace, or a file that contains one")
     return given
 
 
@@ -147,7 +147,7 @@ def call(method: str, url: str, body: bytes, kind: str, token: str) -> Answer:
         status, content = error.code, error.read(_LONGEST_ANSWER)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise NotShared(f"{url} does not answer ({reason})\nhint: the same line again sends it") from None
+        raise NotShared(f"{url} does not answer ({reason})\nhint: rerun the command to send it") from None
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -203,7 +203,7 @@ def _masked_lines(bundle: Bundle) -> list[str]:
         ]
         lines += textwrap.wrap(f"{name}: {', '.join(words)}", 118, initial_indent="  ", subsequent_indent="    ",
                                break_on_hyphens=False) if words else []  # fmt: skip
-    return ["Masked or left out:", *lines] if lines else []
+    return ["Masked or removed:", *lines] if lines else []
 
 
 def description(bundle: Bundle, results: Sequence[NewResult], to: str) -> str:
@@ -240,7 +240,7 @@ def _too_large(bundle: Bundle) -> str:
     most = DEFAULT_LIMITS.body_bytes
     if len(bundle.content) <= most:
         return ""
-    return f"{len(bundle.content):,} bytes are more than the {most:,} that collectors take by default"
+    return f"{len(bundle.content):,} bytes, more than the {most:,} that collectors accept by default"
 
 
 def _bundle_of(folder: Path, arguments: argparse.Namespace, key: SigningKey, sender: Sender) -> Bundle:
@@ -266,11 +266,11 @@ def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[Ne
     except (NothingToShare, KeyProblem, ValueError) as error:
         raise NotShared(str(error)) from None
     except BundleRefused as error:
-        text = f"a collector would refuse it:\n{_problem_lines(error.problems)}"
+        text = f"a collector would reject it:\n{_problem_lines(error.problems)}"
         is_call = (folder / OF_CALL[0]).is_file()
         raise NotShared(f"{text}\nhint: {_CHANGED if is_call else _CONTRADICTS}") from None
     if is_new:
-        print(f"made a key of your own in {key_folder(os.environ)}: who has it can withdraw what it signed")
+        print(f"created your key in {key_folder(os.environ)}: its owner can withdraw the results that it signed")
     return bundle, results
 
 
@@ -285,10 +285,10 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
     write_bytes_whole(path, bundle.content)
     told = {"bundle": str(path), "key": key_id_of(bundle.manifest.public_key), "sent": False, "results": []}
     if arguments.dry_run or not to:
-        print(f"Nothing was sent. The bundle: {path}")
+        print(f"Not uploaded. The bundle: {path}")
         return told
     if not arguments.yes and not _is_agreed(to):
-        print(f"Nothing was sent. The bundle: {path}")
+        print(f"Not uploaded. The bundle: {path}")
         return told
     reason = path.with_name(REASON_FILE)
     try:
@@ -310,7 +310,7 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
 def _is_agreed(to: str) -> bool:
     """Whether the person agrees. Raises NotShared where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise NotShared(f"would send this to {to}; stdin is not a terminal\nhint: pass --yes to confirm")
+        raise NotShared(f"not uploaded to {to}: stdin is not a terminal\nhint: pass --yes to confirm")
     print(f"Send it to {to}? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -323,13 +323,13 @@ def withdraw(arguments: argparse.Namespace) -> dict[str, Any]:
     except KeyProblem as error:
         raise NotShared(str(error)) from None
     if is_new:
-        raise NotShared(f"there was no key in {key_folder(os.environ)}: nothing was sent from here as this user")
+        raise NotShared(f"no key in {key_folder(os.environ)}: this user has not sent results from here")
     url = urljoin(to, f"api/v1/results/{quote(arguments.withdraw, safe='')}")
     body = sign_withdrawal(key, arguments.withdraw)
     answer = call("DELETE", url, body, "application/json", _token(os.environ, to))
     if answer.status != 200:
         raise NotShared(refusal_text(answer, _WITHDRAWAL_HINTS))
-    print(f"Withdrawn: {printable(arguments.withdraw)}. Its page says so from now on.")
+    print(f"Withdrawn: {printable(arguments.withdraw)}. Its page now shows that.")
     return {"withdrawn": arguments.withdraw, "key": key_id_of(key.public_key)}
 
 

@@ -34,7 +34,9 @@ KEY_FILE = "share.key"
 NONCE_DIGITS = 32
 WITHDRAWAL_FORMAT = "crowdperf-withdrawal-1"
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
-ALLOWED_ALIAS = "at most 40 letters, digits, blanks, dots, hyphens or underscores, the first a letter or digit; or none"
+ALLOWED_ALIAS = (
+    "at most 40 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit; or empty"
+)
 
 
 class KeyProblem(Exception):
@@ -88,7 +90,8 @@ def _read_key(path: Path) -> SigningKey:
     if len(content) != KEY_BYTES:
         raise KeyProblem(
             f"{path} has {len(content)} bytes, a key has {KEY_BYTES}\n"
-            f"hint: restore it from a copy, or remove it: a new one is made, which cannot withdraw what this one sent"
+            "hint: restore it from a copy, or remove it: a new one is created, which cannot withdraw results of "
+            "this one"
         )
     return SigningKey(Ed25519PrivateKey.from_private_bytes(content))
 
@@ -217,6 +220,6 @@ def read_withdrawal(body: bytes) -> Withdrawal:
     if not is_form_right or len(nonce) != NONCE_DIGITS:
         raise refused("FORM", "withdrawal", "another format", WITHDRAWAL_FORMAT)
     if not is_signed_by(public_key, signature, signed):
-        raise refused("SIGNATURE", "withdrawal", "the signature does not fit", "that of its key")
+        raise refused("SIGNATURE", "withdrawal", "the signature does not match", "that of its key")
     signer = Signer(key_id=key_id_of(public_key), public_key=public_key, alias="")
     return Withdrawal(result_id=result_id, signer=signer, nonce=nonce)

@@ -38,7 +38,7 @@ class Withdrawn(LookupError):
     """The result was withdrawn: its id is kept, its content is not."""
 
     def __init__(self, result_id: str, time_utc: str, reason: str) -> None:
-        super().__init__(f"result {result_id} was withdrawn on {time_utc}: {reason or 'no reason given'}")
+        super().__init__(f"result {result_id} was withdrawn on {time_utc}: {reason or 'no reason'}")
         self.result_id, self.time_utc, self.reason = result_id, time_utc, reason
 
 
@@ -143,7 +143,7 @@ class Store:
         """
         numbers = [new.value, *(figure.value for figure in new.figures), *(score.value for score in new.accuracy)]
         if not all(map(math.isfinite, numbers)):
-            raise ValueError("a figure is not finite")
+            raise ValueError("a result is not finite")
         with self.transaction():
             try:
                 row = add_result(self._db, Item(new, source, signer, added_utc or self._clock()))
@@ -229,7 +229,7 @@ class Store:
         with self.transaction():
             if what in OF_A_KEY:
                 if self.signer(signer) is None:
-                    raise LookupError(f"nobody with key {signer} has sent a result")
+                    raise LookupError(f"no result was sent with key {signer}")
                 self._db.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (_TRUST[what], signer))
                 set_states(self._db, "signer", signer)
                 result_id = ""
@@ -276,7 +276,7 @@ class Store:
     def _state(self, result_id: str) -> str:
         found = self._one("SELECT state FROM result WHERE id = ?", result_id)
         if found is None:
-            raise NoSuchResult(f"there is no result {result_id}")
+            raise NoSuchResult(f"unknown result {result_id}")
         return str(found[0])
 
     def _withdrawn(self, result_id: str) -> Withdrawn:

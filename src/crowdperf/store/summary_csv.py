@@ -26,7 +26,7 @@ COLUMNS = (
     "weight_data_types", "design_power_watts", "PrivateID",
 )  # fmt: skip
 
-CORES_NOTE = "host_processor_core_count is of a socket or of a node, as each submitter counts: kept as it is given"
+CORES_NOTE = "host_processor_core_count is per socket or per node, depending on the submitter: kept as is"
 
 _LARGEST_CELL = 1 << 20
 
@@ -59,7 +59,7 @@ def _names(row: Row, notes: list[str]) -> tuple[str, str]:
     """The benchmark without its tier, and the tier."""
     benchmark = published_rows.BENCHMARK_NAMES.get(row["MlperfModel"], row["MlperfModel"]) or row["Model"]
     if row["Model"] not in (benchmark, row["MlperfModel"]):
-        notes.append(f"Model {row['Model']!r} stands under the benchmark {benchmark}")
+        notes.append(f"Model {row['Model']!r} is listed under the benchmark {benchmark}")
     return published_rows.split_tier(benchmark)
 
 
@@ -101,7 +101,7 @@ def _facts(row: Row, notes: list[str]) -> Iterator[tuple[str, str | float | bool
     for column in ("has_power", "inferred"):
         truth = truth_of(row[column])
         if truth is None:
-            notes.append(f"{column} {row[column]!r} is neither true nor false")
+            notes.append(f"{column} {row[column]!r} is not true or false")
         else:
             yield column, truth
 
@@ -213,7 +213,7 @@ def read_summary_csv(text: str) -> Table:
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise WrongTable(f"the table has two columns {', '.join(map(repr, twice))}")
-    notes = [f"column {column!r} is not known: kept as it is" for column in header if column not in COLUMNS]
+    notes = [f"column {column!r} is not known: kept as is" for column in header if column not in COLUMNS]
     results, left_out, seen = [], [], Counter[str]()
     for line, cells in records:
         if len(cells) != len(header):

@@ -68,7 +68,7 @@ def _curve(entry: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> NewResult
     found = [_point(mapping(run.get("run"))) for run in runs]
     points = sorted((one for one in found if one is not None), key=lambda one: one[0].concurrency)
     if not name or not points:
-        return f"none of {len(runs)} runs has its figures" if name else "it names no model"
+        return f"none of {len(runs)} runs has its results" if name else "it has no model"
     lacking = len(found) - len(points)
     return result_of_curve(
         CurveFacts(

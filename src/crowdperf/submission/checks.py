@@ -55,7 +55,7 @@ def round_of(runs: Iterable[FoundRun], wanted: str | None) -> tuple[str | None, 
         if not found:
             return None, ()
         told = "; ".join(f"{name}: {', '.join(names)}" for name, names in sorted(found.items()))
-        return None, (Problem(f"the logs hold the seeds of several rounds or of none ({told})", _SEEDS_HINT),)
+        return None, (Problem(f"the logs contain the seeds of several rounds, or of none ({told})", _SEEDS_HINT),)
     wrong = {name: names for name, names in found.items() if name != wanted}
     return wanted, tuple(
         Problem(f"--version is {wanted}, but the logs have the seeds of {name}: {', '.join(names)}", _SEEDS_HINT)
@@ -69,7 +69,7 @@ _SEEDS_HINT = "LoadGen's seeds are compiled in: run with the mlcommons-loadgen o
 def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tuple[Problem, ...]:
     """Return all problems of the chosen runs, in the order of the runs."""
     if not runs:
-        return (Problem("there is no run in the results folders", run_hint("MODEL", "all", "all")),)
+        return (Problem("the results folders contain no runs", run_hint("MODEL", "all", "all")),)
     problems = list(_synthetic(runs, request))
     groups: dict[tuple[str, str], list[FoundRun]] = {}
     for run in runs:
@@ -135,7 +135,7 @@ def _model(model: str, name: Named | None, request: Request, round_name: str) ->
     """Yield what is wrong with the name of a model's folder."""
     if name is not None:
         if name.is_mapped and CLOSED in request.divisions:
-            told = f"{model} stands for {name.official}: the closed division has no other models than the official ones"
+            told = f"{model} maps to {name.official}: the closed division only allows the official models"
             yield Problem(told, "give --division=open")
     elif model in request.model_maps:
         told = f"--model_maps={model}:{request.model_maps[model]}: that is not a benchmark of {round_name}"
@@ -145,7 +145,7 @@ def _model(model: str, name: Named | None, request: Request, round_name: str) ->
         yield Problem(told, "give another --version with the LoadGen of that round")
     else:
         yield Problem(
-            f"{model} is not a benchmark of {round_name}, and nothing says which one it stands for",
+            f"{model} is not a benchmark of {round_name}, and not mapped to one",
             f"open division, for the same task and data set: --model_maps={model}:resnet",
         )
 
@@ -203,15 +203,15 @@ def _has_equal_scores(top: Path, name: Named) -> bool:
 
 
 def _calibration(group: list[FoundRun]) -> Iterator[Problem]:
-    """Yield quantised weights whose ranges do not come from a list of samples that the closed division allows."""
+    """Yield quantized weights whose ranges do not come from a list of samples that the closed division allows."""
     for run in group:
         is_made_up = any((run.result.get("is_synthetic") or {}).values())
         if run.test or is_made_up or run.setting("precision") != _QUANTISED:
             continue
         record = run.result.get("calibration")
         if not isinstance(record, Mapping) or record.get("is_official") is not True:
-            told = record.get("name") if isinstance(record, Mapping) else "nothing that result.json names"
-            hint = "quantise the model with the official list of its data set, then run again; or give --division=open"
+            told = record.get("name") if isinstance(record, Mapping) else "no calibration that result.json names"
+            hint = "quantize the model with the official list of its data set and rerun, or use --division=open"
             yield Problem(f"closed: {run.name} has int8 weights calibrated with {told}", hint)
 
 
@@ -247,7 +247,7 @@ def _five_server_runs(group: list[FoundRun]) -> Iterator[Problem]:
     numbers = {run.number for run in group if run.scenario is Scenario.SERVER and run.mode is Mode.PERFORMANCE}
     if numbers and numbers != set(range(1, _SERVER_RUNS_OF_V07 + 1)):
         model = group[0].place.model
-        told = f"{model} Server has {len(numbers)} performance runs; v0.7 wants run_1 to run_{_SERVER_RUNS_OF_V07}"
+        told = f"{model} Server has {len(numbers)} performance runs; v0.7 requires run_1 to run_{_SERVER_RUNS_OF_V07}"
         yield Problem(told, "cm run script --tags=update,mlperf,results keeps the best five")
 
 
@@ -265,7 +265,7 @@ def _mixed(performance: FoundRun, accuracy: FoundRun) -> Iterator[Problem]:
     for name, left, right in rows:
         if left != right:
             yield Problem(
-                f"{performance.name} and its accuracy run are not of one thing: {name} {left} and {right}",
+                f"{performance.name} and its accuracy run differ in {name}: {left} and {right}",
                 run_hint(performance.place.model, performance.scenario.value, "accuracy", performance),
             )
 
@@ -287,10 +287,10 @@ def _one(run: FoundRun) -> Iterator[Problem]:
     if run.setting("find"):
         yield Problem(f"{run.name} is a search for the highest rate, not a run", hint)
     if run.log is not None and not run.log.is_valid and run.test not in ANSWER_TESTS:
-        reasons = "; ".join(run.log.invalid_reasons) or "LoadGen gave no reason"
+        reasons = "; ".join(run.log.invalid_reasons) or "LoadGen reported no reason"
         yield Problem(f"{run.name} is INVALID: {reasons}", hint)
     if run.mode is Mode.PERFORMANCE and not run.test and _is_empty(run.paths.user_conf):
-        yield Problem(f"{run.name} has no user.conf, which a submission repeats", hint)
+        yield Problem(f"{run.name} has no user.conf, which a submission requires", hint)
     if run.mode is Mode.ACCURACY and not run.test:
         if _is_empty(run.paths.accuracy_log):
             yield Problem(f"{run.name} has no {run.paths.accuracy_log.name}", hint)
@@ -316,14 +316,14 @@ def _too_small(run: FoundRun, log: LoadGenLog, row: RoundRules) -> Iterator[str]
     asked = log.effective
     if run.mode is Mode.ACCURACY:
         if asked.accuracy_sample_count != row.accuracy_sample_count:
-            yield f"took {asked.accuracy_sample_count:,} samples; the data set has {row.accuracy_sample_count:,}"
+            yield f"used {asked.accuracy_sample_count:,} samples; the data set has {row.accuracy_sample_count:,}"
         return
     if asked.min_duration_ms < row.min_duration_ms or log.duration_s * 1000 < row.min_duration_ms:
-        told = f"asked for {asked.min_duration_ms / 1000:g} s and took {log.duration_s:.1f} s"
+        told = f"requested {asked.min_duration_ms / 1000:g} s and lasted {log.duration_s:.1f} s"
         yield f"{told}; the round requires {row.min_duration_ms / 1000:g} s"
     required = row.performance_sample_count or row.dataset_count
     if asked.performance_sample_count < required:
-        yield f"worked on {asked.performance_sample_count:,} samples; the round requires {required:,}"
+        yield f"used {asked.performance_sample_count:,} samples; the round requires {required:,}"
     if run.scenario is Scenario.OFFLINE and log.generated_samples_per_query < row.offline_min_sample_count:
         yield f"had {log.generated_samples_per_query:,} samples; the round requires {row.offline_min_sample_count:,}"
     limit = row.server_target_latency_ms

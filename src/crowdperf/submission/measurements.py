@@ -59,9 +59,7 @@ def weights_of(run: FoundRun) -> Weights:
     if not files and run.setting("model_path"):
         files = (Path(str(run.setting("model_path"))).name,)
     if precision == "int8" and not quantisation:
-        raise UnknownWeights(
-            f"{run.name} has int8 weights, and its model.json is gone: nobody can say how they were made"
-        )
+        raise UnknownWeights(f"{run.name} has int8 weights, but its model.json is missing: their origin is unknown")
     starting = tuple(_starting_name(name, precision) if quantisation else name for name in files)
     return Weights(
         files=starting or ("none (the backend computes nothing)",),
@@ -95,7 +93,7 @@ def _transformation(run: FoundRun, precision: str, quantisation: Mapping[str, An
         methods = sorted(set(map(str, (quantisation.get("methods") or {}).values())))
         parts.append(f"{precision} by crowdperf's quantize-ml-model ({', '.join(methods)})")
         if quantisation.get("reduce_range"):
-            parts.append("weights to 7 bits, because the processor has no VNNI")
+            parts.append("weights to 7 bits, because the CPU has no VNNI")
     return weight_changes(precision, str(run.setting("backend") or ""), "; ".join(parts))
 
 

@@ -57,7 +57,7 @@ class OutputFolder:
 @contextmanager
 def locked(place: OutputFolder) -> Iterator[None]:
     """Hold the tree's lock and tidy what a killed call left. Raises PlacingError when another call has it."""
-    in_use = PlacingError(f"another call works on {place.folder}; let it finish, or end it")
+    in_use = PlacingError(f"another call works on {place.folder}; wait until it finishes, or stop it")
     with file_lock(place.facts_folder / LOCK_NAME, in_use):
         _tidy(place)
         yield
@@ -115,7 +115,7 @@ def start_building(place: OutputFolder, is_clean: bool) -> None:
     foreign = not_ours(place) if is_clean else ()
     if foreign:
         raise PlacingError(
-            f"--clean removes only what this recipe made; in {place.folder} there are also:\n  " + "\n  ".join(foreign)
+            f"--clean only removes files of this recipe; {place.folder} also contains:\n  " + "\n  ".join(foreign)
         )
     place.new.parent.mkdir(parents=True, exist_ok=True)
     if place.folder.is_dir() and not is_clean:

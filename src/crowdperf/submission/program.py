@@ -66,8 +66,8 @@ class ChainRecipe:
         if self.library_recorded == self.library_sha256:
             return "the same"
         if self.library_recorded:
-            return f"the same, but what it uses of src/ was in another state: {self.library_recorded}"
-        return "the same; what it uses of src/ was not recorded"
+            return f"the same, but the code it uses from src/ was in another state: {self.library_recorded}"
+        return "the same; the code it uses from src/ was not recorded"
 
 
 def chain(program: Program, runs: Iterable[FoundRun], recorded: Iterable[Mapping[str, Any]]) -> tuple[ChainRecipe, ...]:

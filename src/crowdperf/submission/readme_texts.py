@@ -166,11 +166,13 @@ def source_readme(
     lines = [
         f"# Sources of {model}",
         "",
-        "The runs were made by crowdperf, a CM repository whose recipes install, run and score everything. Beside this",
-        "file are the recipes that the runs rest on, in `script/`, and what they run, in `src/crowdperf`: the harness",
-        "is `harness`, what reads LoadGen's logs is `logs`, what the rounds ask is `rules`. Weights and data are not",
-        "here: the recipes get them.",
-        f"Left out are {' and '.join(LEFT_OUT)}, which only look for secrets in what is published.",
+        "The runs were made by crowdperf, a CM repository whose recipes install, run and score everything. Next "
+        "to this",
+        "file are the recipes of the runs, in `script/`, and their code, in `src/crowdperf`: the harness",
+        "is `harness`, the reader of LoadGen's logs is `logs`, the rules of the rounds are `rules`. Weights and "
+        "data are not",
+        "included: the recipes get them.",
+        f"Not included: {' and '.join(LEFT_OUT)}, which only search published files for secrets.",
         "",
         "## Run it again with crowdperf",
         "",
@@ -185,14 +187,14 @@ def source_readme(
         "with " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items())) + ".",
     ]
     if has_requests:
-        lines += ["`runs/` holds the request of each run; put the paths of model and data set into it."]
+        lines += ["`runs/` contains the request of each run; fill in the paths of model and data set."]
     lines += ["", "## Recipes", ""]
     rows = [(recipe.alias, recipe.sha256, recipe.state) for recipe in chain]
     lines += [*_table(("recipe", "sha256 of the recipe", "when the runs were made"), rows), ""]
     if has_recipes:
         lines += ["recipes.json lists every recipe of the checkout with its digest when the runs were made.", ""]
     else:
-        lines += ["The results hold no list of recipes (environment.json), so recipes.json is absent.", ""]
+        lines += ["The results contain no list of recipes (environment.json), so recipes.json is absent.", ""]
     return "\n".join(lines)
 
 

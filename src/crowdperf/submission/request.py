@@ -95,7 +95,7 @@ def read_request(values: Mapping[str, Any], env: Mapping[str, Any]) -> Request:
     folders = _results_folders(results, values["run_style"], problems)
     submitter = values["submitter"] or (REHEARSAL_SUBMITTER if is_rehearsal else "")
     if not submitter:
-        problems.append("--submitter is missing: the name of who submits, which also names a folder")
+        problems.append("--submitter is missing: the name of the submitter, also used as a folder name")
     elif not SAFE_NAME.fullmatch(submitter):
         problems.append(
             f"--submitter={submitter!r} cannot name a folder that the checkers accept: letters, digits, . _ + - only"
@@ -150,7 +150,7 @@ def _results_folders(given: Sequence[Path], style: str, problems: list[str]) -> 
         inner = folder / f"{style}_results"
         chosen = inner if inner.is_dir() else folder
         if not chosen.is_dir():
-            problems.append(f"--results_dir: there is no folder {chosen}")
+            problems.append(f"--results_dir: the folder {chosen} does not exist")
         folders.append(chosen)
     return tuple(dict.fromkeys(folders))
 
@@ -161,7 +161,7 @@ def _submission_folder(given: Path | None, start: Path, problems: list[str]) -> 
         return None
     folder = given.resolve()
     if len(folder.parts) < 3 or folder == Path.home() or folder in start.resolve().parents:
-        problems.append(f"--submission_dir={folder} would replace a folder that is not a submission's; name a new one")
+        problems.append(f"--submission_dir={folder} would replace a folder that is not a submission; choose a new one")
     elif folder.exists() and not folder.is_dir():
         problems.append(f"--submission_dir={folder} is not a folder")
     return folder

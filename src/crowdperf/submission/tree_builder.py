@@ -38,7 +38,7 @@ from crowdperf.submission.program import Program
 from crowdperf.submission.request import Request
 from crowdperf.submission.run_discovery import FoundRun, Sut
 
-NOT_GIVEN = "not given (rehearsal)"
+NOT_GIVEN = "not set (rehearsal)"
 _STATUS = "rdi"
 """Research, development or internal: the one of the three kinds of system (submission rules) that a rehearsal is of."""
 
@@ -201,7 +201,7 @@ def _open_questions(system: str, answer: Mapping[str, Any], request: Request) ->
     path = given or request.facts_folder / f"{system}.questions.yaml"
     hint = f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=..."
     if given is not None:
-        hint = f"{'add them to' if given.exists() else 'fill in'} {given}, then the same line again"
+        hint = f"{'add them to' if given.exists() else 'fill in'} {given}, then rerun the command"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as file:
@@ -238,7 +238,7 @@ def make(
     try:
         by_division = {material.division: pieces(material) for material in materials}
     except UnknownWeights as error:
-        raise Refused([Problem(str(error), "make the model again, and the runs with it")]) from error
+        raise Refused([Problem(str(error), "rebuild the model, and rerun the runs")]) from error
     every = [piece for division in by_division.values() for piece in division]
     _refuse_leaks(every, request, systems)
     place = placement.OutputFolder(folder=request.submission_folder, facts_folder=request.facts_folder)
@@ -330,7 +330,7 @@ def _refuse_collisions(place: placement.OutputFolder, every: Iterable[Piece]) ->
     taken = placement.in_the_way(place, (piece.path.as_posix() for piece in every))
     if taken:
         raise placement.PlacingError(
-            f"these files in {place.folder} are not as this recipe left them, and would be written over:\n  "
+            f"these files in {place.folder} were changed since this recipe wrote them, and would be overwritten:\n  "
             + "\n  ".join(taken)
             + "\nhint: move them away, or give another --submission_dir"
         )
@@ -338,7 +338,7 @@ def _refuse_collisions(place: placement.OutputFolder, every: Iterable[Piece]) ->
 
 def _truncate(request: Request, place: placement.OutputFolder, tell: Callable[[str], None]) -> list[dict[str, str]]:
     if not request.is_truncated:
-        tell("Accuracy logs are left whole, as asked: no checker accepts them so")
+        tell("Accuracy logs are kept whole, as requested: no checker accepts them")
         return []
     done, skipped = truncate_tree(place.new, request.submitter, request.logs_folder)
     for row in done:
@@ -376,11 +376,11 @@ def _pack(folder: Path, tell: Callable[[str], None]) -> None:
 
 def story_of_left_out(gathered: Gathered) -> list[str]:
     """Return a line for each run that another one was taken before, and for each result that LoadGen did not make."""
-    lines = [f"Left out, another run is taken: {run.folder}" for run in gathered.left_out]
+    lines = [f"Skipped, another run is used: {run.folder}" for run in gathered.left_out]
     for folder in gathered.request.results_folders:
         for one in run_discovery.find_endpoint_results(folder):
             where = f"{gathered.request.submission_folder}/DIVISION/SUBMITTER/results/SYSTEM/MODEL/{one.name}"
-            lines.append(f"Left out, a result of MLPerf Endpoints, not of LoadGen: {one} (copy it to {where})")
+            lines.append(f"Skipped, a result of MLPerf Endpoints, not of LoadGen: {one} (copy it to {where})")
     return lines
 
 
@@ -389,7 +389,7 @@ def rehearsed(request: Request, problems: Iterable[Problem]) -> str:
     folder = request.submission_folder
     lines = [
         "",
-        "The rehearsal is complete. Nothing of it can be submitted: the gate refuses its tree.",
+        "The rehearsal is complete. It cannot be submitted: the submission checker rejects its tree.",
         f"  tree:       {folder}",
         f"  report:     {folder.with_name('report')}",
         f"  repository: {request.repository_folder} (branch rehearsal)",

@@ -45,7 +45,7 @@ class Conduct:
 
 def locked(folder: Path) -> contextlib.AbstractContextManager[int]:
     """Keeps other calls out of a sweep's folder, which is made. Raises FolderInUse and OSError."""
-    return file_lock(folder / ".lock", FolderInUse(f"another call works in {folder}"))
+    return file_lock(folder / ".lock", FolderInUse(f"another run is using {folder}"))
 
 
 def read_plan(sweep: SweepFolder) -> WrittenPlan:

@@ -103,7 +103,7 @@ def listening_socket(settings: Settings) -> socket.socket:
         made.close()
         raise SettingsError(
             f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}\n"
-            "hint: --port=0 takes a free port"
+            "hint: --port=0 selects a free port"
         ) from error
     return made
 
@@ -114,7 +114,7 @@ def greeting(settings: Settings, port: int, tokens: Tokens | None, is_new: bool)
     url = f"http://{host}:{port}/"
     lines = [f"Results: {url}  (Ctrl-C ends it)"]
     if settings.read_only:
-        return [*lines, "Pages only: nothing is uploaded or moderated here"]
+        return [*lines, "Pages only: no uploads and no moderation"]
     if tokens is not None:
         if is_new:
             lines += [f"Upload token:     {tokens.upload}", f"Moderation token: {tokens.moderation}  (never share it)"]
@@ -130,7 +130,7 @@ def open_database(settings: Settings) -> None:
     except (StoreError, OSError, sqlite3.Error) as error:
         raise SettingsError(
             f"--db={settings.database} cannot be opened: {error}\n"
-            "hint: --db=results.db names the file, which is made where it is missing"
+            "hint: --db=results.db sets the file, which is created if it is missing"
         ) from error
 
 

@@ -172,7 +172,9 @@ async def result_json(request: Request) -> Response:
     """A whole result as JSON; 410 for one that is not shown any more."""
     result_id = request.path_params["id"]
     try:
-        one = await _collector(request).database.find(lambda store: store.result(result_id), "there is no such result")
+        one = await _collector(request).database.find(
+            lambda store: store.result(result_id), "this result does not exist"
+        )
     except Withdrawn as gone:
         raise HTTPException(410, f"withdrawn by its sender on {gone.time_utc}") from None
     if one.state != "shown":
@@ -183,7 +185,7 @@ async def result_json(request: Request) -> Response:
 async def configuration_json(request: Request) -> Response:
     """A configuration with its results as JSON."""
     key = request.path_params["key"]
-    words = "there is no such configuration"
+    words = "this configuration does not exist"
     found = await _collector(request).database.find(lambda store: configuration_object(store, key, LINK), words)
     return tagged(request, json_text(found), "application/json")
 

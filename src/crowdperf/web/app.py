@@ -110,13 +110,13 @@ async def result(request: Request) -> Response:
 
 
 HIDDEN = "This result is hidden: a moderator hid it, or blocked the key that signed it."
-WITHDRAWN = "Who sent this result has withdrawn it: its figures and files were deleted."
+WITHDRAWN = "The submitter withdrew this result: its values and files were deleted."
 
 
 def gone_page(link: Links, result_id: str, words: str, reason: str = "") -> str:
     """What stands where a result was."""
     lines = [words, *([f"Reason: {reason}"] if reason else [])]
-    lines.append(f"Its address stays reserved: {result_id} is never given to another result.")
+    lines.append(f"Its address stays reserved: {result_id} is never reused for another result.")
     return page("message", link, title="Not shown", heading="Not shown", paragraphs=lines)
 
 
@@ -199,8 +199,8 @@ async def health(request: Request) -> Response:
 
 
 MESSAGES = {
-    404: ("Not found", "There is no such page. Results keep their addresses; look at the end of the one you followed."),
-    405: ("Not allowed", "This address takes another kind of request."),
+    404: ("Not found", "Page not found. Addresses of results do not change; check the end of the link you followed."),
+    405: ("Not allowed", "This address accepts another kind of request."),
     503: ("Not now", "The collector cannot do that at the moment. Try again later."),
 }
 
@@ -215,7 +215,7 @@ async def error_answer(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": detail or heading}, status_code=status, headers=headers)
     lines = [line for line in (words, "" if status in MESSAGES else detail) if line]
     text = page("message", collector_of(request).link, title=heading, heading=heading,
-                paragraphs=lines or ["Something went wrong here. The page before still works."])  # fmt: skip
+                paragraphs=lines or ["Something went wrong on this server. Go back to the previous page."])  # fmt: skip
     return Response(text, status_code=status, media_type=HTML, headers=headers)
 
 

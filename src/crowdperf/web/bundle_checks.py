@@ -127,7 +127,7 @@ class Checker:
         if self._is_closed:
             raise CheckBusy
         self._counted(key_id)
-        raise BundleRefused(_too_dear(f"not checked within {self.cpu_s:g} s of processor time"))
+        raise BundleRefused(_too_dear(f"not checked within {self.cpu_s:g} s of CPU time"))
 
     def _counted(self, key_id: str) -> None:
         if key_id:

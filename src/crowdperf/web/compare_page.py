@@ -23,7 +23,7 @@ def compare_page(store: Store, link: Links, results: Sequence[Result], missing: 
     """Two to four results beside each other, or why that cannot be. missing: ids that were asked for in vain."""
     why = comparison.refusal(results)
     if missing:
-        why = f"There is no result {', '.join(missing)}. {why}" if len(results) < 2 else ""
+        why = f"Result not found: {', '.join(missing)}. {why}" if len(results) < 2 else ""
     ids = [one.id for one in results]
     rows = [row for one in ids for row in store.find(Filter(chosen={"id": (one,)}), limit=1).rows]
     given = dict(zip("abcd", ids, strict=False))

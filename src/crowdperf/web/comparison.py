@@ -40,7 +40,7 @@ def refusal(results: Sequence[Result]) -> str:
     ):
         found = list(dict.fromkeys(values))
         if len(found) > 1:
-            return f"These results have different {words} ({', '.join(found)}): a ratio of them would mean nothing."
+            return f"These results have different {words} ({', '.join(found)}): a ratio of them is meaningless."
     return ""
 
 

@@ -81,7 +81,7 @@ class HostNames:
             name = given[0].decode("latin-1").lower() if len(given) == 1 else ""
             name = _PORT.sub("", name).removesuffix(".")
             if name not in self._names:
-                told = "this collector has another name; the name it is reached by is given with --public_name\n"
+                told = "this collector has another name: set the public name with --public_name\n"
                 await Response(told, status_code=421, media_type="text/plain")(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -27,8 +27,8 @@ CHOICES: Final[dict[What, str]] = {
     "free": "Hide a copy of another's run, and let the owner send it with another key",
     "unhide": "Show a result again",
     "note": "Note on a result",
-    "know": "Know a key: its results are no longer from a new contributor",
-    "block": "Block a key: hide its results and take no more",
+    "know": "Trust a key: its results are no longer from a new contributor",
+    "block": "Block a key: hide its results and accept no more",
     "unblock": "Unblock a key",
 }
 LONGEST_REASON: Final = 500
@@ -96,7 +96,7 @@ def done(store: Store, what: What, target: str, reason: str) -> str:
     try:
         store.act(what, actor="moderator", reason=reason, **place)
     except NoSuchResult:
-        return f"There is no result {target}."
+        return f"Result not found: {target}."
     except Withdrawn:
         return f"Result {target} was withdrawn."
     except SameLog as error:

@@ -185,7 +185,7 @@ def table_page(store: Store, link: Links, query: TableQuery) -> str:
         if newest
         else None,
         newest_href=link.table(NEWEST_OF_ALL) if len(newest) > NEWEST else "",
-        caption="Results that fit the filters",
+        caption="Results that match the filters",
         downloads=[("CSV", f"/api/v1/results.csv?{address}"), ("JSON", f"/api/v1/results.json?{address}")],
         first_href=link.table(query.page_after("")) if query.after else "",
         next_href=link.table(query.page_after(found.next_key)) if found.next_key else "",
@@ -297,13 +297,15 @@ def signer_page(store: Store, link: Links, key_id: str) -> str | None:
     if signer is None:
         return None
     rows = rows_of(store, "signer", key_id)
-    blocked = "This key was blocked: nothing that it signs is taken any more." if signer.trust == "blocked" else ""
+    blocked = (
+        "This key was blocked: results signed with it are no longer accepted." if signer.trust == "blocked" else ""
+    )
     return page(
         "list",
         link,
         title=f"Key {key_id}",
         heading=f"Key {key_id}",
-        lead="A key is a pseudonym: it says that the same hand sent these results, and not whose hand it is.",
+        lead="A key is a pseudonym: it shows that the same person sent these results, not who that is.",
         warning=blocked,
         facts=[("Alias", signer.signer.alias or "none"), ("First seen", minute(signer.first_seen)),
                ("Results shown", f"{len(rows):,}")],
@@ -337,7 +339,7 @@ def curve_page(store: Store, link: Links, results: Sequence[Result], per: str = 
         link,
         title=title,
         heading=title,
-        lead="Tokens per second of the whole system, over those that each user gets.",
+        lead="Tokens per second of the whole system, over tokens per second of each user.",
         warning=warning_of([label for one in results for label in one.result.labels if label == "unofficial"][:1]),
         toggles=[(words, "" if way == per else link.curve(ids[0], ids[1:], way)) for way, words in ways]
         if can_toggle

@@ -141,12 +141,12 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
     if not database.parent.is_dir():
         raise SettingsError(f"--db={database}: {database.parent} is not a folder\nhint: mkdir -p '{database.parent}'")
     if made.read_only and made.imports:
-        raise SettingsError("--read_only puts nothing into the database; leave --path away")
+        raise SettingsError("--read_only does not write to the database: omit --path")
     if made.read_only and (made.open_uploads or made.hold_new):
-        raise SettingsError("--read_only takes no uploads; leave --open_uploads and --hold_new away")
+        raise SettingsError("--read_only does not accept uploads: omit --open_uploads and --hold_new")
     if made.read_only and not database.is_file():
         raise SettingsError(
-            f"--read_only: there is no database {database}\nhint: cm run script --tags=import,mlperf,results"
+            f"--read_only: the database {database} does not exist\nhint: cm run script --tags=import,mlperf,results"
         )
     return made
 
@@ -161,7 +161,7 @@ def _check_host(settings: Settings) -> None:
         )
     if not settings.behind_proxy:
         raise SettingsError(
-            f"--host={settings.host} would speak plain HTTP to other machines\n"
-            "hint: put a reverse proxy with TLS before it and say so with --behind_proxy, or leave --host away and use"
-            " `ssh -L`: docs/howto/run-a-collector.md"
+            f"--host={settings.host} would serve plain HTTP to other machines\n"
+            "hint: run it behind a TLS reverse proxy with --behind_proxy, or omit --host and use `ssh "
+            "-L`: docs/howto/run-a-collector.md"
         )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 KINDS: Final = frozenset(("application/gzip", "application/x-gzip", "application/octet-stream"))
 LONGEST_WITHDRAWAL: Final = 16_384
 MAX_WAITING: Final = 40
-HELD: Final = "held until a moderator shows it: the key is new here"
+HELD: Final = "hidden until a moderator approves it: the key is new here"
 
 
 def _retry(status: int, words: str, wait_s: float) -> HTTPException:
@@ -164,7 +164,7 @@ async def withdraw(request: Request) -> Response:
     try:
         await collector.database.write(lambda store: withdraw_own(store, wanted))
     except NoSuchResult:
-        raise HTTPException(404, "there is no such result") from None
+        raise HTTPException(404, "this result does not exist") from None
     except PermissionError as error:
         raise HTTPException(403, str(error)) from None
     except Withdrawn as gone:

@@ -14,7 +14,7 @@ LABELS: Final = {
     "synthetic": "The inputs, the model or both are synthetic. The result shows their speed, not that of the"
     " benchmark.",
     "tiny": "A small model stands for the benchmark's. The result is not one of the benchmark.",
-    "stand-in": "A stand-in answered in the place of a real backend: a rehearsal.",
+    "stand-in": "A stand-in replaced the real backend: a rehearsal.",
     "test run": "The run was shorter than the rules require.",
     "fast run": "The run was shorter than the rules require.",
     "not exclusive": "Other programs or jobs ran on the machine at the same time.",
@@ -23,13 +23,13 @@ LABELS: Final = {
     "own model": "The weights are not the published ones: the harness of the benchmark measured another model.",
     "own data": "The samples are not the benchmark's: its harness measured other data.",
     "accuracy below target": "The accuracy run missed its target, so the result does not count.",
-    "weights not checked": "The weights were given by path, and no digest of the benchmark's own is published.",
-    "weights of a server": "A server answered; which weights it has cannot be checked.",
-    "server not seen": "A server was measured over its URL: what it runs on is not known, and results of one"
-    " configuration may be of different servers. Facts named `client` are of the machine that asked.",
+    "weights not checked": "The weights came from a path, and no digest of the benchmark's weights is published.",
+    "weights of a server": "Measured on a server: its weights cannot be checked.",
+    "server not seen": "A server was measured over its URL: its hardware is not known, and results of one "
+    "configuration may come from different servers. Facts named `client` describe the client's machine.",
     "origin not recorded": "An older crowdperf made the result; it did not record whether weights and samples are the"
     " benchmark's own.",
-    "inferred": "MLCommons derived the figure from that of another scenario of the same system.",
+    "inferred": "MLCommons derived the value from another scenario of the same system.",
 }
 """What each label means; a source may bring others, which are printed as they are."""
 
@@ -53,37 +53,36 @@ WARNING_LABELS: Final = frozenset(
 )
 
 VERIFICATIONS: Final = {
-    "logs consistent": "every figure was derived again from LoadGen's own logs, and the logs agree with themselves.",
-    "not consistent": "the logs do not agree with themselves, or the files beside them say something else: the notes"
-    " name what. The figure is that of the log.",
-    "summary": "the figures were read from a summary; the logs that they come from were not there.",
-    "published": "the figures were copied from MLCommons' published summary.",
-    "none": "nothing was checked.",
+    "logs consistent": "every value was recomputed from LoadGen's own logs, and the logs are self-consistent.",
+    "not consistent": "the logs are not self-consistent, or other files contradict them: see the notes. The value is "
+    "that of the log.",
+    "summary": "the values were read from a summary, without the logs.",
+    "published": "the values were copied from MLCommons' published summary.",
+    "none": "not checked.",
 }
 
 CHECKS: Final = (
-    ("V1", "LoadGen's summary says what its detailed log says: value, validity, parameters, seeds."),
-    ("V2", "Latency percentiles rise from the least to the greatest, and the mean lies between these."),
+    ("V1", "LoadGen's summary agrees with its detailed log: value, validity, parameters, seeds."),
+    ("V2", "Latency percentiles rise from the minimum to the maximum, and the mean is in between."),
     ("V3", "The measured window is the time between its first and its last mark."),
-    ("V4", "Offline: rate times greatest latency is the number of samples, and the window is the greatest latency."),
+    ("V4", "Offline: rate times maximum latency is the number of samples, and the window is the maximum latency."),
     ("V5", "SingleStream: rate and mean latency are each other's inverse, and the queries fill the window."),
-    ("V6", "MultiStream: the queries' latencies fit into the window."),
+    ("V6", "MultiStream: the queries' latencies are within the window."),
     ("V7", "Server: completed queries fill the window, the scheduled rate is near its target, and the late queries are"
      " as many as the verdict says."),
-    ("V8", "The early-stopping estimate is what its arithmetic gives for this number of queries."),
+    ("V8", "The early-stopping estimate follows from the number of queries."),
     ("V9", "Times in the log never go back."),
     ("V10", "The seeds are those of a published round."),
     ("V11", "The version of LoadGen is a known one."),
-    ("V12", "Duration and number of queries reach the least of the claimed length of run."),
-    ("V13", "The files beside the logs say what the logs say, and the seals of the record fit."),
+    ("V12", "Duration and number of queries reach the minimum of the claimed length of run."),
+    ("V13", "The other files agree with the logs, and the seals of the record match."),
 )  # fmt: skip
 """What is derived again from the logs of a run of LoadGen before a volunteer's result is kept."""
 
 CURVE_VERIFICATIONS: Final = {
-    "logs consistent": "every figure was derived again from the times of each sample, with tokens as the sender "
-    "counted them, and the files agree with each other.",
-    "summary": "the figures are claimed: the files agree with each other, but the samples that they come from were not "
-    "all there.",
+    "logs consistent": "every value was recomputed from the times of each sample, with the sender's token counts, "
+    "and the files agree with each other.",
+    "summary": "the values are claimed: the files agree with each other, but not all of their samples were included.",
 }
 CURVE_CHECKS: Final = tuple((name, TITLES[name]) for name in sorted(CONTRADICTIONS, key=lambda name: int(name[1:])))
 """What is derived again of a curve of MLPerf Endpoints (docs/reference/endpoints-rules.md)."""
@@ -105,8 +104,8 @@ def checks_of(suite: str, verification: str) -> tuple[tuple[str, str], ...]:
 
 RUN_CLASSES: Final = {
     "valid": "full length",
-    "fast": "shorter than the rules ask for",
-    "test": "a few seconds, to try things out",
+    "fast": "shorter than the rules require",
+    "test": "a few seconds, for trying out",
 }
 
 
@@ -120,7 +119,7 @@ def label_rows(labels: Iterable[str]) -> list[tuple[str, str]]:
     return [(one, _PART_OF_DATA if _is_part(one) else LABELS[one]) for one in labels if one in LABELS or _is_part(one)]
 
 
-_PART_OF_DATA: Final = "The run had a part of the benchmark's samples only, so it is listed under a name of its own."
+_PART_OF_DATA: Final = "The run used only part of the benchmark's samples, so it is listed under a separate name."
 
 
 def _is_part(label: str) -> bool:

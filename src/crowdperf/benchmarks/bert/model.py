@@ -27,14 +27,14 @@ from crowdperf.harness.metrics import squad
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 OUTPUTS = ("output_start_logits", "output_end_logits")
 _NO_LOGIT = np.float32(-10_000.0)  # load_loadgen_log in accuracy-squad.py
-_HINT = "take the model.json that get,ml-model,bert-large writes"
+_HINT = "use the model.json that get,ml-model,bert-large writes"
 
 
 def _tensor_names(facts: ModelFacts) -> dict[str, str]:
     given = facts.config.get("tensor_names") or {}
     unknown = sorted(set(given) - {*INPUTS, *OUTPUTS}) if isinstance(given, Mapping) else [repr(given)]
     if unknown:
-        message = f"config.tensor_names of the model holds {', '.join(unknown)}"
+        message = f"config.tensor_names of the model contains {', '.join(unknown)}"
         raise HarnessError(f"{message}; allowed: {', '.join((*INPUTS, *OUTPUTS))}", _HINT)
     return {name: str(given.get(name, name)) for name in (*INPUTS, *OUTPUTS)}
 
@@ -74,7 +74,7 @@ class Bert:
             if self._vocabulary_size is not None and int(ids.max()) >= self._vocabulary_size:
                 raise HarnessError(
                     f"the data set's vocabulary has a token {int(ids.max())}; the model knows {self._vocabulary_size}",
-                    "take the model and the data set of the same variation (_tiny, _synthetic or neither)",
+                    "use the model and the data set of the same variation (_tiny, _synthetic or none)",
                 )
             segments = np.ones_like(ids)
             segments[: sample.document_start] = 0

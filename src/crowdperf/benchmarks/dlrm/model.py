@@ -62,9 +62,9 @@ class Dlrm:
         for sample in raw[:1]:
             if sample.table.hot_counts != self._hot_counts:
                 raise HarnessError(
-                    f"the data set has {sum(sample.table.hot_counts)} category values in a row; the model takes "
+                    f"the data set has {sum(sample.table.hot_counts)} category values in a row; the model expects "
                     f"{sum(self._hot_counts)}",
-                    "take get,dataset,criteo for dlrm, get,dataset,criteo,_multihot for dlrm-v2",
+                    "use get,dataset,criteo for dlrm, get,dataset,criteo,_multihot for dlrm-v2",
                 )
             self._table = sample.table
         is_in_memory = self._fits(raw)

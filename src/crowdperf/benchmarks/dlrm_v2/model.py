@@ -23,6 +23,6 @@ def open_model(facts: ModelFacts) -> Dlrm:
     if len(counts) != CATEGORY_COUNT or not all(isinstance(count, int) and count > 0 for count in counts):
         raise HarnessError(
             f"dlrm-v2: model.json's hot_counts is {counts!r}; allowed: {CATEGORY_COUNT} positive numbers",
-            "make the model again",
+            "rebuild the model",
         )
     return Dlrm(counts)

@@ -35,5 +35,5 @@ RECORD = Record(
         making=Size(95_310_593_408, "script/get-ml-model-gptj: archive, unpacked checkpoint, ONNX scattered and whole"),
         memory=Size(60_508_827_840, "script/get-ml-model-gptj: 2.5 times the float32 weights"),
     ),
-    unservable="it hands states from call to call, which a server would copy each time",
+    unservable="it passes states between calls, which a server would copy each time",
 )

@@ -147,7 +147,8 @@ class Resnet50:
             images = inputs[self._sample_name]
         except KeyError as error:
             raise HarnessError(
-                f"the preprocessed samples hold {', '.join(sorted(inputs))}; this model's files want {error.args[0]}",
+                f"the preprocessed samples contain {', '.join(sorted(inputs))}; this model's files need "
+                f"{error.args[0]}",
                 "preprocess the data set with --model_info and the model.json of this model",
             ) from error
         values = np.asarray(networks["model"]({self._config.input_name: images})[self._config.output_name])

@@ -78,8 +78,8 @@ class Rgat:
         found = raw.graph.features["paper"].shape[1]
         if found != self._feature_count:
             raise HarnessError(
-                f"the nodes of the data set have {found} numbers each; the model takes {self._feature_count}",
-                "take a data set and a model of one source: both _tiny, both _synthetic or both real",
+                f"the nodes of the data set have {found} numbers each; the model expects {self._feature_count}",
+                "use a data set and a model of the same source: both _tiny, both _synthetic or both real",
             )
         self._graph = raw.graph
         return {"paper": raw.nodes}

@@ -26,5 +26,5 @@ RECORD = Record(
         advised=Size(2_300 * GB, MLC_DOCS),
         note="about 600 GB of memory",
     ),
-    unservable="its samples are nodes of a graph in memory, whose neighbours are drawn in the timed part",
+    unservable="its samples are nodes of a graph in memory, whose neighbors are drawn in the timed part",
 )

@@ -23,7 +23,7 @@ _BITS = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """What was drawn for a batch. Rows are nodes; the first ones are the papers that are asked for.
+    """What was drawn for a batch. Rows are nodes; the first ones are the requested papers.
 
     kinds, nodes: of each row, int64. edges: by hop, from 1, and relation: int64[edges, 2] of rows, from and to.
     """

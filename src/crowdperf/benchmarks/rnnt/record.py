@@ -24,5 +24,5 @@ RECORD = Record(
         model="get,ml-model,rnnt",
     ),
     sizes=Sizes(advised=Size(30 * GB, f"{INFERENCE}, retired_benchmarks/speech_recognition/rnnt/README.md")),
-    unservable="it has two networks and hands states from call to call, which a server would copy each time",
+    unservable="it has two networks and passes states between calls, which a server would copy each time",
 )

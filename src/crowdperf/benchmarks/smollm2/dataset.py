@@ -19,7 +19,7 @@ from crowdperf.harness.datasets.parts import SAMPLES_FILE
 from crowdperf.harness.datasets.tokenised import samples_of_lines, token_array
 from crowdperf.harness.text.engine import Tokens
 
-_HINT = "make the data set again: cm run script --tags=get,dataset,smollm2 --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,smollm2 --renew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -84,7 +84,7 @@ def _grids(facts: ModelFacts, size: int) -> tuple[int, ...]:
     strides, stride = whole_numbers(facts, "extra_strides"), whole_number(facts, "head_stride")
     paddings = facts.config.get("extra_paddings")
     if not isinstance(paddings, list) or len(paddings) != len(strides):
-        raise HarnessError(f"model.json: config extra_paddings is {paddings!r}", "make the model again")
+        raise HarnessError(f"model.json: config extra_paddings is {paddings!r}", "rebuild the model")
     sides = [-(-size // 8)]  # two halvings and one of the second stage
     for step, padding in zip(strides, paddings, strict=True):
         sides.append((sides[-1] + 2 * int(padding) - 3) // step + 1)

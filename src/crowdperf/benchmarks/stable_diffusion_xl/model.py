@@ -83,8 +83,8 @@ class StableDiffusionXl:
         for number, prompt in enumerate(raw, start=1):
             if prompt.latent.shape[1] != self._side:
                 raise HarnessError(
-                    f"the noise has {prompt.latent.shape[1]} places a side; the model wants {self._side}",
-                    "take model and data of one kind: both _tiny, or both of full size",
+                    f"the noise has {prompt.latent.shape[1]} places a side; the model needs {self._side}",
+                    "use model and data of the same kind: both _tiny, or both full size",
                 )
             rows = [0, number]
             samples.append({"tokens": first[rows], "tokens_2": second[rows], "latent": prompt.latent})

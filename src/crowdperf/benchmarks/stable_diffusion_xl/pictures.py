@@ -32,7 +32,7 @@ _MEAN = (0.48145466, 0.4578275, 0.40821073)  # OPENAI_DATASET_MEAN and _STD: ope
 _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 _EPS = 1e-6
 _MAX_IMAGINARY = 1e-3
-_HINT = "get,dataset,coco2014 says which files score pictures"
+_HINT = "the README of get,dataset,coco2014 lists the files needed to score pictures"
 Matrix = npt.NDArray[np.float64]
 Picture = npt.NDArray[np.uint8]
 
@@ -47,9 +47,9 @@ def open_scorer(path: Path, kind: type[Clip] | type[Inception]) -> nn.Module:
             module = Inception(32 // len(state["Conv2d_1a_3x3.conv.weight"]))
         unwanted = module.load_state_dict({name: value.float() for name, value in state.items()}, strict=False)
     except (KeyError, RuntimeError, ZeroDivisionError) as error:
-        raise HarnessError(f"{path} holds no weights of {kind.__name__}: {error}", _HINT) from error
+        raise HarnessError(f"{path} contains no weights of {kind.__name__}: {error}", _HINT) from error
     if unwanted.missing_keys:
-        raise HarnessError(f"{path} lacks {unwanted.missing_keys[0]} of {kind.__name__}", _HINT)
+        raise HarnessError(f"{path} is missing {unwanted.missing_keys[0]} of {kind.__name__}", _HINT)
     return module.eval().requires_grad_(False)
 
 
@@ -105,7 +105,7 @@ def _real_statistics(path: Path) -> tuple[Matrix, Matrix]:
         with np.load(path, allow_pickle=False) as file:
             return file["mu"][:], file["sigma"][:]
     except (OSError, ValueError, KeyError) as error:
-        raise HarnessError(f"{path} holds no mu and sigma: {error}", _HINT) from error
+        raise HarnessError(f"{path} contains no mu and sigma: {error}", _HINT) from error
 
 
 def write(folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet, shape: tuple[int, ...]) -> None:

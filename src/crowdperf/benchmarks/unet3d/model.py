@@ -219,6 +219,6 @@ def open_model(facts: ModelFacts) -> Unet3d:
     if not isinstance(window, int) or window < 4 or window % 4 != 0 or classes != CLASSES:
         raise HarnessError(
             f"3d-unet: model.json has a window of {window!r} and {classes!r} classes; allowed: a multiple of 4, and 3",
-            "make the model again",
+            "rebuild the model",
         )
     return Unet3d(window=window, classes=classes)

@@ -41,7 +41,7 @@ def brain_mask(voxels: FloatVolumes) -> npt.NDArray[np.bool_]:
 def bounding_box(mask: npt.NDArray[np.bool_]) -> tuple[slice, slice, slice]:
     """Return the smallest box around the mask; raises HarnessError for an empty one."""
     if not mask.any():
-        raise HarnessError("a case has no voxel other than 0", "get the data set again")
+        raise HarnessError("a case has only voxels of 0", "get the data set again")
     first, second, third = (
         np.flatnonzero(mask.any(axis=tuple(other for other in range(3) if other != axis))) for axis in range(3)
     )
@@ -61,8 +61,8 @@ def prepare(scans: Scans, volume: tuple[int, int, int] = VOLUME) -> FloatVolumes
     missing = [side - found for side, found in zip(volume, cropped.shape[1:], strict=True)]
     if min(missing) < 0:
         raise HarnessError(
-            f"the brain of {scans.case} has {cropped.shape[1:]} voxels; the network takes {volume}",
-            "take the data set and the model of one size",
+            f"the brain of {scans.case} has {cropped.shape[1:]} voxels; the network expects {volume}",
+            "use a data set and a model of the same size",
         )
     return np.pad(cropped.astype(np.float32), [(0, 0), *((side // 2, side - side // 2) for side in missing)])
 
@@ -117,7 +117,7 @@ def open_model(facts: ModelFacts) -> UnetBrats:
     if len(volume) != 3 or not all(isinstance(side, int) and side > 0 for side in volume):
         raise HarnessError(
             f"3d-unet-brats: model.json has a volume of {volume!r}; allowed: three positive numbers",
-            "make the model again",
+            "rebuild the model",
         )
     depth, height, width = volume
     return UnetBrats((depth, height, width))

@@ -117,7 +117,7 @@ def open_model(facts: ModelFacts) -> Detector:
         raise HarnessError(
             f"model.json: config class_count is {class_count}, image_size {size}; allowed: up to {len(CATEGORIES)} "
             f"classes, a multiple of {max(_STRIDES)} pixels",
-            "make the model again",
+            "rebuild the model",
         )
     places = _Places(size)
     count = sum((size // stride) ** 2 for stride in _STRIDES)

@@ -32,7 +32,7 @@ def parse_pairs(text: str, option: str) -> dict[str, str]:
         if not mark or not name.strip():
             raise CommandLineError(f"{option}: {part!r} has no name=value")
         if name.strip().lower() in map(str.lower, found):
-            raise CommandLineError(f"{option}: {name.strip()!r} is given twice")
+            raise CommandLineError(f"{option}: {name.strip()!r} is repeated")
         found[name.strip()] = value.strip().strip("\"'")
     return found
 

@@ -112,7 +112,7 @@ def _object(text: str, where: str) -> dict[str, Json]:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise MetadataError(where, (reason,)) from None
     if not isinstance(content, dict):
-        raise MetadataError(where, ("holds no JSON object",))
+        raise MetadataError(where, ("does not contain a JSON object",))
     return content
 
 
@@ -144,7 +144,7 @@ def parse_metadata(text: str, where: str = "metadata.json") -> RunMetadata:
     minimum_ms = reader.number("effective_min_duration_ms")
     audit = reader.text("audit_test")
     if mode is Mode.PERFORMANCE and _is_short(minimum_ms, audit):
-        remarks.append(f"short run: {minimum_ms:g} ms asked for, the rules need {FULL_RULES_MIN_DURATION_MS} ms")
+        remarks.append(f"short run: {minimum_ms:g} ms requested, the rules require {FULL_RULES_MIN_DURATION_MS} ms")
     if audit:
         remarks.append(f"audit run {audit}: {'passed' if reader.flag('audit_success') else 'not passed'}")
     names = {key: reader.text(key) for key in ("benchmark_full", "benchmark_short", "scenario", "config_name")}
@@ -189,7 +189,7 @@ def _level(reader: Record, remarks: list[str]) -> str:
         if level
     }
     if len(set(given.values())) > 1:
-        remarks.append(f"accuracy levels contradict: {', '.join(f'{k} {v}' for k, v in given.items())}")
+        remarks.append(f"contradictory accuracy levels: {', '.join(f'{k} {v}' for k, v in given.items())}")
     return next(iter(given.values()), "99")  # fmt: skip
 
 
@@ -200,20 +200,20 @@ def _figure(reader: Record, remarks: list[str]) -> tuple[str, float | None]:
     true_value = reader.number("true_result_value")
     said = _SUMMARY.match(reader.text("summary_string"))
     if direct is not None and true_value is not None and metric in ("", key) and direct != true_value:
-        remarks.append(f"figures contradict: {key} is {direct:g}, true_result_value {true_value:g}")
+        remarks.append(f"contradictory values: {key} is {direct:g}, true_result_value {true_value:g}")
     if direct is not None and said is not None and said[1] == key and not math.isclose(float(said[2]), direct):
-        remarks.append(f"figures contradict: {key} is {direct:g}, summary_string says {said[2]}")
+        remarks.append(f"contradictory values: {key} is {direct:g}, summary_string says {said[2]}")
     if direct is not None:
         return key, direct
     if true_value is not None:
         return metric or key, true_value
-    why = f"{key}, which scenario_key names, is absent: " if key and reader.values.get(key) is None else ""
+    why = f"{key} (from scenario_key) is missing: " if key and reader.values.get(key) is None else ""
     if said is not None:
-        remarks.append(f"{why}the figure is taken from summary_string, which may have fewer digits")
+        remarks.append(f"{why}the value is read from summary_string, which may have fewer digits")
         return said[1], float(said[2])
     if not key:
-        reader.note("scenario_key", "nothing", "the key of the figure, which nothing else gives")
-    remarks.append(f"{why}the run gave no figure")
+        reader.note("scenario_key", "nothing", "the key of the result, the only source of it")
+    remarks.append(f"{why}the run has no result")
     return key, None
 
 
@@ -234,7 +234,9 @@ def _scores(reader: Record, remarks: list[str]) -> tuple[Score, ...]:
         if score.passed is not None and score.said_passed is not None and score.passed != score.said_passed:
             limit = "" if score.upper_limit is None else f" to {score.upper_limit:g}"
             said = str(score.said_passed).lower()
-            remarks.append(f"verdict contradicts: {name} {value:g} against {score.threshold:g}{limit}, pass is {said}")
+            remarks.append(
+                f"contradictory verdict: {name} {value:g} against {score.threshold:g}{limit}, pass is {said}"
+            )
     if not listed:
         remarks.append("the run is not scored yet")
     return tuple(scores)
@@ -246,5 +248,5 @@ def _accuracy_passed(reader: Record, scores: tuple[Score, ...], remarks: list[st
     passed = all(verdicts) if verdicts else None
     said = reader.flag("accuracy_pass")
     if passed is not None and said is not None and passed != said:
-        remarks.append(f"verdict contradicts: accuracy_pass is {str(said).lower()}, the figures say otherwise")
+        remarks.append(f"contradictory verdict: accuracy_pass is {str(said).lower()}, the values show the opposite")
     return passed

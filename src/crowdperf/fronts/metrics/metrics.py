@@ -56,7 +56,7 @@ def run_metadata(run: RunMetadata) -> dict[str, str]:
 
 
 def metrics_of(run: RunMetadata) -> tuple[Metric, ...]:
-    """Return the metrics of a run in upstream's order; those that the run gave no figure for are left out."""
+    """Return the metrics of a run in upstream's order; those that the run has no result for are left out."""
     return _performance(run) if run.mode is Mode.PERFORMANCE else _accuracy(run)
 
 

@@ -140,7 +140,7 @@ def read_values(
     for name, (text, origin) in given.items():
         try:
             field = field_named(name)
-            problem = f"{field.name}: given twice" if field.name in found else fits(field)
+            problem = f"{field.name}: repeated" if field.name in found else fits(field)
             if problem:
                 raise BadSetting(problem)
             found[field.name] = Value(field.parse(text), origin)

@@ -134,7 +134,7 @@ class Registry:
             near = nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
             if near is not None:
                 parent = sheet[near.system_id]
-                notes += [f"no entry for {system}: that of {near.system_id} is used, which has the same accelerators"]
+                notes += [f"no entry for {system}: using that of {near.system_id}, which has the same accelerators"]
         if parent is None:
             raise UnknownConfig(self._no_system(parse_benchmark(benchmark)[0], scenario, system))
         usual = row.count if row else parent.count
@@ -153,7 +153,7 @@ class Registry:
         if others:
             return f"{what} has no entry for {system}, but {', '.join(others)} has"
         if system in self.known:
-            return f"nothing is known of {what} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
+            return f"unknown: {what} on {system}; known: {', '.join(there)}; add your own values: {ADD}"
         return unknown_text(f"system of {what}", system, there)
 
 

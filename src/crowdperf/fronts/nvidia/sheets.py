@@ -124,7 +124,7 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
             root.wrong(unknown_text("key", name, _TOP), name)
     blocks = root.blocks("systems")
     if CPU in blocks:
-        root.wrong(f"what holds on a machine without accelerator is base, not systems.{CPU}", "systems")
+        root.wrong(f"the settings of a machine without accelerator are base, not systems.{CPU}", "systems")
     elif "base" in root.values:
         blocks = {CPU: root.block("base"), **blocks}
     elif not blocks:
@@ -247,6 +247,6 @@ def _own_entry(
     """An entry of a custom system: its own values over its parent's, whose targets are of the same accelerators."""
     is_same = parent.system == CPU or known[parent.system].accelerator == machine.accelerator
     measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={name}"
-    note = f"the targets of {parent.system} are left out: it has other accelerators; {measure}"
+    note = f"the targets of {parent.system} are not included: it has other accelerators; {measure}"
     entry = parent.of(name, machine.count, has_targets=is_same, own=own)
     return entry if is_same else replace(entry, notes=(note,))

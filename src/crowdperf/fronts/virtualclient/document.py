@@ -89,7 +89,7 @@ def _load(text: str) -> Any:
     except yaml.YAMLError as error:
         if "maximum nesting depth" in str(error):  # libyaml has a limit of its own since 0.2.6
             raise ProfileError([f"nested more than {DEEPEST} deep"]) from None
-        raise ProfileError([f"neither JSON nor YAML: {' '.join(str(error).split())}"]) from None
+        raise ProfileError([f"not JSON or YAML: {' '.join(str(error).split())}"]) from None
     except ValueError as error:  # Python reads no number of more than 4300 digits
         raise ProfileError([f"a number that cannot be: {error}"]) from None
     except RecursionError:
@@ -187,7 +187,7 @@ def parse_profile(text: str, name: str) -> Profile:
     except ProfileError as error:
         raise ProfileError([f"{name}: {problem}" for problem in error.problems]) from None
     if not isinstance(content, dict):
-        raise ProfileError([f"{name}: holds no object"])
+        raise ProfileError([f"{name}: does not contain an object"])
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -196,7 +196,7 @@ def parse_profile(text: str, name: str) -> Profile:
     reader.misspelt(content, _KNOWN, "")
     description = reader.part(content, "Description", str, "").strip()
     if not description:
-        reader.problems.append("Description is missing or blank")
+        reader.problems.append("Description is missing or empty")
     interval = reader.part(content, "MinimumExecutionInterval", str, "")
     span = parse_timespan(interval) if interval else None
     if interval and span is None:

@@ -149,7 +149,7 @@ class _Parser:
         value = self._with_methods(self._plain())
         for sign in reversed(signs):
             if isinstance(value, str) or isinstance(value, bool) is not (sign == "!"):
-                raise self._error(f"{sign!r} does not suit {value!r}")
+                raise self._error(f"{sign!r} does not apply to {value!r}")
             value = not value if sign == "!" else -value if sign == "-" else value
         return value
 
@@ -199,7 +199,7 @@ class _Parser:
             argument = self._inner()
             self._expect(")")
             if not isinstance(argument, str):
-                raise self._error(f"{name} takes a text")
+                raise self._error(f"{name} needs a text")
             value = _METHODS[name](value, argument)
         return value
 
@@ -217,7 +217,7 @@ class _Parser:
         if sign in ("==", "!=") and len(kinds) == 1:
             return (left == right) is (sign == "==")
         if kinds != {float}:
-            raise self._error(f"{sign!r} does not suit {left!r} and {right!r}")
+            raise self._error(f"{sign!r} does not apply to {left!r} and {right!r}")
         assert isinstance(left, (int, float)) and isinstance(right, (int, float))
         return _COMPARE[sign](left, right) if sign in _COMPARE else self._calculated(sign, left, right)
 

@@ -141,7 +141,7 @@ def parse_options(values: Mapping[str, Any]) -> Options:
     for part in parse_list(given["logger"]):
         if part.split("=")[0].lower() not in LOGGERS:
             problems.append(
-                f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; nothing goes to a network"
+                f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; no data is sent to a network"
             )
     asked = given["clean"]
     cleaned = CLEANED if is_yes(asked) or asked.lower() == "all" else _known(asked, "clean", CLEANED, problems)

@@ -185,7 +185,9 @@ def _notes(profile: Profile, options: Options, system: str) -> tuple[str, ...]:
     names = [] if key is None else [name.strip().lower() for name in as_text(profile.metadata[key]).split(",")]
     notes = [f"the profile is for {profile.metadata[key]}; this is {system}"] if key and system not in names else []
     if options.stand_ins:
-        notes.append(f"{options.stand_ins} stand in for what the profile means: {options.label or 'another device'}")
+        notes.append(
+            f"{options.stand_ins} substituted for the profile's own values: {options.label or 'another device'}"
+        )
     return tuple(notes)
 
 
@@ -198,7 +200,7 @@ def plan_text(made: StepList) -> str:
         lines += [f"    {name}: {value}" for name, value in step.parameters.items() if name != "Scenario"]
         for call in () if step.left_out else step.calls:
             lines.append(f"    runs: cm run script {shlex.join(f'--{name}={value}' for name, value in call.items())}")
-        lines.append(f"    left out: {step.left_out}" if step.left_out else f"    why: {step.why}")
+        lines.append(f"    skipped: {step.left_out}" if step.left_out else f"    why: {step.why}")
     return "\n".join([*lines, *(f"note: {note}" for note in made.notes)])
 
 

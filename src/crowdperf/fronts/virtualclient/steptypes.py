@@ -70,13 +70,16 @@ class StepType:
 
 
 def _format(values: Mapping[str, str], options: Options) -> Meaning:
-    return Meaning((), "nothing is formatted here, ever: mounted file systems are used as they are")
+    return Meaning((), "disks are never formatted here: mounted file systems are used as they are")
 
 
 def _mount(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["source"] != "real":
-        return Meaning((), f"not needed with --source={options.choices['source']}: made inputs lie in the cache")
-    why = "a mounted file system that fits DiskFilter; nothing is mounted; then the folders for models and data on it"
+        return Meaning((), f"not needed with --source={options.choices['source']}: synthetic inputs are in the cache")
+    why = (
+        "a mounted file system that matches DiskFilter (none is mounted here), then the folders for models and "
+        "data on it"
+    )
     call = {"tags": "get,scratch,disk", "filter": values.get("DiskFilter") or "OSDisk:false"}
     return Meaning((call | ({"include_os_disk": "yes"} if options.may_use_os_disk else {}),), why)
 
@@ -86,7 +89,7 @@ def _clone(values: Mapping[str, str], options: Options) -> Meaning:
     if not _REPOSITORY.fullmatch(address):
         raise StepError(f"RepoUri must be a results repository (inference_results_vX.Y) on github.com, got {address!r}")
     if options.is_cloning and not address.startswith("https://github.com/mlcommons/"):
-        raise StepError(f"--clone takes repositories of mlcommons only, got {address!r}")
+        raise StepError(f"--clone only accepts repositories of mlcommons, got {address!r}")
     if not _FOLDER.fullmatch(folder) or not re.fullmatch(r"[0-9a-fA-F]{0,40}", values.get("Commit", "")):
         raise StepError(f"PackageName must be a plain name, and Commit a commit, got {folder!r}")
     why = "cloned because of --clone" if options.is_cloning else "not needed (--clone makes it)"
@@ -120,7 +123,7 @@ def _cuda(values: Mapping[str, str], options: Options) -> Meaning:
     if not address.startswith("https://"):
         kit["run_file"] = address
     wants_kit = values.get("CudaRequired", "true") == "true"
-    why = "driver and fabric manager are compared exactly, the toolkit goes into the cache; the system stays as it is"
+    why = "driver and fabric manager are compared exactly, the toolkit goes into the cache; the system is not changed"
     return Meaning((driver, kit) if wants_kit else (driver,), why)
 
 
@@ -144,8 +147,8 @@ NO_OVERLAY = "with --device=cpu the harness finds its own settings; no file is o
 
 
 EXECUTOR = (
-    "; of upstream's executor, the restart of Docker, the start of the fabric manager and `docker ps` are left out: "
-    "they need root and serve its container, and the harness runs without one"
+    "; of upstream's executor, the restart of Docker, the start of the fabric manager and `docker ps` are skipped: "
+    "they need root and serve its container; the harness runs without a container"
 )
 
 
@@ -188,8 +191,8 @@ def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
 
 def _smi(values: Mapping[str, str], options: Options) -> Meaning:
     if options.choices["device"] == "cpu":
-        raise StepError("there is no GPU to watch with --device=cpu; leave it out with --scenarios=-NAME")
-    return Meaning((), "from load.json of each run, which asks NVIDIA's driver twice a second")
+        raise StepError("no GPU to watch with --device=cpu; exclude it with --scenarios=-NAME")
+    return Meaning((), "from load.json of each run, which queries NVIDIA's driver twice a second")
 
 
 def _lspci(values: Mapping[str, str], options: Options) -> Meaning:
@@ -224,9 +227,9 @@ TYPES: Mapping[str, StepType] = {
 SEQUENCE = "SequentialExecution"
 REFUSED = {
     "MLPerfTrainingExecutor": "training is not run here, only MLPerf Inference",
-    "ParallelExecution": "benchmarks side by side would disturb each other; SequentialExecution is known",
-    "ParallelLoopExecution": "benchmarks side by side would disturb each other; SequentialExecution is known",
-    "DependencyPackageInstallation": "it needs a package store, and nothing is fetched from one here",
+    "ParallelExecution": "parallel benchmarks would disturb each other; use SequentialExecution",
+    "ParallelLoopExecution": "parallel benchmarks would disturb each other; use SequentialExecution",
+    "DependencyPackageInstallation": "it needs a package store, which crowdperf does not use",
 }
 
 
@@ -241,7 +244,7 @@ def checked_values(element: Element, known: Mapping[str, type]) -> tuple[dict[st
             problems.append(f"{element.where}: {unknown_text(f'parameter of {element.type}', name, tuple(known))}")
             continue
         if key in found:
-            problems.append(f"{element.where}: {key} is given twice")
+            problems.append(f"{element.where}: {key} is repeated")
         text = as_text(value).strip()
         forms = {bool: "true|false", int: r"\d{1,9}", str: r"[^\0-\x1f]*"}
         if key == ENDLESS and text == "-1":

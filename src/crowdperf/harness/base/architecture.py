@@ -55,5 +55,5 @@ def architecture_of(name: str) -> ArchitectureModule:
                 f"cannot load benchmarks/{name}/network.py: {error}", "install it into this Python"
             ) from error
         known = sorted(path.parent.name for path in records_folder("benchmarks").glob("*/network.py"))
-        raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
+        raise HarnessError(f"unknown architecture {name!r}; allowed: {', '.join(known)}") from error
     return module

@@ -59,7 +59,7 @@ class _Unpickler(pickle.Unpickler):
             return found
         if f"{module}.".startswith(_OWN_MODULES):
             return type(name, (nn.Module,), {"__module__": __name__})
-        raise pickle.UnpicklingError(f"the file wants {module}.{name}, which weights do not need")
+        raise pickle.UnpicklingError(f"the file uses {module}.{name}, which weights do not need")
 
 
 class _Pickle:
@@ -84,7 +84,7 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
     if parts:
         return {f"{part.name}.{name}": value for part in parts for name, value in read_checkpoint(part).items()}
     if not files:
-        raise HarnessError(f"{path} holds no *.safetensors, *.bin or *.pt file", "give the file of the weights")
+        raise HarnessError(f"{path} contains no *.safetensors, *.bin or *.pt file", "give the file of the weights")
     state: dict[str, torch.Tensor] = {}
     for file in files:
         state.update(_read_file(file))
@@ -112,7 +112,7 @@ def _read_file(path: Path) -> Mapping[str, torch.Tensor]:
     found = values.state_dict() if isinstance(values, nn.Module) else values if isinstance(values, dict) else {}
     tensors = {str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}
     if not tensors:
-        raise HarnessError(f"{path} holds no state dict (tensors by name)", "give the file of the weights")
+        raise HarnessError(f"{path} contains no state dict (tensors by name)", "give the file of the weights")
     return tensors
 
 

@@ -41,9 +41,9 @@ def read_facts(folder: Path) -> DatasetFacts:
     except FileNotFoundError:
         return DatasetFacts()
     except (OSError, ValueError) as error:
-        raise HarnessError(f"cannot read {path}: {error}", "make the data set again") from error
+        raise HarnessError(f"cannot read {path}: {error}", "rebuild the data set") from error
     if not isinstance(values, dict):
-        raise HarnessError(f"{path} holds no JSON object", "make the data set again")
+        raise HarnessError(f"{path} does not contain a JSON object", "rebuild the data set")
     return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)), is_described=True)
 
 
@@ -121,9 +121,9 @@ def require_found(missing: Sequence[str], wanted: int, place: Path) -> None:
     if missing:
         shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise HarnessError(
-            f"{place} lacks {len(missing)} of the {wanted} samples of the calibration list: {shown}",
-            "get the samples that the list names (variation _calibration of get,dataset,coco and openimages; README.md "
-            "of calibrate-ml-model), or calibrate with --count=N others (open division only)",
+            f"{place} is missing {len(missing)} of the {wanted} samples of the calibration list: {shown}",
+            "get the listed samples (variation _calibration of get,dataset,coco and openimages; README.md "
+            "of calibrate-ml-model), or calibrate with --count=N other samples (open division only)",
         )
 
 

@@ -16,7 +16,7 @@ from crowdperf.logs.run_log import LoadGenLog, LogError, read_run_logs
 from crowdperf.rules.names import Mode
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_SPACE_HINT = "free some space, or give another --output_dir (or --results_dir); then run it again"
+_SPACE_HINT = "free some space or choose another --output_dir (or --results_dir), then rerun"
 _MEMORY_HINT = (
     "use a smaller batch_size, fewer instances or a shorter run (LoadGen generates all queries before it starts), "
     "or a machine with more memory; ulimit -v and a container's limit count too"

@@ -29,7 +29,7 @@ from crowdperf.kit.text_documents import given_text, json_object
 from crowdperf.rules.provenance import MODEL_ORIGINS
 
 FORMAT = 1
-_HINT = "make the model again"
+_HINT = "rebuild the model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def gguf_file(facts: ModelFacts, engine: str) -> Path:
     if len(found) == 1:
         return found[0]
     names = ", ".join(sorted(file.path.name for file in facts.files.values())) or "nothing"
-    raise HarnessError(f"{engine} reads one GGUF file; the model has {names}", "take the variation _gguf")
+    raise HarnessError(f"{engine} reads one GGUF file; the model has {names}", "use the variation _gguf")
 
 
 def required_config(
@@ -128,7 +128,7 @@ def required_config(
     config = facts.config or otherwise
     missing = [key for key in keys if key not in config]
     if missing:
-        message = f"the model's config lacks {', '.join(missing)}"
+        message = f"the model's config is missing {', '.join(missing)}"
         raise HarnessError(message, f"give the model.json that get,ml-model,{recipe} writes")
     return config
 

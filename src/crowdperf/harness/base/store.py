@@ -36,7 +36,7 @@ _HINT = "preprocess the data set again: cm run script --tags=get,dataset,preproc
 def _command(model: str, dataset: Path, folder: Path) -> str:
     """Return the hint with the command that makes a store of this data set."""
     return (
-        f"make it again with its recipe (cm run script --tags=get,dataset,preprocessed,... --renew), or with "
+        f"rebuild it with its recipe (cm run script --tags=get,dataset,preprocessed,... --renew), or with "
         f"python3 -m crowdperf.harness preprocess --model={model} --dataset={dataset} --output={folder}"
     )
 
@@ -186,7 +186,7 @@ def _require_made_from(index: _Index, store: Path, dataset_folder: Path, dataset
     made = f"{store} was made from {kind} in {index.dataset_folder} (sha256 {made_from.sha256[:12]})"
     hint = _command(index.model, dataset_folder, store)
     if made_from.is_synthetic and not dataset.facts.is_synthetic:
-        raise HarnessError(f"{made}, but {dataset_folder} does not say that it is synthetic (dataset.json)", hint)
+        raise HarnessError(f"{made}, but {dataset_folder} is not marked as synthetic (dataset.json)", hint)
     if index.count != dataset.count:
         raise HarnessError(f"{made}; the run has {dataset.count:,} samples in {dataset_folder}", hint)
     if stamp_of(dataset_folder, dataset) == made_from.stamp:
@@ -214,5 +214,5 @@ def open_store(folder: Path, model: str, dataset_folder: Path, dataset: Dataset)
     broken = [chunk_name(number) for number in range(index.chunks) if read_chunk_index(folder, number) is None]
     if broken:
         shown = ", ".join(broken[:5]) + (", ..." if len(broken) > 5 else "")
-        raise HarnessError(f"{folder} lacks files, or has files of another size, of {shown}", _HINT)
+        raise HarnessError(f"{folder} has missing files, or files of another size, for {shown}", _HINT)
     return Store(folder, index.count, index.chunk_samples, index.is_ragged, index.tensors)

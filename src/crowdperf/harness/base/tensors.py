@@ -140,8 +140,8 @@ def require_types(owner: str, kind: str, found: Mapping[str, str], wanted: Seque
     if missing:
         raise HarnessError(
             f"{owner} has no {kind} {', '.join(missing)}; it has: {', '.join(sorted(found))}",
-            f"name the file's own tensors in model.json (config: {kind}_name), where the benchmark allows it "
-            "(docs/howto/run-a-benchmark.md), or use the file that the model's recipe makes",
+            f"set the file's tensor names in model.json (config: {kind}_name), if the benchmark allows it "
+            "(docs/howto/run-a-benchmark.md), or use the file that the model's recipe builds",
         )
     wrong = [spec for spec in wanted if found[spec.name] != spec.dtype]
     if wrong:

@@ -331,7 +331,7 @@ class GraphCall:
         if not self._sizes:
             raise OutOfDeviceMemory(
                 f"one sample of network {self._network.name} needs more memory than the GPU has",
-                "take another --precision, or another GPU",
+                "use another --precision, or another GPU",
             )
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -341,8 +341,8 @@ class GraphCall:
         graph = self._graphs.get(padded_size(count, self._sizes))
         if graph is None:
             raise OutOfDeviceMemory(
-                f"a batch of {count} samples came; at most {self._sizes[-1]} were asked for or fit into GPU memory",
-                "give a larger --batch_size where that fits, for which more is captured",
+                f"got a batch of {count} samples; at most {self._sizes[-1]} were requested or fit in GPU memory",
+                "set a larger --batch_size if memory allows; more sizes are then captured",
             )
         io, outputs = self._io, self._network.outputs
         with self._device.use():
@@ -446,7 +446,7 @@ def require_gpus(gpus: Sequence[int]) -> None:
     if any(gpu >= count for gpu in gpus):
         cuda = "a build without CUDA" if torch.version.cuda is None else f"CUDA {torch.version.cuda}"
         raise HarnessError(
-            f"torch {torch.__version__} ({cuda}) sees {count} GPUs; asked for: {', '.join(map(str, gpus))}",
+            f"torch {torch.__version__} ({cuda}) sees {count} GPUs; requested: {', '.join(map(str, gpus))}",
             "cm run script --tags=get,generic-python-lib,_torch_cuda --adr.python.name=mlperf-inference, "
             "or use device cpu with backend pytorch or onnxruntime",
         )

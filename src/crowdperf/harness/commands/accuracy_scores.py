@@ -40,7 +40,7 @@ def _basis(is_synthetic: bool, is_official: bool, has_reference: bool) -> str:
         return "the target of the closed division"
     if has_reference:
         return "a part of the fp32 model's own score on this data set"
-    return "none: no reference is known, so the score says nothing about the model"
+    return "none: no reference is known, so the score does not qualify the model"
 
 
 def named_pictures(benchmark: str) -> frozenset[int]:

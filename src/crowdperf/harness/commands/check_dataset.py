@@ -34,11 +34,11 @@ def main() -> int:
         print(f"{given.dataset}: {error.with_hint}", file=sys.stderr)
         return 1
     if given.count not in (0, dataset.count):
-        problems.insert(0, f"{dataset.count} samples; there should be {given.count}")
+        problems.insert(0, f"{dataset.count} samples; expected {given.count}")
     if problems:
         more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         lines = "".join(f"\n  {problem}" for problem in problems[:_SHOWN])
-        hint = "get what is missing or damaged again; where the recipe has _size, _size.NUMBER names another count"
+        hint = "get the missing or damaged files again; if the recipe has _size, _size.NUMBER sets another count"
         print(f"{given.dataset}: {given.folder} cannot be used:{lines}{more}\nhint: {hint}", file=sys.stderr)
         return 1
     print(f"{given.dataset}: {dataset.count:,} samples in {given.folder}")

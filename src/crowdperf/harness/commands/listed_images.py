@@ -31,7 +31,7 @@ from crowdperf.kit.whole_file import write_json
 TRIES = 4
 TIMEOUT_S = 60
 FIRST_PAUSE_S = 2.0
-HINT = "run the recipe again: what is there is not fetched again"
+HINT = "rerun the recipe: existing files are not downloaded again"
 
 
 def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
@@ -85,7 +85,9 @@ def fetch_all(names: Sequence[str], url: str, folder: Path, threads: int) -> Non
             if done % 500 == 0 or done == len(names):
                 print(f"{folder.name}: {done} of {len(names)} images", file=sys.stderr, flush=True)
     if problems:
-        raise HarnessError(f"{len(problems)} of {len(names)} images could not be had; first: {problems[0]}", HINT)
+        raise HarnessError(
+            f"{len(problems)} of {len(names)} images could not be downloaded; first error: {problems[0]}", HINT
+        )
 
 
 def record_images(url: str, names: Sequence[str], folder: Path, list_path: Path) -> None:

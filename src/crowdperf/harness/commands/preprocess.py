@@ -140,11 +140,11 @@ def run(arguments: argparse.Namespace) -> str:
     model, dataset = _open(first)
     if not getattr(model, "is_storable", True):
         raise HarnessError(
-            f"{arguments.model} has no preprocessed form: what it does to a sample is timed, or done when it is read",
+            f"{arguments.model} has no preprocessed form: its preprocessing is timed, or done when a sample is read",
             "run it on the data set itself",
         )
     if dataset.count < 1:
-        raise HarnessError(f"{arguments.dataset} holds no sample", "look at the data set's recipe")
+        raise HarnessError(f"{arguments.dataset} contains no sample", "look at the data set's recipe")
     task = Task(
         model=first.model, dataset=first.dataset, model_info=first.model_info, output=output,
         chunk_samples=_chunk_samples(model, dataset),
@@ -158,7 +158,7 @@ def run(arguments: argparse.Namespace) -> str:
     try:
         _make_all(task, missing, chunks, arguments.workers or len(available_cores()))
     except OSError as error:
-        hint = "what is done is kept: make room and call it again"
+        hint = "finished work is kept: free space and rerun"
         raise HarnessError(f"cannot write the preprocessed samples to {output}: {error}", hint) from error
     if stamp_of(task.dataset, dataset) != made_from.stamp:
         raise HarnessError(f"the files in {task.dataset} changed while they were preprocessed", "call it again")

@@ -25,7 +25,7 @@ from crowdperf.harness.media.nifti import VolumeCases, read_volume
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")  # in the order of the network's channels (Task043_BraTS_2019.py)
 LABELS = {0: 0, 1: 2, 2: 1, 4: 3}
-_HINT = "make the data set again: cm run script --tags=get,dataset,original,brats19 --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,original,brats19 --renew"
 
 
 def _cases(group: str, names: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from crowdperf.harness.base.errors import HarnessError
 
 ARTICLES_FILE = "cnn_eval.json"
 _KEYS = ("instruction", "input", "output")
-_HINT = "make the data set again: cm run script --tags=get,dataset,cnndm --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,cnndm --renew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CnnDmDataset(SamplesOfFile[Article]):
     def problems(self) -> list[str]:
         """Return what opening does not look at: articles that cannot be scored."""
         empty = [number for number, article in enumerate(self.samples) if not (article.text and article.summary)]
-        return [f"{len(empty)} articles lack text or summary, first number {empty[0]}"] if empty else []
+        return [f"{len(empty)} articles have no text or summary; the first is number {empty[0]}"] if empty else []
 
 
 def _article(entry: Any) -> Article:
@@ -58,7 +58,7 @@ def open_dataset(folder: Path, name: str = ARTICLES_FILE) -> CnnDmDataset:
     except (OSError, ValueError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if not isinstance(entries, list) or not entries:
-        raise HarnessError(f"{path} holds no list of articles", _HINT)
+        raise HarnessError(f"{path} contains no list of articles", _HINT)
     articles = []
     for number, entry in enumerate(entries):
         try:

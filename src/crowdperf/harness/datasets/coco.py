@@ -26,7 +26,7 @@ def open_dataset(folder: Path) -> AnnotatedImages:
         folder,
         annotations="annotations/instances_val2017.json",
         images=SAFE_IMAGES if (folder / SAFE_IMAGES).is_dir() else "val2017",
-        hint="make the data set again: cm run script --tags=get,dataset,coco,original --renew",
+        hint="rebuild the data set: cm run script --tags=get,dataset,coco,original --renew",
     )
 
 

@@ -31,7 +31,7 @@ INCEPTION_FILES = ("scoring/inception.pth", "scoring/inception.safetensors")
 CLIP_FILES = ("scoring/clip.safetensors", "scoring/clip.bin")
 SCORING_FILES = ((STATISTICS_FILE,), INCEPTION_FILES, CLIP_FILES)
 COLUMNS = ("id", "image_id", "caption", "height", "width", "file_name", "coco_url")
-_HINT = "get,dataset,coco2014 says what belongs there; _tiny makes a small set"
+_HINT = "the README of get,dataset,coco2014 lists the files; _tiny generates a small set"
 FloatArray = npt.NDArray[np.float32]
 
 

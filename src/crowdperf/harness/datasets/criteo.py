@@ -51,7 +51,7 @@ _SPARSE_FILE = "day_23_sparse_multi_hot.npz"
 _TEST_FILE, _VALIDATION_FILE = "terabyte_processed_test.bin", "terabyte_processed_val.bin"
 _FILES = ("day_23_dense.npy", "day_23_labels.npy", _SPARSE_FILE, _TEST_FILE, _VALIDATION_FILE, TRACE_FILE)
 _ROW_VALUES = 1 + DENSE_COUNT + CATEGORY_COUNT
-_HINT = "make the data set again: cm run script --tags=get,dataset,original,criteo --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,original,criteo --renew"
 
 IntRows = npt.NDArray[np.int32]
 FloatRows = npt.NDArray[np.float32]
@@ -230,7 +230,7 @@ def _open_multi_hot(folder: Path, *, is_measured_half: bool) -> MultiHotTable:
     for name, array, dtype, shape in found:
         if array.dtype != dtype or array.shape != shape or array.ndim != 2:
             found_as, wanted = f"{array.dtype}{list(array.shape)}", f"{dtype}{list(shape)}"
-            raise HarnessError(f"{folder}/{name} holds {found_as}; it should hold {wanted}", _HINT)
+            raise HarnessError(f"{folder}/{name} contains {found_as}; expected {wanted}", _HINT)
     middle = rows // 2 + rows % 2  # multihot_criteo.py: second_half_start_index
     part = slice(0, middle) if is_measured_half else slice(middle, rows)
     return MultiHotTable(dense, labels, sparse, part)
@@ -240,7 +240,7 @@ def _open_one_hot(path: Path) -> OneHotTable:
     try:
         size = path.stat().st_size
         if size == 0 or size % (4 * _ROW_VALUES) != 0:
-            raise HarnessError(f"{path} has {size} bytes; it should hold rows of {4 * _ROW_VALUES} bytes", _HINT)
+            raise HarnessError(f"{path} has {size} bytes; expected rows of {4 * _ROW_VALUES} bytes", _HINT)
         rows = np.memmap(path, dtype="<i4", mode="r").reshape(-1, _ROW_VALUES)
     except OSError as error:
         raise HarnessError(f"cannot read {path}: {error.strerror}", _HINT) from error
@@ -254,8 +254,8 @@ def _open_table(folder: Path, *, is_measured_half: bool) -> Table:
     if path.is_file():
         return _open_one_hot(path)
     raise HarnessError(
-        f"{folder} holds no Criteo day 23: neither {path.name} (dlrm) nor day_23_dense.npy, day_23_labels.npy and "
-        f"{_SPARSE_FILE} (dlrm-v2)",
+        f"{folder} does not contain Criteo day 23: neither {path.name} (dlrm) nor day_23_dense.npy, day_23_labels.npy "
+        f"and {_SPARSE_FILE} (dlrm-v2)",
         _HINT,
     )
 

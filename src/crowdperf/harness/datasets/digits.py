@@ -17,7 +17,7 @@ from crowdperf.harness.base.dataset import DatasetFacts, read_facts
 from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.base.tensors import Array
 
-_HINT = "make the data set again: cm run script --tags=get,dataset,digits --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,digits --renew"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +46,9 @@ def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArra
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if array.dtype != np.uint8 or array.shape[1:] != sample_shape or len(array) == 0:
         wanted = f"uint8[N{''.join(f', {size}' for size in sample_shape)}] with N >= 1"
-        raise HarnessError(f"{path} holds {array.dtype}{list(array.shape)}; it should hold {wanted}", _HINT)
+        raise HarnessError(f"{path} contains {array.dtype}{list(array.shape)}; expected {wanted}", _HINT)
     if int(array.max()) > highest:
-        raise HarnessError(f"{path} holds a value of {int(array.max())}; allowed: 0 to {highest}", _HINT)
+        raise HarnessError(f"{path} contains the value {int(array.max())}; allowed: 0 to {highest}", _HINT)
     checked: npt.NDArray[np.uint8] = array
     return checked
 
@@ -57,7 +57,7 @@ def _open(folder: Path, part: str) -> DigitsDataset:
     files = (folder / f"{part}_images.npy", folder / f"{part}_labels.npy")
     images, labels = _read(files[0], (8, 8), 16), _read(files[1], (), 9)
     if len(images) != len(labels):
-        raise HarnessError(f"{folder} holds {len(images)} {part} images but {len(labels)} labels", _HINT)
+        raise HarnessError(f"{folder} contains {len(images)} {part} images but {len(labels)} labels", _HINT)
     return DigitsDataset(files, images, labels, read_facts(folder))
 
 

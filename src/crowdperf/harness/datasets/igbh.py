@@ -3,7 +3,7 @@
     full/processed/paper/node_feat.npy               float32[papers, 1024]; the same for five more kinds of nodes
     full/processed/paper/node_label_2K.npy           one label a paper, 0 to 2,982
     full/processed/paper__cites__paper/edge_index.npy  int64[edges, 2], from and to; the same for five more relations
-    full/processed/val_idx.pt                        the papers that are asked for, a torch tensor
+    full/processed/val_idx.pt                        the requested papers, a torch tensor
 
 The first folder is the size ("tiny" to "full"). Arrays of papers and authors of large and full are raw float32 without
 a header, as the reference reads them. Source: graph/R-GAT of mlcommons/inference, b66003e1 of 2026-08-20.
@@ -44,7 +44,7 @@ LABELS_FILE = "paper/node_label_2K.npy"
 FEATURE_COUNT = 1024
 """Numbers that describe a node, where the file has no header that says it."""
 
-_HINT = "make the data set again: cm run script --tags=get,dataset,igbh --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,igbh --renew"
 _NUMPY_MAGIC = b"\x93NUMPY"
 _EDGE_BYTES = 16
 
@@ -75,7 +75,7 @@ class Papers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IgbhDataset:
-    """The papers that are asked for. labels: int64, by sample index."""
+    """The requested papers. labels: int64, by sample index."""
 
     graph: Graph
     nodes: Integers
@@ -85,7 +85,7 @@ class IgbhDataset:
 
     @property
     def count(self) -> int:
-        """Number of papers that are asked for."""
+        """Number of requested papers."""
         return len(self.nodes)
 
     def load(self, indices: Sequence[int]) -> Papers:
@@ -106,7 +106,7 @@ def read_indices(path: Path) -> Integers:
             return np.frombuffer(archive.read(data), dtype="<i8").astype(np.int64)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise HarnessError(
-            f"{path} holds no list of nodes: {error}", "run tools/split_seeds.py of graph/R-GAT"
+            f"{path} contains no list of nodes: {error}", "run tools/split_seeds.py of graph/R-GAT"
         ) from error
 
 
@@ -130,7 +130,7 @@ def _processed(folder: Path) -> Path:
     found = sorted(path for path in folder.glob("*/processed") if path.is_dir())
     if len(found) != 1:
         names = ", ".join(path.parent.name for path in found) or "none"
-        raise HarnessError(f"{folder} should hold one size, as in full/processed; found: {names}", _HINT)
+        raise HarnessError(f"{folder} should contain one size, such as full/processed; found: {names}", _HINT)
     return found[0]
 
 
@@ -141,7 +141,7 @@ def _needed(place: Path) -> tuple[Path, ...]:
     names += [LABELS_FILE, "val_idx.pt"]
     missing = [name for name in names if not (place / name).is_file()]
     if missing:
-        raise HarnessError(f"{place} lacks {', '.join(missing)}", _HINT)
+        raise HarnessError(f"{place} is missing {', '.join(missing)}", _HINT)
     return tuple(place / name for name in names)
 
 
@@ -152,7 +152,7 @@ def _require_memory(place: Path) -> None:
     if free is not None and needed > free:
         raise HarnessError(
             f"the edges of {place} need about {needed / 2**30:.0f} GiB of memory; {free / 2**30:.1f} GiB are free",
-            "take a machine with more memory, or a synthetic graph: --source=synthetic",
+            "use a machine with more memory, or a synthetic graph: --source=synthetic",
         )
 
 
@@ -174,7 +174,7 @@ def _edges(place: Path, relation: tuple[str, str, str], counts: Mapping[str, int
     ends = tuple(np.asarray(pairs[:, column], dtype=np.int64) for column in (0, 1))
     for nodes, kind in zip(ends, (relation[0], relation[2]), strict=True):
         if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < counts[kind]:
-            raise HarnessError(f"{path} names a {kind} outside 0 to {counts[kind] - 1}", _HINT)
+            raise HarnessError(f"{path} contains a {kind} outside 0 to {counts[kind] - 1}", _HINT)
     return ends[0], ends[1]
 
 
@@ -202,6 +202,6 @@ def open_dataset(folder: Path) -> IgbhDataset:
     counts = {kind: len(array) for kind, array in features.items()}
     labels, nodes = read_array(place / LABELS_FILE, 0), read_indices(place / "val_idx.pt")
     if not len(nodes) or not 0 <= int(nodes.min()) <= int(nodes.max()) < min(counts["paper"], len(labels)):
-        raise HarnessError(f"{place / 'val_idx.pt'} names papers that the graph does not have", _HINT)
+        raise HarnessError(f"{place / 'val_idx.pt'} contains papers that are not in the graph", _HINT)
     graph = Graph(features, _relations(place, counts))
     return IgbhDataset(graph, nodes, np.asarray(labels[nodes]).astype(np.int64), files, read_facts(folder))

@@ -32,7 +32,7 @@ _ARCHIVE_BYTES, _ARCHIVE_SLACK_BYTES = 6_744_924_160, 20_480
 blocks of 512 bytes for each file, two empty blocks, filled up to 10,240 bytes."""
 _OFFICIAL_NAME = re.compile(r"ILSVRC2012_val_000[0-9]{5}\.JPEG")
 _SHOWN = 5
-_HINT = "check the folder, or make the data set again: cm run script --tags=get,dataset,imagenet,validation --renew"
+_HINT = "check the folder, or rebuild the data set: cm run script --tags=get,dataset,imagenet,validation --renew"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,7 @@ def label_file(folder: Path) -> Path:
     for name in LABEL_FILES:
         if (folder / name).is_file():
             return folder / name
-    raise HarnessError(f"{folder} holds no {' or '.join(LABEL_FILES)} (a line for each image: name label)", _HINT)
+    raise HarnessError(f"{folder} contains no {' or '.join(LABEL_FILES)} (one line per image: name label)", _HINT)
 
 
 def own_pictures(folder: Path) -> tuple[str, ...]:
@@ -121,13 +121,13 @@ def read_labels(path: Path) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
         elif words:
             problems.append(f"line {number}: {line[:80]!r}")
     if problems:
-        allowed = f"name, blank, label 0 to {CLASS_COUNT - 1}"
+        allowed = f"name, space, label 0 to {CLASS_COUNT - 1}"
         raise HarnessError(f"{path}: {len(problems)} lines are not labels ({allowed}): {_some(problems, '; ')}", _HINT)
     if not names:
-        raise HarnessError(f"{path} names no image", _HINT)
+        raise HarnessError(f"{path} lists no images", _HINT)
     repeated = len(names) - len(set(names))
     if repeated:
-        raise HarnessError(f"{path} names {repeated} images more than once", _HINT)
+        raise HarnessError(f"{path} lists {repeated} images more than once", _HINT)
     return tuple(names), np.array(labels, dtype=np.int64)
 
 
@@ -164,7 +164,7 @@ def difference(names: Sequence[str], labels: Sequence[int], sizes: Mapping[str, 
     known = {f"ILSVRC2012_val_{number:08d}.JPEG": label for number, label in _KNOWN_LABELS.items()}
     for name, label in zip(names, labels, strict=True):
         if not _OFFICIAL_NAME.fullmatch(Path(name).name):
-            return f"{name} is no name of the validation set"
+            return f"{name} is not a file name of the validation set"
         wanted = known.get(Path(name).name, label)
         if label != wanted:
             return f"{name} has label {label}, not {wanted}"
@@ -183,7 +183,7 @@ def difference(names: Sequence[str], labels: Sequence[int], sizes: Mapping[str, 
 def open_dataset(folder: Path) -> ImagenetDataset:
     """Return the data set in `folder`; raises HarnessError listing the files that are missing, empty or extra."""
     if names := own_pictures(folder):
-        facts = replace(read_facts(folder), difference="pictures with names of their own")
+        facts = replace(read_facts(folder), difference="pictures with other names")
         return ImagenetDataset(folder, None, names, np.full(len(names), -1, dtype=np.int64), facts)
     path = label_file(folder)
     names, labels = read_labels(path)
@@ -193,7 +193,7 @@ def open_dataset(folder: Path) -> ImagenetDataset:
     except OSError as error:
         raise HarnessError(f"cannot read {error.filename}: {error.strerror}", _HINT) from error
     if problems:
-        raise HarnessError(f"{folder} does not hold what its {path.name} says:\n  " + "\n  ".join(problems), _HINT)
+        raise HarnessError(f"{folder} does not match its {path.name}:\n  " + "\n  ".join(problems), _HINT)
     facts = replace(read_facts(folder), difference=difference(names, labels.tolist(), sizes))
     return ImagenetDataset(folder, path, names, labels, facts)
 

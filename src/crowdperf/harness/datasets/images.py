@@ -82,13 +82,13 @@ def open_annotated_images(folder: Path, annotations: str, images: str, hint: str
     except OSError as error:
         raise HarnessError(f"cannot read {path}: {error.strerror}", hint) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise HarnessError(f"{path} holds no annotations in COCO's format: {error!r}", hint) from error
+        raise HarnessError(f"{path} contains no annotations in COCO's format: {error!r}", hint) from error
     if not entries:
         raise HarnessError(f"{path} lists no images", hint)
     missing = [name for _, name in entries if not (folder / images / name).is_file()]
     if missing:
         shown = ", ".join(missing[:_SHOWN_NAMES]) + (", ..." if len(missing) > _SHOWN_NAMES else "")
-        raise HarnessError(f"{folder / images} lacks {len(missing)} of {len(entries)} images: {shown}", hint)
+        raise HarnessError(f"{folder / images} is missing {len(missing)} of {len(entries)} images: {shown}", hint)
     return AnnotatedImages(
         paths=tuple(folder / images / name for _, name in entries),
         annotations_path=path,

@@ -20,7 +20,7 @@ from crowdperf.harness.base.calibration_lists import official_list
 from crowdperf.harness.base.dataset import DatasetFacts, ListedSamples, listed_cases, read_facts
 from crowdperf.harness.media.nifti import Volume, VolumeCases, read_volume
 
-_HINT = "make the data set again: cm run script --tags=get,dataset,original,kits19 --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,original,kits19 --renew"
 _IMAGE, _LABELS = "imaging.nii.gz", "segmentation.nii.gz"
 
 

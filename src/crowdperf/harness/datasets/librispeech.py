@@ -29,7 +29,7 @@ from crowdperf.harness.metrics.wer import CHARACTERS
 MANIFEST_FILE = "dev-clean-wav.json"
 LONGEST_S = 15.0
 
-_HINT = "make the data set again: its recipe (get,dataset,librispeech or get,dataset,whisper) with --renew"
+_HINT = "rebuild the data set: its recipe (get,dataset,librispeech or get,dataset,whisper) with --renew"
 _SHOWN = 5
 _SAMPLE_BYTES = 2
 
@@ -107,7 +107,7 @@ def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
         )
         raise HarnessError(f"{message}, {SAMPLE_RATE_HZ} Hz", _HINT)
     if len(data) != _SAMPLE_BYTES * utterance.sample_count:
-        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples; the list of utterances says"
+        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples; expected by the list of utterances:"
         raise HarnessError(f"{message} {utterance.sample_count}", _HINT)
     sound: npt.NDArray[np.float32] = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return sound
@@ -162,7 +162,7 @@ def _read_manifest(path: Path) -> list[Any]:
     except (OSError, ValueError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if not isinstance(entries, list) or not entries:
-        raise HarnessError(f"{path} holds no list of utterances", _HINT)
+        raise HarnessError(f"{path} contains no list of utterances", _HINT)
     return entries
 
 
@@ -200,7 +200,7 @@ def _problem(utterance: Utterance) -> str:
     except OSError as error:
         return f"{utterance.path}: {error.strerror}"
     least = _SAMPLE_BYTES * utterance.sample_count
-    return f"{utterance.path} has {size} bytes; its sound alone takes {least}" if size < least else ""
+    return f"{utterance.path} has {size} bytes; its audio alone needs {least}" if size < least else ""
 
 
 def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:

@@ -22,7 +22,7 @@ def open_dataset(folder: Path) -> AnnotatedImages:
         folder,
         annotations="annotations/openimages-mlperf.json",
         images="validation/data",
-        hint="make the data set again: cm run script --tags=get,dataset,openimages,original --renew",
+        hint="rebuild the data set: cm run script --tags=get,dataset,openimages,original --renew",
     )
 
 

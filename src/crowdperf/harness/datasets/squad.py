@@ -140,7 +140,7 @@ def read_squad(questions_path: Path, vocabulary_path: Path, facts: DatasetFacts)
         for window in cut_windows(len(entry.document.tokens), len(entry.query))
     ]
     if not windows:
-        raise HarnessError(f"{questions_path} holds no question with a paragraph", _HINT)
+        raise HarnessError(f"{questions_path} contains no question with a paragraph", _HINT)
     return SquadDataset((questions_path, vocabulary_path), asked, windows, vocabulary, facts)
 
 
@@ -148,7 +148,7 @@ def open_dataset(folder: Path) -> SquadDataset:
     """Return the validation questions; raises HarnessError when a file is missing or damaged."""
     missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
     if missing:
-        raise HarnessError(f"{folder} lacks {' and '.join(missing)}", _HINT)
+        raise HarnessError(f"{folder} is missing {' and '.join(missing)}", _HINT)
     return read_squad(folder / QUESTIONS_FILE, folder / VOCABULARY_FILE, read_facts(folder))
 
 

@@ -24,7 +24,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.datasets.parts import SAMPLES_FILE
 
 Parsed = TypeVar("Parsed")
-_HINT = "make the data set again: cm run script --tags=get,dataset,mlperf-text,_<benchmark> --renew"
+_HINT = "rebuild the data set: cm run script --tags=get,dataset,mlperf-text,_<benchmark> --renew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +66,7 @@ def _sample(row: Any) -> Sample:
         raise TypeError("reference, subset, text and answer must be texts")
     ids = row.get("tokens")
     if ids is None and not text:
-        raise ValueError("it has neither tokens nor a text")
+        raise ValueError("it has no tokens and no text")
     tokens = None if ids is None else token_array(ids)
     return Sample(tokens=tokens, reference=reference, subset=subset, text=text, answer=answer)
 
@@ -95,7 +95,7 @@ def samples_of_lines(path: Path, parse: Callable[[Any], Parsed], hint: str) -> t
     """Return what `parse` makes of each line's JSON; raises HarnessError naming the first line that cannot be used."""
     samples = tuple(_lines(path, parse, hint))
     if not samples:
-        raise HarnessError(f"{path} holds no sample", hint)
+        raise HarnessError(f"{path} contains no sample", hint)
     return samples
 
 

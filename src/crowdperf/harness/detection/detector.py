@@ -102,9 +102,7 @@ def whole_number(facts: ModelFacts, key: str) -> int:
     """Return `key` of the configuration; raises HarnessError when it is missing or not positive."""
     value: Any = facts.config.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise HarnessError(
-            f"model.json: config {key} is {value!r}; allowed: whole numbers from 1", "make the model again"
-        )
+        raise HarnessError(f"model.json: config {key} is {value!r}; allowed: whole numbers from 1", "rebuild the model")
     return value
 
 
@@ -112,9 +110,7 @@ def whole_numbers(facts: ModelFacts, key: str) -> tuple[int, ...]:
     """Return the list `key` of the configuration; raises HarnessError when it is none of positive whole numbers."""
     values: Any = facts.config.get(key)
     if not isinstance(values, list) or not all(isinstance(value, int) and value > 0 for value in values):
-        raise HarnessError(
-            f"model.json: config {key} is {values!r}; allowed: a list of numbers", "make the model again"
-        )
+        raise HarnessError(f"model.json: config {key} is {values!r}; allowed: a list of numbers", "rebuild the model")
     return tuple(values)
 
 

@@ -72,7 +72,7 @@ def make_probe(number: int, step: Try | None, outcome: Outcome, took_s: float, i
         number=number,
         kind=MEASUREMENT if step is None else step.kind.value,
         rate=None if step is None else step.rate,
-        because="the scenario has nothing to search for" if step is None else step.why,
+        because="the scenario has no target to search for" if step is None else step.why,
         verdict=outcome.verdict.value,
         reason=outcome.reason,
         took_s=round(took_s, 3),

@@ -181,13 +181,13 @@ def _bracketing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
     """Return the next rate while one end is missing; None where both are there, or nothing higher is allowed."""
     if standing.floor is None and standing.ceiling is not None:
         if any(run.is_hopeless for run in standing.tried if run.rate == standing.ceiling):
-            return NotFound("a query alone already takes longer than the limit")
+            return NotFound("a single query already takes longer than the limit")
         lower = sum(rate < plan.estimate for rate in standing.failed)
         factor = _STEPS_DOWN[min(lower, len(_STEPS_DOWN) - 1)]
         rate = rounded(standing.ceiling * factor)
         if rate < plan.estimate * _SMALLEST_PART:
             return NotFound(f"rates down to {standing.ceiling:g} queries/s failed")
-        return Try(rate, Kind.PROBE, "lower: none held yet")
+        return Try(rate, Kind.PROBE, "lower: no rate passed yet")
     if standing.floor is not None and standing.ceiling is None and standing.floor < plan.highest:
         higher = sum(rate > plan.estimate for rate in standing.held)
         factor = _STEPS_UP[min(higher, len(_STEPS_UP) - 1)]
@@ -199,10 +199,10 @@ def _bracketing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
 def _probing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
     """Return the next probe of steps 1 to 3; None when they are done."""
     for rate in standing.unclear:
-        return Try(rate, Kind.PROBE, "again: one run held, one failed")
+        return Try(rate, Kind.PROBE, "again: one run passed, one failed")
     ceiling, floor = standing.ceiling, standing.floor
     if ceiling is not None and standing.held and standing.held[-1] > ceiling and standing.count(ceiling) == 1:
-        return Try(ceiling, Kind.PROBE, "again: a higher rate held")
+        return Try(ceiling, Kind.PROBE, "again: a higher rate passed")
     bracketing = _bracketing(plan, standing)
     if bracketing is not None or ceiling is None or floor is None:
         return bracketing
@@ -212,7 +212,7 @@ def _probing(plan: Plan, standing: _Standing) -> Try | NotFound | None:
     if not is_narrow:
         middle = rounded(math.sqrt(floor * ceiling))
         if floor < middle < ceiling:
-            return Try(middle, Kind.PROBE, f"between {floor:g}, which held, and {ceiling:g}, which failed")
+            return Try(middle, Kind.PROBE, f"between {floor:g} (passed) and {ceiling:g} (failed)")
     return None
 
 
@@ -229,7 +229,7 @@ def _confirming(plan: Plan, standing: _Standing) -> Try | None:
         is_between = standing.floor < middle < ceiling
         return Try(middle, Kind.CONFIRMATION, "between the confirmed rate and the failed one") if is_between else None
     if not failed:
-        return Try(standing.floor or 0.0, Kind.CONFIRMATION, "a longer run at the highest rate that held")
+        return Try(standing.floor or 0.0, Kind.CONFIRMATION, "a longer run at the highest rate that passed")
     step = min(_WIDEST_STEP_DOWN, plan.tolerance * 2.0 ** (len(failed) - 1))
     rate = rounded(min(failed) * (1.0 - step))
     if rate < plan.estimate * _SMALLEST_PART:

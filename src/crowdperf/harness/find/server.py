@@ -76,9 +76,7 @@ def _require_budget(journal: Journal, plan: Plan) -> None:
         f"has {plan.probe.queries:,} queries at least (LoadGen calls none with fewer than {MIN_QUERIES} VALID), and "
         f"there is one probe and one confirmation at least; the budget of this execution mode is {plan.budget_s:g} s"
     )
-    hint = (
-        "take a longer --execution_mode (test: 60 s, fast: 300 s, valid: 1200 s), or measure at a --server_target_qps"
-    )
+    hint = "use a longer --execution_mode (test: 60 s, fast: 300 s, valid: 1200 s), or measure at a --server_target_qps"
     journal.prepared.opened.close()
     raise HarnessError(message, hint)
 
@@ -153,10 +151,10 @@ def _nothing_found(journal: Journal, end: NotFound, limit_ms: float | None) -> H
         p99 = "not measured" if lowest.p99_ms is None else f"{lowest.p99_ms:.4g} ms"
         alone_ms = journal.prepared.found.warm_up.query_latency_ms or 0.0
         figure = (
-            f"; at the lowest rate, {lowest.rate:g} queries/s, p99 was {p99}; a query alone takes {alone_ms:.4g} ms"
+            f"; at the lowest rate, {lowest.rate:g} queries/s, p99 was {p99}; a single query takes {alone_ms:.4g} ms"
         )
-    message = f"no rate was found that holds within {limit_ms:g} ms: {end.why}{figure}; tried:{tried or ' nothing'}"
-    hints = ["a longer --execution_mode looks longer", "a --server_target_qps says where the search starts"]
+    message = f"no rate was found that meets the limit of {limit_ms:g} ms: {end.why}{figure}; tried:{tried or ' none'}"
+    hints = ["a longer --execution_mode searches longer", "--server_target_qps sets the start of the search"]
     if lowest is not None and lowest.is_hopeless:
         hints = ["this system is too slow for the limit", "give another --target_latency_ms to see what it can do"]
     record.write(journal.folder, journal.content({}, None, message, is_finished=True))

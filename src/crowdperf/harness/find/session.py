@@ -79,7 +79,7 @@ def _start(config: RunConfig) -> Journal:
     if earlier is not None:
         journal.probes.extend(earlier.probes)
         journal.spent_before_s = earlier.spent_s
-        say(f"goes on with the search of {config.output_dir / record.FILE}: {len(earlier.probes)} runs are done")
+        say(f"resuming the search of {config.output_dir / record.FILE}: {len(earlier.probes)} runs finished")
     _clear_probes(config.output_dir, len(journal.probes))
     return journal
 

@@ -59,7 +59,7 @@ class ClipTokenizer:
 def open_clip_tokenizer(folder: Path | None) -> ClipTokenizer:
     """Return the tokenizer of `folder`; raises HarnessError naming what it lacks."""
     if folder is None:
-        raise HarnessError("the captions need CLIP's tokenizer, and no model.json says where it is", _HINT)
+        raise HarnessError("the captions need CLIP's tokenizer, but its path is not in any model.json", _HINT)
     library = import_library("tokenizers", "tokenizers")
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     missing = [path.name for path in (vocabulary, merges) if not path.is_file()]

@@ -58,7 +58,7 @@ def _jpeg_problem(data: bytes) -> str:
     place = len(_JPEG_START)
     while True:
         if data[place : place + 1] != b"\xff":
-            return "ends early" if place >= len(data) else "is damaged (no marker where one must be)"
+            return "ends early" if place >= len(data) else "is damaged (a marker is missing)"
         while data[place : place + 1] == b"\xff":
             place += 1
         if place >= len(data):
@@ -97,7 +97,7 @@ def _problem(data: bytes) -> str:
         return _jpeg_problem(data)
     if data.startswith(_PNG_START):
         return _png_problem(data)
-    return "is neither a JPEG nor a PNG image"
+    return "is not a JPEG or PNG image"
 
 
 def image_problem(path: Path) -> str:

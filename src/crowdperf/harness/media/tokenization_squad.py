@@ -40,7 +40,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     numbers = {line.rstrip("\r"): number for number, line in enumerate(lines)}
     missing = [token for token in _SPECIAL if token not in numbers]
     if missing:
-        raise HarnessError(f"{path} is not a BERT vocabulary: it lacks {', '.join(missing)}", hint)
+        raise HarnessError(f"{path} is not a BERT vocabulary: it is missing {', '.join(missing)}", hint)
     return numbers
 
 

@@ -29,7 +29,7 @@ def _rows(index: int, data: bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray
     predictions, labels = values[0::2], values[1::2]
     is_click = np.equal(labels, 1)
     if not (is_click | np.equal(labels, 0)).all():
-        raise HarnessError(f"sample {index} has a label other than 0 and 1", _HINT)
+        raise HarnessError(f"sample {index} has a label that is not 0 or 1", _HINT)
     if not np.isfinite(predictions).all():
         raise HarnessError(f"sample {index} has a prediction that is not a number", "look at the model's precision")
     return predictions, is_click
@@ -66,7 +66,7 @@ def score(responses: Iterable[tuple[int, bytes]]) -> Score:
     total_count = (len(clicked) + len(others)) // 4
     if not clicked or not others:
         raise HarnessError(
-            f"all {total_count:,} rows have the same label, so there is no ROC curve",
+            f"all {total_count:,} rows have the same label, so the ROC curve is undefined",
             "score the log of an accuracy run over the whole validation set",
         )
     auc = 100.0 * _area(np.frombuffer(clicked, dtype=np.float32), np.frombuffer(others, dtype=np.float32))

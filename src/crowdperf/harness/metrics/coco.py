@@ -44,9 +44,9 @@ def _open_annotations(path: Path) -> Any:
         with contextlib.redirect_stdout(io.StringIO()):
             truth = coco.COCO(str(path))
     except (OSError, ValueError, KeyError, AssertionError) as error:
-        raise HarnessError(f"cannot read the annotations {path}: {error!r}", "make the data set again") from error
+        raise HarnessError(f"cannot read the annotations {path}: {error!r}", "rebuild the data set") from error
     if not truth.dataset.get("images") or not truth.dataset.get("categories"):
-        raise HarnessError(f"{path} has no images or no categories", "make the data set again")
+        raise HarnessError(f"{path} has no images or no categories", "rebuild the data set")
     return truth
 
 
@@ -207,6 +207,6 @@ def score(
     if stray_count:
         _LOG.warning("%d samples have detections that name another sample; the index in the log counted", stray_count)
     if is_empty:
-        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+        raise HarnessError("no responses to score", "score the log of an accuracy run")
     percent = 100.0 * _mean_precision(truth, results)
     return Score(values={"mAP": round(percent, 3)}, line=f"mAP={percent:.3f}%")

@@ -63,7 +63,7 @@ def _kits_dice(prediction: Array, truth: Array, label: int) -> float:
 def _rows_in_order(rows: Mapping[int, Sequence[float]]) -> npt.NDArray[np.float64]:
     """Return one row for each case, in the order of the validation set: the sums below depend on it."""
     if not rows:
-        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+        raise HarnessError("no responses to score", "score the log of an accuracy run")
     return np.array([rows[index] for index in sorted(rows)], dtype=np.float64)
 
 
@@ -103,9 +103,9 @@ def _brats_labels(index: int, logits: npt.NDArray[np.float16], case: BratsCase) 
     ends = [first + size for first, size in zip(case.crop_start, case.cropped_size, strict=True)]
     if min(margins) < 0 or any(end > size for end, size in zip(ends, case.segmentation.shape, strict=True)):
         raise HarnessError(
-            f"case {index}: a crop of {case.cropped_size} at {case.crop_start} does not fit into a padded {padded} or "
-            f"an original {case.segmentation.shape}",
-            "make the preprocessed data set again",
+            f"case {index}: a crop of {case.cropped_size} at {case.crop_start} is not inside a padded {padded} or an "
+            f"original {case.segmentation.shape}",
+            "rebuild the preprocessed data set",
         )
     inside = [slice(margin, margin + size) for margin, size in zip(margins, case.cropped_size, strict=True)]
     whole = np.zeros(case.segmentation.shape, dtype=np.uint8)
@@ -146,7 +146,7 @@ def score_brats(
     table = _rows_in_order(rows)
     empty = [name for name, column in zip(_BRATS_REGIONS, table.T, strict=True) if np.isnan(column).all()]
     if empty:
-        raise HarnessError(f"no case has a voxel of {', '.join(empty)}, nor has a response", "use the validation set")
+        raise HarnessError(f"neither cases nor responses have a voxel of {', '.join(empty)}", "use the validation set")
     regions = [float(f"{np.nanmean(column):.4f}") for column in table.T]
     mean = sum(regions) / 3
     shown = ", ".join(f"{name} = {value:.4f}" for name, value in zip(_BRATS_REGIONS, regions, strict=True))

@@ -68,11 +68,11 @@ def score(
         token_count += len(tokens)
     count = total.total()
     if not count:
-        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+        raise HarnessError("no responses to score", "score the log of an accuracy run")
     if open_count:
         _LOG.warning(
-            "%d of %d answers count as wrong, because grading them means running what the model wrote (programs) or "
-            "was not done (formulas, without sympy): run the official script on this log for the score to hand in",
+            "%d of %d answers count as wrong: grading them requires running the model's programs, or sympy for "
+            "formulas. Run the official script on this log for the score to submit",
             open_count, count,
         )  # fmt: skip
     percent = weighted_percent(right, total, repeats or {})

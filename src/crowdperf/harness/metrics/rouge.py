@@ -105,7 +105,7 @@ def score(
         for name, result in rouge.score(reference, prediction).items():
             measures[name].append(result.fmeasure)
     if not seen:
-        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+        raise HarnessError("no responses to score", "score the log of an accuracy run")
     # round() of a numpy number is numpy's, which the official script prints, not Python's.
     rounded = {name: round(np.mean(values) * 100, 4) for name, values in measures.items()}
     values = {name.upper(): float(value) for name, value in rounded.items()}

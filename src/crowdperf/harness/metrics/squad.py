@@ -256,7 +256,7 @@ def score(
             raise HarnessError(f"sample {index} is unknown; the data set has 0 to {len(features) - 1}", _HINT)
         spans[index] = _best_span(_logits_of(index, data), features[index])
     if not spans or not questions:
-        raise HarnessError("there is no response or no question to score", "score the log of an accuracy run")
+        raise HarnessError("no responses or no questions to score", "score the log of an accuracy run")
     answers = _answers(spans, questions, features)
     exact_sum = f1_sum = 0.0
     for question in questions:

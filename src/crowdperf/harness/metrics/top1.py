@@ -37,7 +37,7 @@ def score(
             raise HarnessError(f"the response of sample {index} is not a label: {error}", _HINT) from error
         good_count += found == int(labels[index])
     if not seen:
-        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+        raise HarnessError("no responses to score", "score the log of an accuracy run")
     percent = 100.0 * good_count / len(seen)
     line = f"accuracy={percent:.3f}%, good={good_count}, total={len(seen)}"
     return Score(values={"acc": round(percent, 3)}, line=line)

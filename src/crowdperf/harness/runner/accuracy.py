@@ -17,7 +17,7 @@ from crowdperf.harness.base.score import Score
 from crowdperf.logs.accuracy_log import DamagedLog, entries, response_of, sample_of
 from crowdperf.rules.benchmarks import BENCHMARKS, AccuracyTarget
 
-_HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
+_HINT = "score a log before it is truncated for a submission, or rerun the accuracy run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,9 @@ class ResponseLog:
     def _require_all(self, unknown: list[int]) -> None:
         if not self.response_count and not unknown:
             hint = "score an accuracy run; a performance run logs none"
-            raise HarnessError(f"{self._path} holds no response", hint)
+            raise HarnessError(f"{self._path} no responses logged", hint)
         missing = [index for index, is_there in enumerate(self._seen) if not is_there and not self._is_part]
-        for found, words in ((missing, "lacks a response for"), (unknown, "holds responses for unknown")):
+        for found, words in ((missing, "is missing a response for"), (unknown, "contains responses for unknown")):
             if found:
                 shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")
                 raise HarnessError(

@@ -37,7 +37,7 @@ from crowdperf.rules.rounds import scenarios_of
 _SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
 """How long the best shape is looked for."""
 
-_HINT = "make the model again, or give the folder that its recipe made"
+_HINT = "rebuild the model, or use the folder that its recipe built"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
         if file.sha256 not in (None, digests[name]):
             raise HarnessError(
                 f"{file.path} has sha256 {digests[name]}, but model.json describes {file.sha256}",
-                "the file was changed or cut off: give the model.json that was made with it, or make the model again",
+                "the file was changed or truncated: use the model.json that was written with it, or rebuild the model",
             )
     return digests
 
@@ -100,7 +100,10 @@ def require_fit(config: RunConfig) -> None:
     if why := misfit(config.backend, config.model, config.device):
         raise ConfigError("the run", [Problem("backend", repr(config.backend), f"another one: {why}")])
     if record_of(config.model).has_token_counts and config.scenario is not Scenario.OFFLINE:
-        allowed = f"Offline: LoadGen wants the time of the first token of {config.model} in the others"
+        allowed = (
+            "Offline only: in the other scenarios LoadGen requires first-token times, which the harness "
+            f"does not report for {config.model}"
+        )
         raise ConfigError("the run", [Problem("scenario", repr(config.scenario.value), allowed)])
 
 
@@ -133,18 +136,18 @@ def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> N
     )  # torch turns weights into another type as it loads them
     if is_as_it_lies and facts.precision != can.file_precision(config.precision):
         raise HarnessError(
-            f"the model's files are {facts.precision}; the run asks for {config.precision}",
-            f"take the variation _{facts.precision}, or the model in {can.file_precision(config.precision)}",
+            f"the model's files are {facts.precision}; the run requests {config.precision}",
+            f"use the variation _{facts.precision}, or the model in {can.file_precision(config.precision)}",
         )
     if facts.framework not in (None, can.framework):
         raise HarnessError(
             f"the model's files are for {facts.framework}; backend {config.backend} reads {can.framework}",
-            f"take the model with the variation _{can.framework}",
+            f"use the model with the variation _{can.framework}",
         )
     if facts.is_for_tensorrt_only and can.framework == "onnx":
         raise HarnessError(
             f"the model's files are int8 between fp16 layers: onnxruntime ({config.backend}) answers them wrongly",
-            "take backend tensorrt, or make them with cm run script --tags=quantize,ml-model,_int8,_static,_tensorrt",
+            "use backend tensorrt, or create them with cm run script --tags=quantize,ml-model,_int8,_static,_tensorrt",
         )
 
 

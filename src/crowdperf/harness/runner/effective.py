@@ -119,5 +119,5 @@ def require_same_settings(
     """
     wrong = list(_differences(settings, _expected(settings, audit_values), logged))
     if wrong:
-        message = f"LoadGen did not take its settings over: {'; '.join(wrong)}"
-        raise HarnessError(message, "look at user.conf and the detail log; the figures of this run mean nothing")
+        message = f"LoadGen did not apply its settings: {'; '.join(wrong)}"
+        raise HarnessError(message, "check user.conf and the detail log; the results of this run are meaningless")

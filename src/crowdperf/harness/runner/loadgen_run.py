@@ -129,7 +129,7 @@ def clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
                 path.unlink(missing_ok=True)
     except OSError as error:
         message = f"cannot make the output folder {paths.folder} ready: {error}"
-        raise HarnessError(message, "give another output_dir, or remove what is in the way") from error
+        raise HarnessError(message, "choose another output_dir, or remove the existing files") from error
 
 
 def raise_recorded(work: Answering) -> None:

@@ -53,8 +53,8 @@ class Singles(Protocol):
 def _not_loaded(index: int, loaded: Collection[int]) -> HarnessError:
     there = f"{len(loaded)} samples from {min(loaded)} to {max(loaded)}" if loaded else "none"
     return HarnessError(
-        f"sample {index} was asked for, which is not in memory; in memory: {there}",
-        "LoadGen asks for samples that it had loaded: report this with mlperf_log_detail.txt of the run",
+        f"sample {index} was requested but is not in memory; in memory: {there}",
+        "LoadGen requests only samples that it has loaded: report this with mlperf_log_detail.txt of the run",
     )
 
 
@@ -158,7 +158,7 @@ class DenseLibrary:
         order = list(indices) if is_padded else self.loaded
         inputs = self._source.load(order)
         if not isinstance(inputs, Mapping):
-            raise HarnessError("samples of differing shapes came for a model whose samples have one shape")
+            raise HarnessError("got samples of different shapes for a model with one shape")
         self._inputs.update({name: self._keep(name, array) for name, array in inputs.items()})
         self._row_marks = np.zeros(len(order), dtype=np.bool_)
         self._missing = self._missing or [_NotLoaded(index, self) for index in range(self.count)]
@@ -319,7 +319,7 @@ class RaggedLibrary:
         self.unload(indices)
         loaded = self._source.load(indices)
         if isinstance(loaded, Mapping):
-            raise HarnessError("samples of one shape came for a model whose samples differ in shape")
+            raise HarnessError("got samples of one shape for a model with variable shapes")
         self._lengths = np.zeros(self.count, dtype=np.int64)
         for index, sample in zip(indices, loaded, strict=True):
             self._samples[index] = sample

@@ -39,8 +39,8 @@ def _load(kind: str, name: str, place: str, member: str) -> ModuleType:
         message = f"cannot load {place.replace('.', '/')}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
     if not hasattr(module, member):
-        message = f"{place.replace('.', '/')}.py lacks {member}"
-        raise HarnessError(message, "crowdperf/harness/base says what it must have")
+        message = f"{place.replace('.', '/')}.py is missing {member}"
+        raise HarnessError(message, "crowdperf/harness/base lists the required members")
     return module
 
 

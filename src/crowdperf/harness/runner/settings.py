@@ -257,7 +257,7 @@ def _require_limits(
         for key, least in zip(("max_duration", "max_query_count"), shortest, strict=True):
             if 0 < circumstances.user_lines.get(key, 0.0) < least:
                 found = f"{circumstances.user_lines[key]:g}"
-                problems.append(Problem(key, found, f"at least {least}: the run would end before it counts"))
+                problems.append(Problem(key, found, f"at least {least}: the run would end too early to count"))
     if problems:
         raise ConfigError("the run", problems)
 

@@ -184,7 +184,7 @@ class PreparedText:
             is_official_model=parts.rules.is_official,
             is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
             provenance=provenance(parts.config, parts.facts, parts.dataset),
-            issue_shape="one request each, as many in flight as the engine takes",
+            issue_shape="one request each, as many in flight as the engine accepts",
             warm_up=asdict(self.measured),
             kept_shape_utc=None,
             candidates=[],

@@ -69,7 +69,7 @@ class _Waves:
         for number in range(size):
             if not self._answered.acquire(timeout=max(0.0, start_s + self._limit_s - time.perf_counter())):
                 words = f"the engine answered {number} of {size} prompts before the test in {self._limit_s:g} s"
-                raise HarnessError(words, "give it more time, or ask for less at once")
+                raise HarnessError(words, "allow more time, or use less at once")
         self._work.failures.settle()
         if self._work.failures.first is not None:
             first = self._work.failures.first

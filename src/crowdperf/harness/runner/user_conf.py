@@ -44,7 +44,7 @@ _FIXED_KEYS: Mapping[str, str] = MappingProxyType(
         "schedule_rng_seed": "the seeds are those of the round, inside LoadGen, which ignores this line",
         "samples_per_query": "the rules fix it: 8 in MultiStream, 1 in SingleStream and Server",
         "accuracy_sample_count_override": "an accuracy run answers the whole data set",
-        "mode": "the run's mode says it",
+        "mode": "set by the run's mode",
     }
 )
 """Keys of LoadGen that no user.conf may set here, with the reason."""
@@ -115,7 +115,7 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
         if line.row.key in MEASURED_KEYS
     ]
     if problems:
-        hint = "remove the lines, or use execution_mode test or fast, whose figures are not MLPerf results"
+        hint = "remove the lines, or use execution_mode test or fast, whose results are not MLPerf results"
         raise ConfigError(source, problems, hint)
 
 

@@ -107,7 +107,7 @@ def probe(steps: Steps, prompts: Sequence[Prompt]) -> None:
     """Answer the first prompt up to its second token; raises HarnessError where that does not work."""
     prompt = (*prompts, _PROBE)[0]
     if prompt.tokens is None:
-        raise HarnessError("this engine takes prompts as tokens, and the benchmark gives none")
+        raise HarnessError("this engine needs prompts as tokens, and the benchmark has none")
     steps.enter()
     if why := steps.add(0, prompt.tokens):
         raise HarnessError(f"the engine cannot answer a prompt of the data set: {why}")
@@ -210,7 +210,7 @@ class StepEngine:
 
     def _add(self, request: Request) -> None:
         tokens = request.prompt.tokens
-        why = "this engine takes prompts as tokens" if tokens is None else self._steps.add(request.number, tokens)
+        why = "this engine needs prompts as tokens" if tokens is None else self._steps.add(request.number, tokens)
         if why:
             self._told.failed(request.number, why)
         else:

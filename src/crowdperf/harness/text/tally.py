@@ -91,7 +91,7 @@ class Tally:
     tokens_in: of prompts that came as tokens; prompts_without: those that did not. finishes: answers by the reason of
     their end. padded: answers with tokens behind their end; behind_end: those tokens, which do not count. kinds: failed
     requests by kind. skipped: pieces of streams that could not be read. late_first: answers whose first token was told
-    only with the last. at_once: answers that came whole in one piece. began_with: tokens of first pieces. unasked: what
+    only with the last. at_once: answers that arrived in one piece. began_with: tokens of first pieces. unasked: what
     was told of requests that were not in flight (any more).
     """
 
@@ -169,8 +169,8 @@ class Tally:
         if self.late_first and has_token_latencies:
             found.append(f"the engine gave the first token of {counted(self.late_first, 'answer')} only with the last")
         if self.at_once > _AT_ONCE_PART * self.completed and has_token_latencies:
-            words = f"{self.at_once:,} of {counted(self.completed, 'answer')} came whole in one piece"
-            found.append(f"{words}: the first token cannot be told from the last one")
+            words = f"{self.at_once:,} of {counted(self.completed, 'answer')} arrived in one piece"
+            found.append(f"{words}: the first token cannot be distinguished from the last one")
         if self.unasked:
             found.append(f"the engine reported {self.unasked:,} times on a request that was not in flight")
         if self.short and has_token_latencies:

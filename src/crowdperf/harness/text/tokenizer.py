@@ -20,7 +20,7 @@ from crowdperf.rules import end_tokens as endtokens
 
 FILE = "tokenizer.json"
 _PARTS = ("vocab.json", "merges.txt")
-_HINT = "give the model's folder with its tokenizer.json, as it is on Hugging Face: --model_path=FOLDER"
+_HINT = "pass the model's folder with its tokenizer.json, as on Hugging Face: --model_path=FOLDER"
 _CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
             (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"))  # fmt: skip
 """Spaces that transformers' clean_up_tokenization removes (tokenization_utils_base.py of 4.46.2, which the reference of
@@ -63,7 +63,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if not isinstance(content, dict):
-        raise HarnessError(f"{path} holds no JSON object", _HINT)
+        raise HarnessError(f"{path} does not contain a JSON object", _HINT)
     return content
 
 
@@ -90,7 +90,7 @@ def open_tokenizer(folder: Path | None, is_cleaned: bool | None = None) -> Token
         elif all(path.is_file() for path in parts):
             opened = _of_parts(library, *parts)
         else:
-            raise HarnessError(f"{folder} has neither {FILE} nor {' with '.join(_PARTS)}", _HINT)
+            raise HarnessError(f"{folder} contains neither {FILE} nor {' with '.join(_PARTS)}", _HINT)
     except HarnessError:
         raise
     except Exception as error:  # the library raises plain Exception for a damaged file

@@ -174,7 +174,7 @@ class Nvml:
         try:
             uuids = cuda_uuids(ordinals)
         except (OSError, AttributeError) as error:
-            tell(f"CUDA does not tell which of the machine's GPUs this run uses: {error}")
+            tell(f"CUDA does not report which of the machine's GPUs this run uses: {error}")
             return
         self._devices = tuple(device for one in uuids if (device := self._device(one)) is not None)
         if len(self._devices) < len(uuids):

@@ -63,8 +63,8 @@ class Silence:
 def _error(counts: Counts, limit_s: float) -> HarnessError:
     waiting, done = counted(counts.open, "sample"), counted(counts.done, "sample")
     return HarnessError(
-        f"nothing was answered for {_text(limit_s)} while {waiting} waited; {done} had been answered before",
-        "look for a hang in the log of the engine, server or device (dmesg, nvidia-smi); where it is only slow, "
+        f"no response for {_text(limit_s)} while {waiting} waited; {done} were answered before",
+        "look for a hang in the log of the engine, server or device (dmesg, nvidia-smi); if it is only slow, use "
         f"--request_timeout_s={2 * limit_s:g} waits longer",
     )
 

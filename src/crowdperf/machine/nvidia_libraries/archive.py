@@ -89,7 +89,7 @@ def before(asked: Request, kind: Kind, machine: Machine) -> Archive:
     if name.version and not asked.admits(name.version):
         raise RequestError(
             f"{path.name} is {kind.name} {name.version}, required: {asked.limits_text}.\n"
-            "  hint: leave the version out, or give another file"
+            "  hint: omit the version, or use another file"
         )
     here = machine.run(("uname", "-m")).stdout.strip()
     words = MACHINES.get(here, (here,))
@@ -113,7 +113,9 @@ def sha256(asked: Request) -> str:
             while block := file.read(BLOCK_BYTES):
                 digest.update(block)
     except OSError as error:
-        raise RequestError(f"{asked.tar_file} cannot be read ({error.strerror}).\n  hint: check its rights") from error
+        raise RequestError(
+            f"{asked.tar_file} cannot be read ({error.strerror}).\n  hint: check its permissions"
+        ) from error
     found = digest.hexdigest()
     if asked.sha256 and found != asked.sha256:
         raise RequestError(
@@ -138,14 +140,14 @@ def after(machine: Machine, kind: Kind, folder: str, archive_name: str, asked: R
         said = parse(text, kind).version
         if said and not versions.is_exact(said, home.version) and not versions.is_exact(home.version, said):
             raise ArchiveError(
-                f"{archive_name} does not fit together: the name {text!r} says {kind.name} {said}, its "
+                f"{archive_name} is inconsistent: the name {text!r} says {kind.name} {said}, its "
                 f"{home.version_source} says {home.version}.\n  hint: download it again from {kind.page}"
             )
         version = said if said.count(".") > version.count(".") else version
     if not asked.admits(version):
         raise ArchiveError(
             f"{archive_name} is {kind.name} {version} by its {home.version_source}, required: {asked.limits_text}.\n"
-            "  hint: leave the version out, or give another file"
+            "  hint: omit the version, or use another file"
         )
     return Whole(home.prefix, home, version)
 

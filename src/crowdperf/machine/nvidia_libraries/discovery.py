@@ -36,7 +36,7 @@ def in_places(machine: Machine, kind: Kind, paths: Iterable[str]) -> tuple[toolk
     for path in paths:
         folder = path.rpartition("/")[0] or "/" if machine.is_file(path) else path
         if not machine.is_dir(folder):
-            raise RequestError(f'{path} does not exist.\n  hint: cm run script "{kind.tags}" finds those that do')
+            raise RequestError(f'{path} does not exist.\n  hint: cm run script "{kind.tags}" finds existing ones')
         homes = [home for home in (folder, prefix_of(machine.real_path(folder))) if home != "/"]
         here = [one for one in kind.installed(machine, homes) if one.prefix in homes]
         found += here or bare(machine, kind, folder)

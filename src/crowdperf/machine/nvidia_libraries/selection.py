@@ -25,7 +25,7 @@ class RatedLibrary(NamedTuple):
         """One line: what it is, where, by which file, and what is to be said of it."""
         one = self.library
         where = f"libraries in {one.lib}" if one.lib else f"headers in {one.include}"
-        beside = "beside the CUDA toolkit" if self.is_beside_cuda else "fits"
+        beside = "next to the CUDA toolkit" if self.is_beside_cuda else "fits"
         return f"{kind.name} {one.version} ({where}, version by {one.version_source}): {self.refusal or beside}"
 
 
@@ -40,12 +40,12 @@ class Choice(NamedTuple):
         """Why this one, where there was a choice."""
         others = [one for one in self.judged if not one.refusal and one is not self.chosen]
         if self.chosen is None or not others:
-            return "the only one that fits"
+            return "the only match"
         if self.chosen.is_beside_cuda and not others[0].is_beside_cuda:
-            return "it lies beside the CUDA toolkit"
+            return "it is next to the CUDA toolkit"
         if self.chosen.library.header and not others[0].library.header:
             return "it has headers"
-        return "the newest that fits"
+        return "the newest match"
 
 
 def choose(found: Sequence[toolkits.Library], asked: Request, cuda_folders: Sequence[str]) -> Choice:
@@ -68,5 +68,5 @@ def refusal(one: toolkits.Library, asked: Request) -> str:
     if not one.lib:
         return "it has headers, but no library"
     if asked.needs_headers and not one.header:
-        return "it has no headers (a runtime without its -dev package); _dev asks for them"
+        return "it has no headers (a runtime without its -dev package); _dev requires them"
     return "" if asked.admits(one.version) else f"required: {asked.limits_text}"

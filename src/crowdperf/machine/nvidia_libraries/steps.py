@@ -44,12 +44,12 @@ def state_of(kind: Kind, choice: Choice) -> list[dict[str, Any]]:
 def not_found(kind: Kind, asked: Request, choice: Choice, more: tuple[str, ...]) -> str:
     """The error when none fits: what was seen or where was looked, and the commands to try, ``more`` the last ones."""
     if choice.judged:
-        lines = [f"no {kind.name} fits; required: {asked.limits_text}. Seen:"]
+        lines = [f"no matching {kind.name}; required: {asked.limits_text}. Seen:"]
         lines += [f"  {one.text(kind)}" for one in choice.judged]
     elif asked.only_in:
-        lines = [f"no {kind.name} ({kind.library}) lies in {', '.join(asked.only_in)}."]
+        lines = [f"no {kind.name} ({kind.library}) in {', '.join(asked.only_in)}."]
     else:
-        places = "beside CUDA, in /usr, /usr/local and /opt, in LD_LIBRARY_PATH, " + ", ".join(kind.home_variables)
+        places = "next to CUDA, in /usr, /usr/local and /opt, in LD_LIBRARY_PATH, " + ", ".join(kind.home_variables)
         lines = [f"no {kind.name} ({kind.library}) was found. Looked: {places}."]
     usable = [one for one in choice.judged if one.refusal.startswith("required: ")]
     hints = [f'cm run script "{kind.tags}" --version={usable[0].library.version}  (it is there)'] if usable else []
@@ -137,10 +137,10 @@ def look_at_archive(env: dict[str, Any], machine: Machine, kind: Kind, asked: Re
     remove_unpacked()  # of an earlier try in this entry
     if Path(FOLDER).exists():
         raise RequestError(
-            f"{Path(FOLDER).absolute()} exists already and is left as it is.\n  hint: run without --skip_cache"
+            f"{Path(FOLDER).absolute()} already exists and is not changed.\n  hint: run without --skip_cache"
         )
     tell(kind, f"SHA-256 of {seen.path}: {env[f'{kind.prefix}_TAR_FILE_SHA256']}")
-    tell(kind, "unpacking it into the cache entry - can take some time ...")
+    tell(kind, "unpacking it into the cache entry ...")
 
 
 def remove_unpacked() -> None:

@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None) -> None:
     parser.add_argument("--model_info", required=True, type=Path, help="model.json of the ONNX model")
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--library", default="tensorrt", choices=sorted(MAKERS))
-    parser.add_argument("--precision", default="", help="what the networks compute in; the file's own by default")
+    parser.add_argument("--precision", default="", help="precision of the networks (default: that of the file)")
     parser.add_argument("--largest_batch", type=int, help="(default: the largest that the harness tries)")
     parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SMALLEST:TUNED_FOR:LARGEST")
     parser.add_argument("--workspace_mb", type=int, help="most memory of the builder's scratch buffers")

@@ -38,7 +38,7 @@ def build(task: Task) -> Path:
     maker, precision = maker_of(task.library), task.precision or facts.precision
     if facts.framework != maker.READS:
         raise HarnessError(
-            f"{task.model_info} describes a {facts.framework} model", f"take the variation _{maker.READS}"
+            f"{task.model_info} describes a {facts.framework} model", f"use the variation _{maker.READS}"
         )
     maker.require_precision(facts.precision, precision)
     info = json.loads(task.model_info.read_text(encoding="utf-8"))

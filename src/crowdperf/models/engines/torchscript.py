@@ -48,7 +48,7 @@ class _Joined(nn.Module):
 def require_precision(found: str, wanted: str) -> None:
     """Raise HarnessError for anything but fp32: NVIDIA ran both benchmarks so."""
     if (found, wanted) != ("fp32", "fp32"):
-        raise HarnessError(f"Neuron is given fp32 networks; found {found}, asked for {wanted}", "leave --precision")
+        raise HarnessError(f"Neuron is given fp32 networks; found {found}, requested {wanted}", "leave --precision")
 
 
 def batch_of(task: Task) -> int:
@@ -57,7 +57,7 @@ def batch_of(task: Task) -> int:
     usual = record_of(task.model).neuron_batch
     if usual is None:
         offered = ", ".join(one.name for one in RECORDS.values() if one.neuron_batch is not None)
-        raise HarnessError(f"{task.model} is not compiled for Neuron", f"take one of {offered}")
+        raise HarnessError(f"{task.model} is not compiled for Neuron", f"use one of {offered}")
     return task.largest_batch or usual
 
 

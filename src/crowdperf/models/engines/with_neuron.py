@@ -30,7 +30,7 @@ def library() -> str:
         if importlib.util.find_spec(name) is not None:
             return name
     raise HarnessError(
-        "this Python has neither torch_neuron (Inf1) nor torch_neuronx (Inf2)",
+        "this Python does not have torch_neuron (Inf1) or torch_neuronx (Inf2)",
         "cm run script --tags=get,triton,server,_neuron, on an EC2 instance inf1 or inf2",
     )
 

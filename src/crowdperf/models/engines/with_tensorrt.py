@@ -41,7 +41,8 @@ def require_precision(found: str, wanted: str) -> None:
     """Raise HarnessError where files in the precision `found` make no engine in the precision `wanted`."""
     if found != wanted and (found, wanted) != ("fp32", "tf32"):
         raise HarnessError(
-            f"the model's files are {found}; {wanted} was asked for, and an engine computes as its file says",
+            f"the model's files are {found}; {wanted} was requested, and an engine computes in the precision of "
+            "its file",
             f"cm run script --tags=quantize,ml-model,_{wanted},_static,_tensorrt_fp16 makes them",
         )
 

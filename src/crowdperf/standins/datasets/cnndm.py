@@ -97,7 +97,7 @@ MADE = MadeSet(
     make=make,
     options={
         "--lengths": {"choices": sorted(LENGTHS), "default": "real"},
-        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "articles to fit a small model"},
+        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "articles to train a small model"},
     },
 )
 

@@ -85,7 +85,7 @@ def make(given: Given) -> Mapping[str, Any]:
 
 MADE = MadeSet(
     name="igbh",
-    what="papers that are asked for",
+    what="requested papers",
     make=make,
     options={"--kind": {"required": True, "choices": sorted(KINDS_OF_GRAPHS)}},
 )

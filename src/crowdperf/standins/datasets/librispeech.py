@@ -25,7 +25,7 @@ from crowdperf.harness.metrics.wer import CHARACTERS
 from crowdperf.kit.whole_file import write_json
 from crowdperf.standins.dataset_program import NOTE, Given, MadeSet, limited
 
-LICENSE = "CC0-1.0: made by a program, no recording of anybody"
+LICENSE = "CC0-1.0: synthetic, not a recording of a person"
 
 _LOW_TONES_HZ = (300.0, 420.0, 590.0, 830.0, 1160.0, 1620.0)
 _HIGH_TONES_HZ = (2300.0, 2900.0, 3650.0, 4600.0, 5800.0)
@@ -128,7 +128,7 @@ MADE = MadeSet(
     make=make,
     options={
         "--longest_s": {"type": limited(float, 3, 15), "required": True, "help": "about how long the longest one is"},
-        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "utterances to fit a small model"},
+        "--training_count": {"type": limited(int, 0, 10**6), "default": 0, "help": "utterances to train a small model"},
     },
     seed=limited(int, 0, 2**32 - 1),
 )

@@ -147,7 +147,7 @@ def make(given: Given) -> Mapping[str, Any]:
         path = given.output_dir / layout.images / name
         picture = draw(generator, scene, width, height)
         if not cv2.imwrite(str(path), picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]):
-            raise HarnessError(f"cannot write {path}", "make room, or take another folder")
+            raise HarnessError(f"cannot write {path}", "free space, or use another folder")
         images.append({"id": number, "file_name": name, "width": width, "height": height})
         annotations += _annotations_of(scene, (width, height), number, classes)
     content = {

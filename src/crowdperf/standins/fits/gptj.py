@@ -82,7 +82,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     dataset = open_dataset(dataset_dir)
     score = fit_program.score_of(model, modules, dataset, dataset.count)
     metrics = tuple(name for name in score.values if name != "GEN_NUM")
-    facts = {"note": "fitted on made news: knows no language"}
+    facts = {"note": "fitted on synthetic news: knows no language"}
     return fit_program.Fitted(modules=modules, score=score, metrics=metrics, least={"ROUGE1": MIN_ROUGE1}, facts=facts)
 
 

@@ -57,7 +57,9 @@ def validation_set(folder: Path) -> ImagenetDataset:
     """The whole data set in `folder`. Raises HarnessError, also when it is no synthetic one."""
     dataset = open_dataset(folder)
     if not dataset.facts.is_synthetic:
-        raise HarnessError(f"{folder} holds no synthetic pictures", "cm run script --tags=get,dataset,imagenet,_tiny")
+        raise HarnessError(
+            f"{folder} contains no synthetic pictures", "cm run script --tags=get,dataset,imagenet,_tiny"
+        )
     return dataset
 
 

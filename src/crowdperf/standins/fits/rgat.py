@@ -1,6 +1,6 @@
 """Fits the small R-GAT on the papers of a synthetic graph that are not asked for, and writes the model.
 
-The neighbours are drawn by the benchmark's own code. The papers that are asked for give the reference score.
+The neighbours are drawn by the benchmark's own code. The requested papers give the reference score.
 """
 
 from __future__ import annotations

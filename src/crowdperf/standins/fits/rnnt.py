@@ -163,7 +163,7 @@ def fit(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     train(networks, read_examples(dataset_dir, request.values["encoder_stack_time_factor"]), request.seed)
     dataset = open_dataset(dataset_dir)
     score = fit_program.score_of(open_model(ModelFacts(config=request.values)), networks, dataset, dataset.count)
-    facts = {"note": "fitted on made sound: knows no speech"}
+    facts = {"note": "fitted on synthetic sound: knows no speech"}
     return fit_program.Fitted(modules=networks, score=score, least={"WER": MIN_WORD_ACCURACY_PERCENT}, facts=facts)
 
 

@@ -26,7 +26,7 @@ def make(request: ModelRequest, dataset_dir: Path) -> fit_program.Fitted:
     modules = build_modules(request)
     pictures = list(fit_program.responses_of(model, fit_program.calls_of(model, modules), dataset, dataset.count))
     if len({picture for _, picture in pictures}) < len(set(dataset.captions)):
-        raise HarnessError("different captions have one and the same picture", "take another seed")
+        raise HarnessError("different captions have one and the same picture", "use another seed")
     facts = {"source": "random weights of get-ml-model-stable-diffusion-xl"}
     return fit_program.Fitted(modules=modules, score=model.score(pictures, dataset), facts=facts)
 

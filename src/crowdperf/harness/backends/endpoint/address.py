@@ -93,7 +93,7 @@ def _parts(url: str) -> SplitResult:
         raise _refusal("a URL whose host or port cannot be read", _EXAMPLE) from None
     if "@" in parts.netloc:
         shown = f"{parts.scheme}://***@{parts.netloc.rpartition('@')[2]}"
-        why = "a URL without user and password: they would show in logs; put the key into an environment variable"
+        why = "a URL without user and password (they would appear in logs); put the key in an environment variable"
         raise _refusal(shown, f"{why} and name it with --endpoint_key_variable")
     if parts.scheme not in ("http", "https") or not host:
         raise _refusal(repr(url), _EXAMPLE)
@@ -111,13 +111,13 @@ def _key(variable: str | None, environment: Mapping[str, str]) -> Key:
     value = environment.get(variable, "").strip()
     if not value:
         raise HarnessError(
-            f"the environment variable {variable}, which was named for the API key, is not set",
+            f"the environment variable {variable} for the API key is not set",
             f"export {variable}=..., or leave --endpoint_key_variable out for a server without a key",
         )
     if len(value) < _MIN_KEY_CHARACTERS or re.search(r"[^\x21-\x7e]", value):
         raise HarnessError(
-            f"the environment variable {variable} holds no API key: {len(value)} characters, "
-            f"allowed: at least {_MIN_KEY_CHARACTERS}, printable ASCII without spaces",
+            f"the environment variable {variable} does not contain an API key: {len(value)} "
+            f"characters, allowed: at least {_MIN_KEY_CHARACTERS}, printable ASCII without spaces",
             "copy the key again",
         )
     return Key(value)

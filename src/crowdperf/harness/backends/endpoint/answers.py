@@ -140,7 +140,7 @@ class Collector:
         self.pieces += 1
         self._note_identifier(event.get("id"))
         if len(self.ids) > self.most_tokens or self.pieces > 2 * self.most_tokens + _FEW_PIECES:
-            raise AnswerError(f"the server sent more than the {self.most_tokens} tokens asked for (max_tokens)")
+            raise AnswerError(f"the server sent more than the {self.most_tokens} requested tokens (max_tokens)")
         return self.pieces == 1
 
     def _note_identifier(self, found: Any) -> None:

@@ -16,7 +16,7 @@ from crowdperf.rules.record import Sampling
 
 def probe_error(asked: str, found: str, hint: str) -> HarnessError:
     """Return the error of a probe: what was asked, what came, what to try."""
-    return HarnessError(f"the endpoint cannot be used: asked {asked}: {found}", hint)
+    return HarnessError(f"the endpoint cannot be used: request {asked}: {found}", hint)
 
 
 def check_answer(
@@ -26,12 +26,12 @@ def check_answer(
     if answer.model is not None and not any(answer.model == one or answer.model.startswith(f"{one}-") for one in names):
         raise probe_error(
             f"for the model {form.model!r}", f"the server answered as {answer.model!r}",
-            f"check what the server serves; to measure that model: {model_word(answer.model)}",
+            f"check which model the server runs; to measure that model: {model_word(answer.model)}",
         )  # fmt: skip
     if answer.skipped:
         raise probe_error(
             "for a stream of events", f"{answer.skipped} pieces of the answer could not be read",
-            "look at what the server sends: curl -N URL/completions",
+            "check the server's response: curl -N URL/completions",
         )  # fmt: skip
     if not answer.pieces and not answer.ids:
         raise probe_error(
@@ -55,7 +55,7 @@ def _check_prompt(answer: Collector, form: Form, prompt: Prompt, vocabulary: Tok
             )
     counted = answer.usage.prompt_tokens
     if counted is None:
-        return [*notes, "the server does not say how many tokens the prompt has (usage.prompt_tokens)"]
+        return [*notes, "the server does not report the number of prompt tokens (usage.prompt_tokens)"]
     if prompt.tokens is None or counted == len(prompt.tokens):
         return notes
     why = {
@@ -80,13 +80,13 @@ def _check_count(answer: Collector, form: Form, vocabulary: Tokenizer | None) ->
         )  # fmt: skip
     if answer.ids and said is not None and len(answer.ids) != said:
         raise probe_error(
-            f"for {form.max_tokens} tokens", f"the server says that it made {said}, its stream has {count}",
-            "look into the server's log; update it",
+            f"for {form.max_tokens} tokens", f"the server reports {said} tokens, its stream has {count}",
+            "check the server's log; update it",
         )  # fmt: skip
     if not answer.ids and vocabulary is None:
         raise probe_error(
-            "for token ids (return_token_ids)", "the server gives only text, and the model has no tokenizer.json",
-            "give the model's folder with its tokenizer, so that tokens can be counted",
+            "for token ids (return_token_ids)", "the server returns only text, and the model has no tokenizer.json",
+            "pass the model's folder with its tokenizer, so that tokens can be counted",
         )  # fmt: skip
     try:
         tokens = len(answer.ids)
@@ -105,8 +105,8 @@ def check_special(answer: Collector, vocabulary: Tokenizer | None) -> None:
     if not answer.ids and vocabulary is not None and not has_special(answer.text(), vocabulary):
         raise probe_error(
             "for text with its special tokens (skip_special_tokens false)",
-            f"the server left them out of {answer.text()!r}, and gives no token ids (return_token_ids)",
-            "the benchmark's score needs them: use a server that gives token ids, as vLLM's does",
+            f"the server omits them from {answer.text()!r}, and returns no token ids (return_token_ids)",
+            "the benchmark's score needs them: use a server that returns token ids, such as vLLM's",
         )  # fmt: skip
 
 
@@ -115,11 +115,11 @@ def repeat_notes(first: Collector, again: Collector, sampling: Sampling) -> list
     notes = []
     is_same = first.ids == again.ids and first.text() == again.text()
     if sampling.temperature == 0 and not is_same:
-        notes.append("the server answered the same prompt in two ways, though the likeliest token was asked for")
+        notes.append("the server gave two different answers to the same prompt, although greedy decoding was requested")
     if again.usage.cached_tokens:
         notes.append(
-            f"the server took {again.usage.cached_tokens} tokens of a prompt from an earlier one; MLPerf does not "
-            "allow that between queries: start it without prefix caching (vLLM: --no-enable-prefix-caching; "
+            f"the server reused {again.usage.cached_tokens} tokens of an earlier prompt; MLPerf does not allow that "
+            "across queries: start it without prefix caching (vLLM: --no-enable-prefix-caching; "
             "SGLang: --disable-radix-cache)"
         )
     return notes
@@ -130,9 +130,11 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
     notes = []
     tokens = answer.usage.completion_tokens or len(answer.ids)
     if answer.pieces == 1 and most > 2 and tokens > 2:
-        notes.append(f"the server sent {tokens} tokens in one piece: its first token cannot be told from its last one")
+        notes.append(
+            f"the server sent {tokens} tokens in one piece: the first token cannot be distinguished from the last one"
+        )
     if answer.usage.completion_tokens is None:
-        notes.append("the server does not say how many tokens it made (usage.completion_tokens): unchecked")
+        notes.append("the server does not report the number of output tokens (usage.completion_tokens): unchecked")
     if answer.has_reasoning:
         notes.append(
             "the server splits thoughts from the answer; they are counted, but the marks between them are lost: "
@@ -149,4 +151,4 @@ def length_notes(most: object, needed: int) -> list[str]:
     """Return what is doubtful about the length that a server takes (`max_model_len` of vLLM and SGLang), in tokens."""
     if type(most) is not int or not 0 < most < needed:
         return []
-    return [f"the server takes {most:,} tokens of prompt and answer (max_model_len), the longest may have {needed:,}"]
+    return [f"the server accepts {most:,} tokens of prompt and answer (max_model_len), the longest may need {needed:,}"]

@@ -148,8 +148,8 @@ class Client:
                     if now > flight.answered_s + _AFTER_DONE_S:
                         flight.end("the response stays open behind its answer")
                 elif now > flight.deadline_s:
-                    came = "its answer had begun" if flight.has_begun else "nothing came"
-                    flight.end(f"no complete answer within the limit of a request ({self.timeout_s:g} s); {came}")
+                    came = "its answer had begun" if flight.has_begun else "no response"
+                    flight.end(f"no complete answer within the request timeout ({self.timeout_s:g} s); {came}")
                 elif flight.has_begun and now - flight.heard_s > self.stall_s:
                     flight.end(f"the server stopped in the middle of its answer: silent for {self.stall_s:g} s")
 
@@ -276,7 +276,7 @@ class Client:
         """Raise Refused for another status than 200, Unfit for a packed response."""
         coding = response.headers.get("Content-Encoding", "identity").lower()
         if coding not in ("", "identity"):
-            raise Unfit(f"the server packed its answer ({error_text(coding)}), which was not asked for")
+            raise Unfit(f"the server packed its answer ({error_text(coding)}), which was not requested")
         if response.status == 200:
             return
         location = response.headers.get("Location")

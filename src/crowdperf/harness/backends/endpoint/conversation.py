@@ -118,7 +118,7 @@ class Conversations:
     async def _converse(self, request: Request) -> None:
         """Get one answer and report it, or why there is none."""
         if self._is_given_up:
-            self._fail(request, "not sent: the server was given up", "not sent")
+            self._fail(request, "not sent: the run gave up on the server", "not sent")
             return
         exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens)
         exchange.on_first = lambda tokens: self._begin(request, tokens)
@@ -148,9 +148,7 @@ class Conversations:
                 if not _is_to_retry(error):
                     raise
                 if wait_s >= deadline_s - time.monotonic():
-                    text = (
-                        f"{words(error, self._client.address)}; asked {tries + 1} times within the limit of a request"
-                    )
+                    text = f"{words(error, self._client.address)}; sent {tries + 1} times within the request timeout"
                     raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)", kind_of(error)) from None
                 status = str(error.status)
             tries += 1

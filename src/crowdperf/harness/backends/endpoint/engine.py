@@ -55,9 +55,7 @@ class Loop:
             return future.result(limit_s)
         except concurrent.futures.TimeoutError:
             future.cancel()
-            raise HarnessError(
-                f"the endpoint did not answer within {limit_s:g} s", "look into the server's log"
-            ) from None
+            raise HarnessError(f"the endpoint did not answer within {limit_s:g} s", "check the server's log") from None
 
     def stop(self) -> None:
         """End the thread."""
@@ -168,7 +166,7 @@ class EndpointEngine:
 def _address(request: EngineRequest) -> Address:
     endpoint = request.text.endpoint
     if endpoint is None:
-        problem = Problem("text.endpoint", "null", "an object with url: the backend endpoint asks a server")
+        problem = Problem("text.endpoint", "null", "an object with url: the backend endpoint needs a server")
         raise ConfigError("the run", [problem], "give it as --endpoint=http://HOST:PORT/v1")
     return parse_address(endpoint, os.environ)
 

@@ -90,7 +90,7 @@ class Exchange:
     def explained(self, why: str) -> str:
         """Return why there is no answer, and whether a part of it had come; in the same words for many requests."""
         came = "; part of the answer had come" if self._collector.pieces else ""
-        return why + came + ("; some of what came could not be read" if self._collector.skipped else "")
+        return why + came + ("; part of the response could not be read" if self._collector.skipped else "")
 
     def _tokens(self, text: str) -> Tokens:
         vocabulary = self._reading.vocabulary

@@ -45,9 +45,9 @@ def is_about_streaming(error: BaseException) -> bool:
 
 def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the name of the host in {host} is not known (DNS)"
+        return f"the host name in {host} does not resolve (DNS)"
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "the proxy that the environment names cannot be reached"
+        return "the proxy set in the environment cannot be reached"
     number = error.os_error.errno
     reason = os.strerror(number) if number is not None and number > 0 else type(error.os_error).__name__
     return f"no connection to {host}: {reason}"
@@ -63,7 +63,7 @@ def _tls(error: BaseException, host: str) -> str:
     if (untrusted := certificate_error(error)) is not None:
         return certificate_words(untrusted, host)[0]
     reason = getattr(error, "reason", None) or error
-    return f"no TLS connection to {host}: {reason}; a server without TLS needs http://"
+    return f"no TLS connection to {host}: {reason}; use http:// for a server without TLS"
 
 
 _CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError, aiohttp.ClientOSError)

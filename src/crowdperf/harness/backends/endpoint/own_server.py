@@ -40,7 +40,7 @@ def reason(log_text: str) -> str:
     """Return why a server ended: its last line that names an error, else its last line."""
     lines = [line.strip() for line in log_text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error: " in line or line.startswith("api_server.py: error")]
-    return (errors or lines or ["it printed nothing"])[-1][:600]
+    return (errors or lines or ["it printed no output"])[-1][:600]
 
 
 class OwnServer(KeptServer):

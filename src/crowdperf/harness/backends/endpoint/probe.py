@@ -60,7 +60,7 @@ from crowdperf.rules.record import Sampling
 TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0
 _LIST_S = 30.0
-NOT_STREAMED = "the server does not stream: whole answers were measured, which have no first tokens"
+NOT_STREAMED = "the server does not stream: only whole answers were measured, without first-token times"
 _FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -114,7 +114,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
     if isinstance(error, Refused):
         return refusal_hint(error.status, address.root, variable)
     if isinstance(error, LateAnswer):
-        return "the server is slow, or stuck: look into its log; --request_timeout_s=SECONDS gives an answer more time"
+        return "the server is slow, or stuck: check its log; --request_timeout_s=SECONDS gives an answer more time"
     if (untrusted := certificate_error(error)) is not None:
         return certificate_words(untrusted, address.shown_host)[1]
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
@@ -206,7 +206,7 @@ class Prober:
         asked = f"for {self._most} tokens of the model {model!r} (POST {PATHS[kind]}, prompt as {kind})"
         hint = hint_for(error, address, endpoint.key_variable)
         if prompt.messages is None and isinstance(error, Refused) and error.status in NO_LIST:
-            hint = f"give the URL of a server with /completions; {WITH_MESSAGES}"
+            hint = f"use a server with /completions; {WITH_MESSAGES}"
         raise probe_error(asked, words(error, address), hint) from None
 
     async def _streamed_or_whole(self, form: Form) -> tuple[Form, Collector]:
@@ -260,7 +260,7 @@ class Prober:
         return probe_error(
             f"with the benchmark's {', '.join(one.name for one in named)}",
             words(error, self._client.address),
-            "the benchmark needs this setting: use a server that takes it",
+            "the benchmark needs this setting: use a server that accepts it",
         )
 
     async def _grown(self, form: Form, error: Refused) -> tuple[Form, Collector]:

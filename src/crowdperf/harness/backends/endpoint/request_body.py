@@ -125,7 +125,7 @@ class BodyMaker:
 
 
 def forms_of(prompt: Prompt, api: str | None) -> tuple[str, ...]:
-    """Return the forms to try, the best first; empty where the API and the prompt do not go together."""
+    """Return the forms to try, the best first; empty where the API and the prompt cannot be combined."""
     found = []
     if api != "chat":
         found += [TOKENS] if prompt.tokens is not None else []

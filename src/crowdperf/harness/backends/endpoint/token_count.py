@@ -41,21 +41,19 @@ def counted(answer: Collector, tokens: int) -> Count:
     said = answer.usage.completion_tokens
     if answer.ids:
         if said is not None and said != tokens:
-            raise AnswerError(
-                f"the server says that it made {said} tokens (usage.completion_tokens), but {tokens} came"
-            )
+            raise AnswerError(f"the server reports {said} tokens (usage.completion_tokens), but {tokens} arrived")
         return Count(tokens, None if said is None else 0)
     basis = answer.pieces if said is None else said
     broken = sum(one.count(_UNKNOWN) for one in answer.texts)
     if abs(tokens - basis) > tolerance(basis) + _BYTES_OF_UNKNOWN * broken:
         source = (
-            f"the server sent {basis} pieces and does not say how many tokens it made (usage.completion_tokens)"
+            f"the server sent {basis} pieces and does not report the number of output tokens (usage.completion_tokens)"
             if said is None
-            else f"the server says that it made {said} tokens (usage.completion_tokens)"
+            else f"the server reports {said} tokens (usage.completion_tokens)"
         )
         raise AnswerError(
-            f"{source}, but the text that came is {tokens} tokens with the benchmark's tokenizer: tokens are missing, "
-            "or the server has another tokenizer"
+            f"{source}, but the text has {tokens} tokens with the benchmark's tokenizer: tokens are missing, or the "
+            "server uses another tokenizer"
         )
     return Count(min(tokens, basis, answer.most_tokens), None if said is None else tokens - said)
 
@@ -64,8 +62,8 @@ def require_length(finish: Finish, tokens: int, most: int) -> None:
     """Raise AnswerError for an answer that was ended by its length before it had that length."""
     if finish is Finish.LENGTH and tokens < most - tolerance(most):
         raise AnswerError(
-            f"the server ended the answer by its length (finish_reason length) after {tokens} of the {most} tokens "
-            "asked for: its own limit is lower"
+            f"the server stopped at its length limit (finish_reason length) after {tokens} of the {most} requested "
+            "tokens: its own limit is lower"
         )
 
 

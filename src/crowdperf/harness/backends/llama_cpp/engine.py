@@ -51,7 +51,7 @@ def bytes_per_token(config: Path) -> int:
         size = values.get("head_dim") or values["hidden_size"] // heads
         return int(2 * values["num_hidden_layers"] * (values.get("num_key_value_heads") or heads) * size * _KEPT_BYTES)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        words = f"llama_cpp needs {config.name} beside the GGUF file: {error!r}"
+        words = f"llama_cpp needs {config.name} next to the GGUF file: {error!r}"
         raise HarnessError(words, "get the model again") from error
 
 
@@ -69,7 +69,9 @@ def _model(request: EngineRequest) -> Path:
         raise HarnessError(f"llama_cpp: {found}; it runs on cpu, weights of {', '.join(RECORD.precisions)}")
     if request.sampling.min_tokens > 1 or request.sampling.stop:
         asked = f"min_tokens {request.sampling.min_tokens}, stop tokens {list(request.sampling.stop)}"
-        raise HarnessError(f"llama.cpp's server cannot do what the benchmark asks: {asked}", "--backend=openvino_genai")
+        raise HarnessError(
+            f"llama.cpp's server does not support a setting of the benchmark: {asked}", "--backend=openvino_genai"
+        )
     return gguf_file(request.facts, "llama_cpp")
 
 
@@ -88,7 +90,7 @@ def open_engine(request: EngineRequest) -> OwnServerEngine:
         command=[sys.executable, "-I", str(_PROGRAM), json.dumps(asked)],
         environment={"GOMP_SPINCOUNT": str(SPINS)},
         log=request.folder / "llama_cpp.log",
-        remedy="--backend=openvino_genai reads GGUF files, too",
+        remedy="--backend=openvino_genai also reads GGUF files",
         ready_s=_READY_S,
         versions={"xllamacpp": metadata.version("xllamacpp")},
     )

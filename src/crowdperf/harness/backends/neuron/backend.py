@@ -54,7 +54,7 @@ def cores_of_machine() -> int:
 
     machine = Machine()
     if why := neuron.missing(machine):
-        raise HarnessError(why, "--simulate=neuron proves the path on the processor")
+        raise HarnessError(why, "--simulate=neuron runs the same path on the CPU")
     return neuron.core_count(machine)
 
 

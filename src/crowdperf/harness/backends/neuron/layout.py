@@ -62,7 +62,7 @@ def core_ranges(cores: int, count: int) -> tuple[str, ...]:
     each = cores // count
     if each < 1:
         raise HarnessError(
-            f"{count} instances share {cores} NeuronCores; each needs one of its own", f"--instance_count={cores}"
+            f"{count} instances share {cores} NeuronCores; each needs its own", f"--instance_count={cores}"
         )
     return tuple(f"{number * each}-{(number + 1) * each - 1}" for number in range(count))
 
@@ -71,8 +71,8 @@ def require_client_batches(batching: str) -> None:
     """Raise HarnessError where Triton's batcher is to make the batches."""
     if batching == "server":
         raise HarnessError(
-            "the program of a compiled network works on requests one after the other, so that Triton's batcher joins "
-            "nothing (as in NVIDIA's submission to v2.0: --disable_batch_requests_to_neuron)",
+            "a compiled network processes requests one at a time, so Triton's batcher has no "
+            "effect (as in NVIDIA's submission to v2.0: --disable_batch_requests_to_neuron)",
             "--batching=client: the harness makes the batches",
         )
 

@@ -283,7 +283,7 @@ def _open_session(
             str(path), options, providers=[(name, dict(values)) for name, values in choice]
         )
     except Exception as error:  # onnxruntime's exceptions share no base class of their own
-        raise HarnessError(f"onnxruntime cannot open {path}: {error}", "make the model again") from error
+        raise HarnessError(f"onnxruntime cannot open {path}: {error}", "rebuild the model") from error
     require_provider(session.get_providers(), wanted)
     return session
 
@@ -292,6 +292,6 @@ def require_provider(found: Sequence[str], wanted: str) -> None:
     """Raise HarnessError when a session's first provider is not the wanted one."""
     if found[0] != wanted:
         raise HarnessError(
-            f"onnxruntime fell back to {found[0]} where {wanted} was asked for",
+            f"onnxruntime fell back to {found[0]}; {wanted} was requested",
             "look for the library it could not load in the lines above, or use device cpu",
         )

@@ -123,15 +123,17 @@ def _config(request: EngineRequest) -> tuple[Path, Mapping[str, Any]]:
         raise HarnessError(f"onnxruntime_genai: {found}; it runs on cpu in fp32")
     draws = sampling.temperature > 0 and sampling.top_k != 1
     if draws or sampling.stop or sampling.is_end_ignored:
-        asked = "to draw tokens" if draws else "end tokens beside the model's own, or none"
-        raise HarnessError(f"onnxruntime_genai cannot do what the benchmark asks: {asked}", "--backend=torch_llm")
+        asked = "to draw tokens" if draws else "end tokens in addition to the model's own, or none"
+        raise HarnessError(
+            f"onnxruntime_genai does not support a setting of the benchmark: {asked}", "--backend=torch_llm"
+        )
     if folder is None or not (folder / CONFIG).is_file():
-        raise HarnessError(f"onnxruntime_genai reads a folder with {CONFIG}", "take the variation _onnxruntime_genai")
+        raise HarnessError(f"onnxruntime_genai reads a folder with {CONFIG}", "use the variation _onnxruntime_genai")
     try:
         values = json.loads((folder / CONFIG).read_text(encoding="utf-8"))["model"]
         return folder, {**values, **values["decoder"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HarnessError(f"{CONFIG} cannot be used: {error!r}", "make the model again") from error
+        raise HarnessError(f"{CONFIG} cannot be used: {error!r}", "rebuild the model") from error
 
 
 def _open(folder: Path, request: EngineRequest, longest: int) -> Any:
@@ -145,7 +147,7 @@ def _open(folder: Path, request: EngineRequest, longest: int) -> Any:
     except Exception as error:  # RuntimeError, or what its reader meets in a damaged file
         version = metadata.version("onnxruntime-genai")
         said = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise HarnessError(f"onnxruntime-genai {version} cannot open the model: {said}", "make it again") from error
+        raise HarnessError(f"onnxruntime-genai {version} cannot open the model: {said}", "rebuild it") from error
 
 
 def open_engine(request: EngineRequest) -> TextEngine:
@@ -155,13 +157,13 @@ def open_engine(request: EngineRequest) -> TextEngine:
     each = 2 * values["num_hidden_layers"] * values["num_key_value_heads"] * values["head_size"] * _FLOAT_BYTES
     wanted, (limit_gib, limit_origin) = places(request), cache_gib(request)
     if wanted[0] > BATCH:
-        wanted = BATCH, "onnxruntime-genai's batch on a processor"
+        wanted = BATCH, "onnxruntime-genai's batch on a CPU"
     count, origin = fitting("onnxruntime_genai", wanted, longest, each, limit_gib)
     steps = GenAiSteps(_open(folder, request, longest), request.sampling, values["vocab_size"], longest)
     probe(steps, request.probes)
     record: dict[str, Json] = {
         "max_in_flight": {"value": count, "origin": origin},
-        "batching": {"value": "static", "origin": "onnxruntime-genai on a processor"},
+        "batching": {"value": "static", "origin": "onnxruntime-genai on a CPU"},
         "kv_cache_bytes": {"value": count * longest * each, "origin": f"{longest} tokens a request"},
         "kv_cache_limit_gib": {"value": limit_gib, "origin": limit_origin},
         "threads": {"value": request.threads, "origin": "the run"},

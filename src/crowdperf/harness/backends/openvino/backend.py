@@ -180,6 +180,6 @@ def _import(path: Path, properties: Mapping[str, Any]) -> _Imported:
         said = str(error).strip().splitlines()
         raise HarnessError(
             f"OpenVINO {library_version()} cannot import {path}: {said[-1] if said else error!r}",
-            "a blob opens with the version and on the kind of processor that it was made for: build the engine again",
+            "a blob only opens with the version and the CPU type it was built for: rebuild the engine",
         ) from error
     return _Imported(compiled, time.perf_counter() - start_s)

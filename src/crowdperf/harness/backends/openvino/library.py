@@ -25,7 +25,7 @@ _TYPES = {"fp32": openvino.Type.f32, "bf16": openvino.Type.bf16, "int8": openvin
 _INSTRUCTION_SETS = re.compile(r"(sse4|avx|amx|fma|vnni|asimd|sve|bf16|i8mm)")
 _LAYERS = frozenset({"Convolution", "Deconvolution", "FullyConnected", "MatMul", "LSTMSequence", "LSTMCell"})
 _EIGHT_BITS = frozenset({"i8", "u8"})
-_HINT = "cm run script --tags=generate,engine,_openvino --model=NAME --precision=PRECISION makes it again here"
+_HINT = "cm run script --tags=generate,engine,_openvino --model=NAME --precision=PRECISION rebuilds it here"
 
 
 def library_version() -> str:
@@ -47,7 +47,7 @@ def require_built_for_here(engine: Mapping[str, Any]) -> None:
     """Raise HarnessError where a blob was made with another OpenVINO or for another processor than are here."""
     wanted = engine.get("built_for")
     if not isinstance(wanted, Mapping):
-        raise HarnessError("model.json does not say what its blob was made with (engine: built_for)", _HINT)
+        raise HarnessError("model.json does not record what its blob was built with (engine: built_for)", _HINT)
     if wanted.get("openvino") != library_version():
         raise HarnessError(
             f"the blob was made by OpenVINO {wanted.get('openvino')}; {library_version()} is installed here", _HINT
@@ -56,18 +56,18 @@ def require_built_for_here(engine: Mapping[str, Any]) -> None:
     if theirs != ours:
         parts = (("only there", theirs - ours), ("only here", ours - theirs))
         differences = "; ".join(f"{where}: {', '.join(sorted(flags))}" for where, flags in parts if flags)
-        raise HarnessError(f"the blob was made for a processor with other instruction sets ({differences})", _HINT)
+        raise HarnessError(f"the blob was built for a CPU with other instruction sets ({differences})", _HINT)
 
 
 def precision_type(precision: str) -> openvino.Type:
     """Return the type to compute in; raises HarnessError for a precision that OpenVINO has not on this processor."""
     if precision not in _TYPES:
-        raise HarnessError(f"OpenVINO has no {precision} on the processor; it has: {', '.join(_TYPES)}")
+        raise HarnessError(f"OpenVINO does not support {precision} on the CPU; supported: {', '.join(_TYPES)}")
     capabilities = openvino.Core().get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
     if precision == "bf16" and "BF16" not in capabilities:
         raise HarnessError(
-            f"this processor has no bf16: OpenVINO would compute in fp32 (it has: {', '.join(capabilities)})",
-            "take fp32 or int8",
+            f"this CPU has no bf16: OpenVINO would compute in fp32 (supported: {', '.join(capabilities)})",
+            "use fp32 or int8",
         )
     return _TYPES[precision]
 
@@ -76,14 +76,14 @@ def require_precision(compiled: openvino.CompiledModel, precision: str) -> None:
     """Raise HarnessError where the network runs on another device, or in another precision, than was asked for."""
     devices = list(compiled.get_property("EXECUTION_DEVICES"))
     if devices != [DEVICE]:
-        raise HarnessError(f"OpenVINO runs the network on {', '.join(devices)} where {DEVICE} was asked for")
+        raise HarnessError(f"OpenVINO runs the network on {', '.join(devices)}; {DEVICE} was requested")
     found, wanted = compiled.get_property("INFERENCE_PRECISION_HINT"), precision_type(precision)
     if found != wanted:
-        raise HarnessError(f"OpenVINO computes in {found.get_type_name()} where {wanted.get_type_name()} was asked for")
+        raise HarnessError(f"OpenVINO computes in {found.get_type_name()}; {wanted.get_type_name()} was requested")
     if precision == "int8" and not eight_bit_layers(compiled):
         raise HarnessError(
             "OpenVINO runs no layer of this network in 8 bits",
-            "it does so with static quantisation only: cm run script --tags=quantize,ml-model,_int8,_static",
+            "it does so with static quantization only: cm run script --tags=quantize,ml-model,_int8,_static",
         )
 
 

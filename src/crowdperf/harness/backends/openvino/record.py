@@ -12,5 +12,5 @@ RECORD = BackendRecord(
     precisions=("fp32", "bf16", "int8"),
     packages=(Package(name="openvino", tags="_package.openvino", version_min="2025.0"),),
     library="openvino",
-    transformation="compiled for this processor by OpenVINO",
+    transformation="compiled for this CPU by OpenVINO",
 )

@@ -9,6 +9,6 @@ RECORD = BackendRecord(
     precisions=("int4", "int8", "fp16"),
     packages=(Package(name="openvino-genai", tags="_package.openvino-genai", version_min="2025.2"),),
     library="openvino-genai",
-    transformation="compiled for this processor by OpenVINO",
+    transformation="compiled for this CPU by OpenVINO",
     is_text=True,
 )

@@ -175,19 +175,19 @@ def build_module(request: BackendRequest, device: torch.device | None = None) ->
         raise HarnessError("backend pytorch needs a file of weights", "give model_info_path")
     if not request.config:
         raise HarnessError(
-            "model.json has no config to build the network with", "take the model's recipe with the variation _pytorch"
+            "model.json has no config to build the network with", "use the model's recipe with the variation _pytorch"
         )
     with contextlib.nullcontext() if device is None else _without_weights():
         module = architecture_of(request.architecture).build(request.network.name, request.config).eval()
     try:
         state = load_file(request.path, device="cpu" if device is None else str(device))
     except Exception as error:  # safetensors' own error has no public base class
-        raise HarnessError(f"cannot read the weights {request.path}: {error}", "make the model again") from error
+        raise HarnessError(f"cannot read the weights {request.path}: {error}", "rebuild the model") from error
     try:
         module.load_state_dict(state, assign=device is not None)
     except RuntimeError as error:
-        message = f"{request.path} does not fit benchmarks/{request.architecture}/network.py: {error}"
-        raise HarnessError(message, "make the model again") from error
+        message = f"{request.path} does not match benchmarks/{request.architecture}/network.py: {error}"
+        raise HarnessError(message, "rebuild the model") from error
     module = module.requires_grad_(False).to(device=device, dtype=_TYPES[request.precision])
     form = memory_format_of(module)
     with torch.no_grad():
@@ -211,11 +211,12 @@ def open_backend(request: BackendRequest) -> Any:
         return open_on_gpus(request, lambda device: build_module(request, device))
     if request.precision == "fp16":
         raise HarnessError(
-            "backend pytorch has no fp16 on the processor: torch lacks fast kernels there; it has: fp32, bf16",
-            "take fp32, or device cuda",
+            "backend pytorch does not support fp16 on the CPU (torch has no fast kernels for it); supported: "
+            "fp32, bf16",
+            "use fp32, or device cuda",
         )
     if request.precision == "bf16" and not has_bf16_matmul():
-        print("pytorch: this processor has no AMX, bf16 is slower than fp32 here", file=sys.stderr)
+        print("pytorch: this CPU has no AMX; bf16 is slower than fp32 here", file=sys.stderr)
     return ProcessorBackend(build_module(request), request)
 
 

@@ -7,5 +7,5 @@ RECORD = BackendRecord(
     devices=("cpu",),
     precisions=("fp32",),
     is_text=True,
-    stand_in="the scripted backend says known answers at a set pace: its figures are those of a clock",
+    stand_in="the scripted backend replays known answers at a set pace: its results reflect a clock, not a computation",
 )

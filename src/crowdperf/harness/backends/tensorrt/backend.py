@@ -197,7 +197,8 @@ def require_tensors(library: Any, engine: Any, network: NetworkSpec) -> None:
         require_types(f"the engine of network {network.name}", kind, found, specs)
         if kind == "input" and (unknown := sorted(found.keys() - {spec.name for spec in specs})):
             raise HarnessError(
-                f"the engine of network {network.name} wants inputs that the benchmark has not: {', '.join(unknown)}",
+                f"the engine of network {network.name} needs inputs that the benchmark does not provide: "
+                f"{', '.join(unknown)}",
                 "build the engine from the file that the model's recipe makes",
             )
 

@@ -150,8 +150,9 @@ def _cache_rows(request: EngineRequest, row_bytes: int) -> tuple[int, int, str]:
     rows = min(wanted, allowed // row_bytes)
     if rows < 1:
         raise HarnessError(
-            f"keys and values of one prompt take {row_bytes / 1e9:.2f} GB; there are {allowed / 1e9:.2f} GB ({origin})",
-            "give more with --kv_cache_gb, or take a machine with more memory",
+            f"keys and values of one prompt need {row_bytes / 1e9:.2f} GB; available: {allowed / 1e9:.2f} GB "
+            f"({origin})",
+            "allow more with --kv_cache_gb, or use a machine with more memory",
         )
     return rows, rows * row_bytes, origin
 
@@ -162,10 +163,10 @@ def _device(request: EngineRequest) -> torch.device:
         return torch.device("cpu")
     gpus, seen = request.gpus or (0,), torch.cuda.device_count() if torch.cuda.is_available() else 0
     if len(gpus) > 1:
-        hint = "give one with --gpus, or take --backend=vllm, which splits a model"
-        raise HarnessError(f"torch_llm runs on one GPU; asked for: {', '.join(map(str, gpus))}", hint)
+        hint = "select one with --gpus, or use --backend=vllm, which splits a model"
+        raise HarnessError(f"torch_llm runs on one GPU; requested: {', '.join(map(str, gpus))}", hint)
     if gpus[0] >= seen:
-        raise HarnessError(f"torch {torch.__version__} sees {seen} GPUs; asked for: {gpus[0]}", "or use --device=cpu")
+        raise HarnessError(f"torch {torch.__version__} sees {seen} GPUs; requested: {gpus[0]}", "or use --device=cpu")
     return torch.device("cuda", gpus[0])
 
 

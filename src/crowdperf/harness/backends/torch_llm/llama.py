@@ -23,7 +23,7 @@ from crowdperf.harness.base.errors import HarnessError
 from crowdperf.harness.text.tokenizer import end_tokens
 
 _CPU = torch.device("cpu")
-_HINT = "torch_llm runs models of the Llama architecture; take another backend for this model"
+_HINT = "torch_llm only runs models of the Llama architecture; use another backend for this model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def read_config(folder: Path) -> LlamaConfig:
         if values.get(key) not in allowed:
             raise HarnessError(f"config.json: {key} is {values.get(key)!r}; torch_llm knows {allowed[-1]!r}", _HINT)
     if kind not in ("default", "llama3") or values.get("quantization_config"):
-        found = f"rope_type {kind!r}" if kind not in ("default", "llama3") else "quantised weights"
+        found = f"rope_type {kind!r}" if kind not in ("default", "llama3") else "quantized weights"
         raise HarnessError(f"config.json: {found}; torch_llm knows 'default' and 'llama3', and float weights", _HINT)
     try:
         heads = int(values["num_attention_heads"])

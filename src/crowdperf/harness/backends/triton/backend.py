@@ -88,7 +88,7 @@ class TritonBackend:
         if (inferred := count_of(self._before, "inference_count")) < warm_up:
             raise HarnessError(
                 f"Triton counts {inferred:,} inferences; the harness sent {warm_up} samples to warm it up",
-                "another server answered, or answers were made up: run it again",
+                "another server answered, or responses are fabricated: rerun",
             )
         for sent in self._sent:
             sent[:] = [0, 0, 0]
@@ -109,7 +109,7 @@ class TritonBackend:
         if not inferred == sent == samples:
             raise HarnessError(
                 f"LoadGen got {samples:,} samples, the harness sent {sent}, and Triton counts {inferred:,} inferences",
-                "something else asked this server, or answers were made up: run it again",
+                "another client used this server, or responses are fabricated: rerun",
             )
 
         def mean_us(name: str) -> float:
@@ -174,7 +174,7 @@ def require_server(request: BackendRequest) -> tuple[Serving, Path]:
     """Return how to serve, and the network's file; raises HarnessError where one is missing."""
     if request.serving is None or request.path is None or request.folder is None:
         raise HarnessError(
-            "a backend that asks a server needs `serving` with a server.json, and a model file",
+            "a backend that uses a server needs `serving` with a server.json, and a model file",
             "cm run script --tags=app,mlperf,inference,_triton makes both",
         )
     return request.serving, request.path

@@ -212,7 +212,7 @@ def _shared_memory(path: Path, size: int) -> mmap.mmap:
     except OSError as error:
         path.unlink(missing_ok=True)
         raise HarnessError(
-            f"{size / 1e6:.1f} MB of shared memory in {SHARED_MEMORY} cannot be had: {error.strerror}",
+            f"{size / 1e6:.1f} MB of shared memory in {SHARED_MEMORY} are not available: {error.strerror}",
             "--transport=grpc needs none; in a container give a larger --shm-size",
         ) from error
 

@@ -51,19 +51,21 @@ def require_servable(benchmark: str, networks: Sequence[NetworkSpec]) -> Network
     """Return the one network of a benchmark; raises HarnessError naming the benchmark that cannot be served."""
     if len(networks) != 1:
         names = ", ".join(network.name for network in networks)
-        raise HarnessError(f"{benchmark} has {len(networks)} networks ({names}); Triton serves one here", _other())
+        raise HarnessError(
+            f"{benchmark} has {len(networks)} networks ({names}); here Triton can serve only one", _other()
+        )
     network = networks[0]
     states = [spec.name for spec in (*network.inputs, *network.outputs) if spec.is_state]
     if states:
         raise HarnessError(
-            f"{benchmark} hands states from call to call ({', '.join(states)}); Triton would copy them each time",
+            f"{benchmark} passes states between calls ({', '.join(states)}); Triton would copy them each time",
             _other(),
         )
     return network
 
 
 def _other() -> str:
-    return "take the backend onnxruntime or pytorch for this benchmark"
+    return "use the backend onnxruntime or pytorch for this benchmark"
 
 
 def require_fixed_sizes(benchmark: str, network: NetworkSpec) -> None:
@@ -126,7 +128,7 @@ def require_valid(text: str, model: str) -> None:
     try:
         parsed = text_format.Parse(text, model_config_pb2.ModelConfig())
     except text_format.ParseError as error:
-        raise HarnessError(f"Triton's schema does not take the config.pbtxt that was written: {error}") from error
+        raise HarnessError(f"Triton's schema rejects the generated config.pbtxt: {error}") from error
     if parsed.name != model:
         raise HarnessError(f"Triton's schema reads the name {parsed.name!r} where {model!r} was written")
 

@@ -87,7 +87,7 @@ def serve(asked: argparse.Namespace) -> None:
             if asked.seconds and waited_s >= asked.seconds:
                 break
         if not server.is_alive:
-            raise HarnessError(f"tritonserver ended by itself: {reason(server.log_text())}", f"its log: {log}")
+            raise HarnessError(f"tritonserver exited: {reason(server.log_text())}", f"its log: {log}")
     finally:
         server.stop()
     log.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ _TAKEN = "already in use"
 """What Triton 2.51.0 says in its log of a port that another program has."""
 _NO_GPU = "CudaDriverHelper"
 """Triton logs an error that names it on every machine without a GPU."""
-_MAKE_AGAIN = "make it again: cm run script --tags=get,triton,server --renew"
+_MAKE_AGAIN = "reinstall it: cm run script --tags=get,triton,server --renew"
 
 
 COUNT_LIMIT_S, COUNT_STEP_S = 1.0, 0.002
@@ -102,7 +102,7 @@ def read_server_files(path: Path) -> ServerFiles:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HarnessError(f"the Triton server described in {path} cannot be used: {error!r}", _MAKE_AGAIN) from error
     if not files.program.is_file():
-        raise HarnessError(f"{files.program}, named in {path}, is gone", _MAKE_AGAIN)
+        raise HarnessError(f"{files.program} (recorded in {path}) is missing", _MAKE_AGAIN)
     return files
 
 
@@ -144,7 +144,7 @@ def reason(log_text: str) -> str:
     errors = [text for text in said if text and _NO_GPU not in text]
     models = [line.partition("UNAVAILABLE: ")[2].rstrip("| ") for line in lines if "UNAVAILABLE: " in line]
     chosen = list(dict.fromkeys(models or errors or lines[-5:]))
-    return "; ".join(chosen[:4])[:1200] or "it printed nothing"
+    return "; ".join(chosen[:4])[:1200] or "it printed no output"
 
 
 class TritonServer(KeptServer):
@@ -173,7 +173,7 @@ class TritonServer(KeptServer):
         found = content.get("name") if isinstance(content, dict) else content
         if found != self.name:
             message = f"port {self.http_port} is answered by {found!r}, not by the server that was started here"
-            raise HarnessError(message, "run it again: other ports are taken then")
+            raise HarnessError(message, "rerun: it then uses other ports")
         return True
 
     def wait_ready(self, deadline_s: float) -> None:
@@ -185,9 +185,9 @@ class TritonServer(KeptServer):
             time.sleep(0.05)
         told = reason(self.log_text())
         if self.is_alive:
-            message = f"tritonserver did not load its models within {deadline_s:g} s, and was ended: {told}"
+            message = f"tritonserver did not load its models within {deadline_s:g} s, and was stopped: {told}"
             raise HarnessError(message, f"its log: {self.log}")
-        raise HarnessError(f"tritonserver ended before it was ready: {told}", f"its log: {self.log}")
+        raise HarnessError(f"tritonserver exited before it was ready: {told}", f"its log: {self.log}")
 
     def statistics(self, model: str) -> Mapping[str, Any]:
         """Return Triton's own figures of a model (its statistics extension); raises HarnessError."""
@@ -200,7 +200,7 @@ class TritonServer(KeptServer):
         except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
             problem = error
         told = "" if self.is_alive else f"; the server has ended: {reason(self.log_text())}"
-        raise HarnessError(f"tritonserver did not give its statistics: {problem}{told}", f"its log: {self.log}")
+        raise HarnessError(f"tritonserver did not return its statistics: {problem}{told}", f"its log: {self.log}")
 
 
 def count_of(statistics: Mapping[str, Any], name: str) -> int:

@@ -75,7 +75,7 @@ def visible_devices(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
     missing = [] if words is None else [str(gpu) for gpu in gpus if gpu >= len(words)]
     if missing:
         raise HarnessError(
-            f"GPUs {', '.join(missing)} were asked for; CUDA_VISIBLE_DEVICES is {seen!r}", "other --gpus"
+            f"GPUs {', '.join(missing)} were requested; CUDA_VISIBLE_DEVICES is {seen!r}", "other --gpus"
         )
     return ",".join(str(gpu) if words is None else words[gpu] for gpu in gpus)
 
@@ -128,7 +128,7 @@ def _require(request: EngineRequest) -> tuple[Path, Path]:
         message = f"vLLM's server is not installed: {python}"
         raise HarnessError(message, f"make it: cm run script --tags=get,vllm,server{variation}")
     if folder is None:
-        raise HarnessError("vllm reads a folder in Hugging Face's layout", "take the variation _huggingface")
+        raise HarnessError("vllm reads a folder in Hugging Face's layout", "use the variation _huggingface")
     return python, folder
 
 
