@@ -66,7 +66,7 @@ def test_a_base_folder_gets_the_community_s_name(tmp_path: Path) -> None:
         ({"CM_MLPERF_MODEL_MAPS": "digits"}, "own-name:official-name"),
         ({"CM_HW_NAME": "../up"}, "--hw_name"),
         ({"CM_MLPERF_INFERENCE_RESULTS_DIR_": ""}, "--results_dir is missing"),
-        ({"CM_MLPERF_INFERENCE_RESULTS_DIR_": "/nowhere/at/all"}, "there is no folder /nowhere/at/all"),
+        ({"CM_MLPERF_INFERENCE_RESULTS_DIR_": "/nowhere/at/all"}, "--results_dir: the folder /nowhere/at/all does not exist"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": ""}, "--submission_dir is missing"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "/"}, "would replace a folder"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": ".."}, "would replace a folder"),
@@ -80,7 +80,7 @@ def test_what_cannot_be_carried_out_is_refused(tmp_path: Path, env: dict[str, st
 
 def test_a_division_that_cannot_be_measured_here_is_refused_with_the_reason() -> None:
     (told,) = input_values("generate-submission", {}, division="network").problems()
-    assert told.startswith("--division=network: its runs need a system under test behind a network (LoadGen's QDL)")
+    assert told.startswith("--division=network: its runs require a system under test behind a network (LoadGen's QDL)")
 
 
 def test_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
