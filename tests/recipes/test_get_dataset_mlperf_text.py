@@ -77,7 +77,7 @@ def test_a_table_that_asks_for_anything_else_is_refused_and_nothing_runs(
     monkeypatch.chdir(tmp_path)
     for content in (Evil(*call), {"a": [Evil(*call)]}):
         (tmp_path / "evil.pkl").write_bytes(pickle.dumps(content))
-        with pytest.raises(frames.TableError, match=f"it asks for {asked}, which no plain table needs"):
+        with pytest.raises(frames.TableError, match=f"it refers to {asked}, which no plain table needs"):
             frames.read_pickled_table(tmp_path / "evil.pkl")
     assert not (tmp_path / "ran").exists()
 
@@ -218,7 +218,7 @@ def test_other_bytes_than_published_are_refused_and_a_whole_file_never_stands_fo
 def test_a_login_is_said_and_never_followed(served: LocalServer, tmp_path: Path) -> None:
     page = Status(302, location=served.url("/login"))
     served.put("/metadata/news.uri", b"", faults=[page, page])
-    with pytest.raises(storage.LoginNeeded, match=r"asks for a login \(HTTP 302\)"):
+    with pytest.raises(storage.LoginNeeded, match=r"requires a login \(HTTP 302\)"):
         storage.fetch(served.url("/metadata/news.uri"), tmp_path)
     assert storage.main([f"--metadata={served.url('/metadata/news.uri')}", f"--output_dir={tmp_path}"]) == 1
     assert all(one.path != "/login" for one in served.requests)
