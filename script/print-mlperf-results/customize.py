@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from crowdperf.call.values import is_set
-from crowdperf.kit.terminal import coloured
+from crowdperf.kit.terminal import colored
 from crowdperf.kit.user_paths import users_folder
 from crowdperf.kit.whole_file import write_whole
 from crowdperf.logs.result_csv import results_csv
@@ -73,7 +73,7 @@ def show(i, source: Path, results) -> dict:
         if form in ("tree", "both"):
             lines += summaries.tree_lines(rows)
         lines += [f"left out {text}" for text in results.left_out]
-    print(coloured("\n".join(map(printable, lines)), sys.stdout, os.environ), flush=True)
+    print(colored("\n".join(map(printable, lines)), sys.stdout, os.environ), flush=True)
     i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
     in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)
     if output is None and in_tree:

@@ -19,7 +19,7 @@ from typing import Any
 from crowdperf.call.recipe_calls import passed_on_inputs
 from crowdperf.kit.path_redaction import HOME, RESULT, KnownFolders, honest
 from crowdperf.kit.privacy import PrivateNames, known_here, masked
-from crowdperf.kit.terminal import coloured
+from crowdperf.kit.terminal import colored
 from crowdperf.logs.layout import ResultsPaths, RunPaths
 from crowdperf.logs.rates import found_table
 from crowdperf.rules.backends import BACKENDS
@@ -200,12 +200,12 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     results, environment = honest(results, places), honest(environment, places)
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)
-    shown = coloured(text, sys.stdout, os.environ, table.warnings_of(results))
+    shown = colored(text, sys.stdout, os.environ, table.warnings_of(results))
     page_path = paths.folder / session.PAGE_NAME
     browse = f"{BROWSE}{shlex.quote(str(paths.folder))}"
     call.say(f"\n{shown}\nResults: {paths.folder}\nPage:    {page_path}\nBrowse:  {browse}\nAgain:   {remarks.command}")
     if call.is_silent and results["disturbances"]:
-        print(coloured("\n".join(results["disturbances"]), sys.stdout, os.environ, results["disturbances"]), flush=True)
+        print(colored("\n".join(results["disturbances"]), sys.stdout, os.environ, results["disturbances"]), flush=True)
     env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
     env["CM_MLPERF_RESULTS_FILE"] = str(paths.results_json)
     call.i["state"]["mlperf_results"] = json.loads(json.dumps(results))

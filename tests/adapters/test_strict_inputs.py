@@ -90,3 +90,6 @@ def test_errors_and_warnings_have_a_colour_on_a_terminal_that_takes_one(strict: 
         os.close(stderr)
         assert shown in os.read(terminal, 65_536).decode().replace("\r\n", "\n")
         os.close(terminal)
+    forced = {**strict.process_env({"TERM": "dumb"}), "FORCE_COLOR": "1", "NO_COLOR": ""}
+    done = subprocess.run(cm_command(request), cwd=strict.work, env=forced, capture_output=True, text=True, timeout=60)
+    assert "\x1b[31mCM error:\x1b[0m unknown input --sizes" in done.stderr

@@ -66,7 +66,10 @@ def test_a_base_folder_gets_the_community_s_name(tmp_path: Path) -> None:
         ({"CM_MLPERF_MODEL_MAPS": "digits"}, "own-name:official-name"),
         ({"CM_HW_NAME": "../up"}, "--hw_name"),
         ({"CM_MLPERF_INFERENCE_RESULTS_DIR_": ""}, "--results_dir is missing"),
-        ({"CM_MLPERF_INFERENCE_RESULTS_DIR_": "/nowhere/at/all"}, "--results_dir: the folder /nowhere/at/all does not exist"),
+        (
+            {"CM_MLPERF_INFERENCE_RESULTS_DIR_": "/nowhere/at/all"},
+            "--results_dir: the folder /nowhere/at/all does not exist",
+        ),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": ""}, "--submission_dir is missing"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "/"}, "would replace a folder"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": ".."}, "would replace a folder"),

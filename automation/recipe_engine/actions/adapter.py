@@ -27,7 +27,7 @@ from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
-from ..running.console import RED, YELLOW, coloured, masked_output, raised_as_interrupted, shown
+from ..running.console import RED, YELLOW, colored, masked_output, raised_as_interrupted, shown
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ def wants_json(i: Mapping[str, Any]) -> bool:
 def _failed(code: int, text: str, out: str, cmind: Any) -> dict[str, Any]:
     if out == "con":
         _drop_unwritable()
-        print(f"\n{coloured('CM error:', RED, sys.stderr)} {text}", file=sys.stderr)  # noqa: T201
+        print(f"\n{colored('CM error:', RED, sys.stderr)} {text}", file=sys.stderr)  # noqa: T201
         if cmind is not None:
             cmind.output = "shown"
     return {"return": code, "error": text}
@@ -232,7 +232,7 @@ class ShownFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The text of one line."""
         text = shown(super().format(record))
-        return coloured(text, YELLOW, sys.stderr) if record.levelno >= logging.WARNING else text
+        return colored(text, YELLOW, sys.stderr) if record.levelno >= logging.WARNING else text
 
 
 def set_up_logging(*, is_verbose: bool) -> None:

@@ -42,12 +42,15 @@ def shown(text: str) -> str:
 RED, YELLOW = "31", "33"
 
 
-def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour if the stream is a terminal that may get one: NO_COLOR is unset or empty
-    (https://no-color.org, read November 2026), and TERM is not ``dumb``."""
+def colored(text: str, color: str, stream: TextIO) -> str:
+    """The text in a color if the stream gets colors: NO_COLOR forbids them (https://no-color.org), FORCE_COLOR and
+    CLICOLOR_FORCE ask for them (https://force-color.org, https://bixense.com/clicolors), else they are for a terminal
+    whose TERM is not ``dumb`` (pages read November 2026)."""
+    env = os.environ
+    is_forced = any(env.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
     with contextlib.suppress(ValueError):  # a closed stream
-        if stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-            return f"\x1b[{colour}m{text}\x1b[0m"
+        if not env.get("NO_COLOR") and (is_forced or (stream.isatty() and env.get("TERM") != "dumb")):
+            return f"\x1b[{color}m{text}\x1b[0m"
     return text
 
 

@@ -19,19 +19,23 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[str] = ()) -> list[
     return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
-def takes_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Return whether a stream is a terminal that may get colours: NO_COLOR is unset or empty (https://no-color.org,
-    read November 2026), and TERM is not `dumb`."""
+def takes_color(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Return whether a stream gets colors. NO_COLOR forbids them (https://no-color.org), FORCE_COLOR
+    (https://force-color.org) and CLICOLOR_FORCE (https://bixense.com/clicolors) ask for them, each unless empty, the
+    latter two unless `0`; else they are for a terminal whose TERM is not `dumb` (pages read November 2026)."""
+    if environment.get("NO_COLOR"):
+        return False
+    if any(environment.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
     try:
-        is_terminal = stream.isatty()
+        return stream.isatty() and environment.get("TERM") != "dumb"
     except ValueError:  # a closed stream
         return False
-    return is_terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def coloured(text: str, stream: TextIO, environment: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
+def colored(text: str, stream: TextIO, environment: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
     """Return the text for this stream: verdicts and the lines of `warnings` in colour where it takes colours."""
-    if not takes_colour(stream, environment):
+    if not takes_color(stream, environment):
         return text
     lines = {line for warning in warnings for line in warning.splitlines()}
     return "\n".join(_line(line, line in lines) for line in text.split("\n"))
