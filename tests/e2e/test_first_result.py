@@ -263,7 +263,7 @@ def test_a_rehearsal_ends_with_a_push_and_what_a_submission_needs(
     done = cm(checkout, "run", "script", "--tags=generate,inference,submission", "--rehearsal")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "verdict: accepted as a rehearsal only, not as a submission" in done.stdout
-    assert "Offline performance asked for " in done.stdout
+    assert "Offline performance requested " in done.stdout
     branches = ["git", "--git-dir", str(checkout / "rehearsal" / "repository.git"), "branch", "--list", "rehearsal"]
     assert subprocess.run(branches, capture_output=True, text=True).stdout.strip() == "rehearsal"
     tree = f"--submission_dir={checkout / 'rehearsal' / 'tree'}"

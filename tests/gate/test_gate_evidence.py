@@ -309,7 +309,7 @@ def test_whatever_a_rule_refused_in_the_published_round_is_explained_and_nothing
 
 
 def test_the_evidence_of_a_rule_is_one_line():
-    assert evidence_of(RULES["LG-002"]).startswith("published round v5.1 (965182b0): asked 3,")
+    assert evidence_of(RULES["LG-002"]).startswith("published round v5.1 (965182b0): checked 3,")
     assert "6 refused (one result whose LoadGen had one changed source)" in evidence_of(RULES["LG-002"])
     assert evidence_of(RULES["EP-022"]).startswith("not checked in the published round v5.1")
 

@@ -106,7 +106,7 @@ COMMUNITY_HOOKS = load_recipe("run-mlperf-inference-submission-checker")
         ({}, "--submission_dir is missing"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x"}, "--version is missing"),
         ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v9"}, "--version=v9 is not a round; allowed: v"),
-        ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v6.1"}, "is not a folder"),
+        ({"CM_MLPERF_INFERENCE_SUBMISSION_DIR": "x", "CM_VERSION": "v6.1"}, "is not a readable folder"),
     ],
 )
 def test_a_call_that_cannot_be_understood_is_an_error_with_a_hint(env, word, tmp_path):

@@ -53,4 +53,4 @@ def test_the_store_is_made_for_the_tiny_window(inside, hook_input, tmp_path):
 def test_an_empty_store_is_an_error(inside, hook_input):
     (inside / "preprocessed").mkdir()
     answer = load_recipe("get-preprocessed-dataset-kits19").postprocess(hook_input({}))
-    assert answer["return"] == 1 and "holds no preprocessed.json" in answer["error"]
+    assert answer["return"] == 1 and "contains no preprocessed.json" in answer["error"]

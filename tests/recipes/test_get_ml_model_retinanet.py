@@ -140,7 +140,7 @@ def test_a_preprocessed_data_set_hands_on_its_store(name, hook_input, inside):
     store = Path.cwd() / "preprocessed"
     store.mkdir()
     (store / "preprocess.json").write_text("{}")
-    assert "holds no preprocessed.json" in recipe.postprocess(hook_input({}))["error"]  # a run that was broken off
+    assert "contains no preprocessed.json" in recipe.postprocess(hook_input({}))["error"]  # a run that was broken off
     (store / "preprocessed.json").write_text("{}")
     i = hook_input({})
     files = [str(store / name) for name in ("preprocess.json", "preprocessed.json")]

@@ -89,7 +89,7 @@ def test_the_refusal_says_where_under_which_license_how_and_what_then():
 
 def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
     text = manual_download.refusal(SOURCE, tmp_path, "  1 file missing: b.bin")
-    assert text.startswith(f"{tmp_path} does not hold Data:\n  1 file missing: b.bin\n")
+    assert text.startswith(f"{tmp_path} does not contain Data:\n  1 file missing: b.bin\n")
 
 
 # --- given paths ---

@@ -33,4 +33,4 @@ def test_the_store_and_the_list_are_exported(customize: ModuleType, tmp_path: Pa
 def test_a_store_that_is_not_whole_is_refused(customize: ModuleType) -> None:
     answer = customize.postprocess({"env": {"CM_DATASET_PATH": "/data"}})
     assert answer["return"] == 1
-    assert "holds no preprocessed.json" in answer["error"]
+    assert "contains no preprocessed.json" in answer["error"]

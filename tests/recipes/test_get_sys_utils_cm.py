@@ -265,7 +265,7 @@ def test_apply_uses_sudo_only_where_it_asks_for_no_password(tmp_path: Path, hook
     answer, _ = run(hook_input, here, **order)
     assert answer["return"] == 1
     assert here.ran == ["sudo -n true"]
-    assert "need root's rights" in answer["error"]
+    assert "need root rights" in answer["error"]
     assert answer["error"].endswith("\n  sudo dnf install -y git")
 
 

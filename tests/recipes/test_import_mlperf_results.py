@@ -45,7 +45,7 @@ def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path
         ({"db": "a.db", "path": "none"}, 16, "none does not exist"),
         ({"db": ".", "path": "summary.csv"}, 1, "is a folder; give a file"),
         ({"db": "deep/a.db", "path": "summary.csv"}, 1, "has no parent folder"),
-        ({"db": "a.db", "path": "."}, 16, "holds no results"),
+        ({"db": "a.db", "path": "."}, 16, "contains no results"),
         ({"db": "summary.csv", "path": "summary.csv"}, 1, "not a results database"),
         ({"db": "a.db", "path": "short.csv"}, 1, "it has no column Organization"),
     ],

@@ -366,7 +366,7 @@ def test_without_consent_a_record_or_rights_nothing_is_run(tmp_path: Path, hook_
     assert "nothing was run" in capsys.readouterr().out
     assert "--record=" in run(hook_input, root, "teardown", APPLY="yes")[0]["error"]
     record = str(tmp_path / "before.json")
-    assert "root's rights" in run(hook_input, user, "teardown", APPLY="yes", RECORD_FILE=record)[0]["error"]
+    assert "root rights" in run(hook_input, user, "teardown", APPLY="yes", RECORD_FILE=record)[0]["error"]
     call = hook_input({"CM_MIG_ACTION": "teardown"}, machine=root, input={"apply": True, "record": record})
     assert recipe.plan(call) == {"return": 0}
     assert root.changes == user.changes == []

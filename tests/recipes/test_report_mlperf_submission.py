@@ -294,7 +294,7 @@ def test_logs_that_cannot_be_placed_are_listed(inside, call):
     results_folder(inside)
     recorded_run(inside / "r" / "stray" / "logs" / "here", "valid-offline")
     answer = call(input="r")
-    assert "&#x27;here&#x27; stands where a scenario is expected" in page(answer)
+    assert "&#x27;here&#x27; is not a scenario" in page(answer)
     assert len(answer["state"]["mlperf_report"]["left_out"]) == 1
 
 
@@ -336,7 +336,7 @@ def test_results_of_several_calls_and_backends_have_names_of_their_own(inside, c
     assert text.count("<title>Latency, Offline</title>") == 2, "one chart for the scenario, for a page and for a phone"
     for name in (first, second, third):
         assert text.count(f"<title>{name} p99: ") == 2, "a line for each run"
-    busy = "other programs used 57 % of the processor during {}: do not compare these results"
+    busy = "other programs used 57 % of the CPU during {}: do not compare these results"
     assert busy.format(f"{first}, 57 % during {second}") in text
     assert busy.format(third) in text
     assert f"All results on this page: {TEST_RUN}" in text

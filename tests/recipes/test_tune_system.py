@@ -226,7 +226,7 @@ def test_applying_needs_a_record_and_rights(tmp_path: Path, hook_input: Any) -> 
     assert "--record=" in run(hook_input, here, ACTION="apply", APPLY="yes")[0]["error"]
     record = str(tmp_path / "before.json")
     answer, _ = run(hook_input, user, ACTION="apply", APPLY="yes", RECORD_FILE=record)
-    assert "root's rights" in answer["error"]
+    assert "root rights" in answer["error"]
     assert "tee" in answer["error"]
     assert here.changes == user.changes == []
     call = hook_input({"CM_TUNE_SYSTEM_ACTION": "apply"}, machine=here, input={"apply": True, "record": record})

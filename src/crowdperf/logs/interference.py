@@ -168,7 +168,7 @@ def _on_gpus(load: Mapping[str, Any]) -> list[Disturbance]:
 
 
 def disturbance_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
-    """Return one line for each cause, with the runs that it disturbed: "other programs used 42 % of the processor
+    """Return one line for each cause, with the runs that it disturbed: "other programs used 42 % of the CPU
     during Offline, 38 % during Server: do not compare these results". `results`: name and content of result.json."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, result in results:
