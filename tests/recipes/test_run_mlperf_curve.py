@@ -62,7 +62,7 @@ def test_a_server_that_does_not_answer_ends_the_call_before_the_client_is_looked
     [
         ({"from_recorded": "absent"}, "no runs of the client"),
         ({"action": "check"}, "--curve_dir is missing"),
-        ({"action": "view", "curve_dir": "absent"}, "no submission"),
+        ({"action": "view", "curve_dir": "absent"}, "not a submission"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(tmp_path: Path, changed: dict[str, str], words: str) -> None:

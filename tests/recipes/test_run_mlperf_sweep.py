@@ -145,7 +145,7 @@ def test_a_server_that_is_not_there_is_found_before_anything_is_planned_or_made(
     (home.work / "s.yaml").write_text(text, encoding="utf-8")
     refused = home.run_cm(TAGS, "--file=s.yaml")
     assert refused.code == 1
-    assert "asked for the models (GET /models): no connection to 127.0.0.1:" in refused.answer["error"]
+    assert "request for the models (GET /models): no connection to 127.0.0.1:" in refused.answer["error"]
     assert (
         f"hint: start the server, wait until it is ready, and check host and port: curl {url}/models"
         in (refused.answer["error"])
