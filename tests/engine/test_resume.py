@@ -93,7 +93,7 @@ def test_a_run_that_ended_well_is_not_resumed(chain: TemporaryHome) -> None:
     chain.run_cm("build,all")
     refused = resume(chain)
     assert refused.code == 1
-    assert "nothing to resume" in refused.answer["error"]
+    assert "no run to resume" in refused.answer["error"]
     assert "succeeded" in refused.answer["error"]
     assert story(chain) == ["detect", "part", "late", "all"]
 

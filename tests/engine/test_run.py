@@ -13,6 +13,7 @@ from recipe_engine.actions.run import parse_query_input, parse_request, run_acti
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, VariationNotFound
+from recipe_engine.running.step import MIN_SHOWN_S
 
 
 @pytest.mark.parametrize(
@@ -323,6 +324,7 @@ def test_a_dependency_that_ends_at_once_is_shown_with_v_only(
     home.recipe("run-all", {"deps": [{"tags": "get,quick"}, {"tags": "get,script"}]})
     readings = iter(range(1000))
     monkeypatch.setattr("recipe_engine.running.step.time.perf_counter", lambda: next(readings) * took_s)
+    home.min_shown_s = MIN_SHOWN_S
     home.run("run,all")
     done = [line.split(":")[0].strip() for line in home.story if ": done in" in line]
     assert ("+ get-quick" in done) is is_shown

@@ -232,7 +232,7 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
 
 def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
     assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
-    with pytest.raises(bundle_module.NothingToShare, match="no submission"):
+    with pytest.raises(bundle_module.NothingToShare, match="not a submission"):
         make_curve_bundle(tmp_path, key())
     with pytest.raises(bundle_module.NothingToShare, match="no samples next to its points"):
         make_curve_bundle(folder / "tree" / "LabOrg" / "sub-0001", key(), with_events=True)

@@ -163,7 +163,7 @@ def test_a_table_imported_twice_adds_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as store:
         first = import_loaded(store, load(tmp_path / "summary.csv"))
         assert len(first.added) == 60
-        assert any("taken as 128" in note for note in first.notes)
+        assert any("read as 128" in note for note in first.notes)
         before = all_rows(tmp_path / "a.db")
         second = import_loaded(store, load(tmp_path / "summary.csv"))
         assert (second.added, second.known) == ([], 60)

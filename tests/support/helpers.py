@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from recipe_engine.actions.adapter import Home
@@ -198,6 +199,7 @@ class TemporaryHome:
         self.work = folder / "work"
         self.store = self.path / "repos" / "local" / "cache"
         self.story: list[str] = []
+        self.min_shown_s = 0.0  # so that a story has every step, however fast
         self._children: list[subprocess.Popen[bytes]] = []
         for place in (self.path, self.repo / "script", self.work):
             place.mkdir(parents=True)
@@ -247,7 +249,8 @@ class TemporaryHome:
         level = logger.level
         logger.setLevel(logging.INFO)
         try:
-            return run_action({"tags": tags, "quiet": True, **i}, self.engine_home, cmind)
+            with patch("recipe_engine.running.step.MIN_SHOWN_S", self.min_shown_s):
+                return run_action({"tags": tags, "quiet": True, **i}, self.engine_home, cmind)
         finally:
             logger.setLevel(level)
             logger.removeHandler(listener)

@@ -144,7 +144,7 @@ def test_a_point_is_written_once(tmp_path: Path) -> None:
 
 
 def test_two_calls_do_not_work_in_one_folder(tmp_path: Path) -> None:
-    with locked(tmp_path / "s"), pytest.raises(FolderInUse, match="another call works"), locked(tmp_path / "s"):
+    with locked(tmp_path / "s"), pytest.raises(FolderInUse, match="another run is using"), locked(tmp_path / "s"):
         pass
     with locked(tmp_path / "s"):
         pass
