@@ -145,7 +145,7 @@ def test_a_published_file_of_fixed_length_and_other_names_is_served():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"tensor_names": {"mask": "x"}}, "holds mask; allowed: input_ids"),
+        ({"tensor_names": {"mask": "x"}}, "contains mask; allowed: input_ids"),
         ({"tensor_names": ["x"]}, "tensor_names"),
         ({"sequence_length": 128}, "sequence_length of the model is 128; allowed: 384"),
     ],

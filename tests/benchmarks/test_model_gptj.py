@@ -298,7 +298,7 @@ def test_decoding_leaves_out_special_tokens_and_spaces_before_punctuation(folder
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "has neither tokenizer.json"), ("{}", "cannot read the tokenizer")]
+    ("content", "said"), [(None, "contains neither tokenizer.json"), ("{}", "cannot read the tokenizer")]
 )
 def test_a_folder_without_tokenizer_is_named(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:

@@ -235,7 +235,7 @@ def test_clips_of_up_to_30_s_are_read_in_the_lists_order(tmp_path):
 
 
 def test_a_folder_without_whispers_tokenizer_is_refused_before_the_run(folder, tmp_path):
-    with pytest.raises(HarnessError, match="has neither tokenizer") as raised:
+    with pytest.raises(HarnessError, match="contains neither tokenizer") as raised:
         opened(tmp_path).preprocess([np.zeros(10, np.float32)])
     assert "gptj" not in raised.value.hint, "the model is another one"
     Tokenizer(models.BPE({"a": 0}, [])).save(str(tmp_path / "tokenizer.json"))

@@ -121,7 +121,7 @@ def test_test09_writes_what_the_official_script_writes() -> None:
         (log(entry(range(1300), 7)), 1, "1 are unknown"),
         (log(entry(range(1300), 0, data="050000")), 1, "3 bytes, which is not a whole number of int32"),
         (log(entry(range(1300), 0, data="xyz")), 1, "damaged"),
-        (log(), 0, "there is no answer"),
+        (log(), 0, "contains no answers"),
         (["["], 1, "is incomplete"),
     ],
 )

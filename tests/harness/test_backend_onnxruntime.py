@@ -160,7 +160,7 @@ def test_the_cuda_libraries_of_pips_packages_are_loaded_before_the_first_session
 
 def test_a_session_that_fell_back_is_an_error():
     # What onnxruntime-gpu 1.31.1 answered without CUDA libraries (feasibility run of 2026-11-20).
-    with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider where CUDAExecutionProvider"):
+    with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider; CUDAExecutionProvider"):
         backend.require_provider(["CPUExecutionProvider"], "CUDAExecutionProvider")
     backend.require_provider(["CUDAExecutionProvider", "CPUExecutionProvider"], "CUDAExecutionProvider")
 

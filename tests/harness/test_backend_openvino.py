@@ -85,7 +85,7 @@ def test_blobs_are_described_with_what_they_are_bound_to_and_files_beside_come_a
 
 
 def test_a_precision_that_files_cannot_have_is_refused_before_anything_is_compiled(model_info, tmp_path):
-    with pytest.raises(HarnessError, match="the model's files are fp32; int8 was asked for") as caught:
+    with pytest.raises(HarnessError, match="the model's files are fp32; int8 was requested") as caught:
         built(model_info, tmp_path, precision="int8")
     assert "quantize,ml-model,_int8" in caught.value.hint
     with pytest.raises(HarnessError, match="OpenVINO does not support fp16 on the CPU; supported: fp32, bf16, int8"):

@@ -123,7 +123,7 @@ def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Pa
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("broken", "ended before it was ready: \"failed to load 'm' version 1: no such file\""),
+        ("broken", "exited before it was ready: \"failed to load 'm' version 1: no such file\""),
         ("hang", "did not load its models within 4 s"),
         ("other", "is answered by 'somebody'"),
     ],

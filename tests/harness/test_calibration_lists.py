@@ -108,7 +108,7 @@ def test_listed_images_are_looked_for_outside_the_validation_images(tmp_path: Pa
     listed = module.listed_samples(tmp_path, ["2.jpg", "1.jpg"])  # type: ignore[attr-defined]
     assert [file.path.name for file in listed.dataset.load(listed.indices)] == ["2.jpg", "1.jpg"]
     assert listed.is_measured is False
-    with pytest.raises(HarnessError, match=f"{place} lacks 1 of the 1"):
+    with pytest.raises(HarnessError, match=f"{place} is missing 1 of the 1"):
         module.listed_samples(tmp_path, ["3.jpg"])  # type: ignore[attr-defined]
 
 

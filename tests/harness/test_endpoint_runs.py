@@ -107,7 +107,7 @@ def test_padding_and_another_tokenizer_do_not_raise_the_rate_of_a_run(root: Path
     rate = ended.result["metric"]["value"] / ended.result["text"]["samples_per_second"]
     assert rate == pytest.approx(6.0, rel=0.02)
     _, ended = run(root, f"{url}/ids=0,odd=wide/v1", scenario="Server", **LONG)
-    assert ended.code == 1 and "the server has another tokenizer" in ended.stderr and "Traceback" not in ended.stderr
+    assert ended.code == 1 and "the server uses another tokenizer" in ended.stderr and "Traceback" not in ended.stderr
 
 
 def test_a_wrong_endpoint_ends_the_run_before_loadgen(root: Path, url: str) -> None:

@@ -106,7 +106,7 @@ def test_a_confirmation_counts_more_than_the_probes_above_it() -> None:
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
-        ([Tried(100, PROBE, False, is_hopeless=True)], "a query alone"),
+        ([Tried(100, PROBE, False, is_hopeless=True)], "a single query already"),
         ([Tried(100 * 0.75 * 0.5 * 0.25**k, PROBE, False) for k in range(-2, 5)], "rates down to"),
     ],
 )

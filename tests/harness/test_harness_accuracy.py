@@ -145,8 +145,8 @@ def test_images_become_numbers_from_0_to_1(tmp_path: Path) -> None:
         (np.zeros((2, 8, 8), np.float32), np.zeros(2, np.uint8), "float32"),
         (np.zeros((2, 64), np.uint8), np.zeros(2, np.uint8), "uint8"),
         (np.zeros((0, 8, 8), np.uint8), np.zeros(0, np.uint8), "N >= 1"),
-        (np.full((2, 8, 8), 17, np.uint8), np.zeros(2, np.uint8), "value of 17"),
-        (np.zeros((2, 8, 8), np.uint8), np.full(2, 10, np.uint8), "value of 10"),
+        (np.full((2, 8, 8), 17, np.uint8), np.zeros(2, np.uint8), "contains the value 17"),
+        (np.zeros((2, 8, 8), np.uint8), np.full(2, 10, np.uint8), "contains the value 10"),
         (np.zeros((2, 8, 8), np.uint8), np.zeros(3, np.uint8), "2 validation images but 3 labels"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_synthetic_store_is_refused_for_data_that_count_as_real(tmp_path: Path
     fill(tmp_path)
     assert opened(tmp_path).count == 10
     facts.unlink()
-    with pytest.raises(HarnessError, match=r"was made from synthetic data.*, but .*data does not say"):
+    with pytest.raises(HarnessError, match=r"was made from synthetic data.*, but .*data is not marked as synthetic"):
         opened(tmp_path)
 
 

@@ -316,7 +316,7 @@ def test_a_sample_that_is_not_loaded_is_named_and_no_other_is_given(kind, asked_
     with pytest.raises(HarnessError, match=f"sample {missing} was requested but is not in memory; {there}"):
         ways[asked_for]()
     library.unload(loaded)
-    with pytest.raises(HarnessError, match=f"sample {loaded[0]} was asked for, .* in memory: none"):
+    with pytest.raises(HarnessError, match=f"sample {loaded[0]} was requested .* in memory: none"):
         library.gather([loaded[0]])
     assert library.loaded == [] and library.neighbours == []
 

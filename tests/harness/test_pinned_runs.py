@@ -83,7 +83,7 @@ def test_memory_for_samples_is_asked_for_only_where_a_gpu_copies_from_it() -> No
     for backend in (pytorch, tensorrt):
         memory = sample_memory_of(parts(backend, "cuda", (99, 1)))
         assert memory is not None
-        with pytest.raises(HarnessError, match="asked for: 99"):  # before torch begins to use GPU 0
+        with pytest.raises(HarnessError, match="requested: 99"):  # before torch begins to use GPU 0
             memory((2, 3), np.dtype(np.float32))
 
 

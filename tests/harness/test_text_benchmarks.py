@@ -100,7 +100,7 @@ def test_a_tokenizer_is_needed_to_score_and_not_to_ask(root: Path, tmp_path: Pat
     object.__setattr__(sample, "answer", None)
     (prompt,) = text.prompts([sample])
     assert prompt.tokens.dtype == np.int32 and prompt.tokens.tolist() == sample.tokens.tolist()
-    with pytest.raises(HarnessError, match=r"has neither tokenizer\.json nor vocab\.json"):
+    with pytest.raises(HarnessError, match=r"contains neither tokenizer\.json nor vocab\.json"):
         text.score([], dataset)
 
 

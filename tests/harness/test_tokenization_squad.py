@@ -165,7 +165,7 @@ def test_each_token_has_its_most_context_in_one_window():
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "cannot read"), ("a\nb\n", r"lacks \[UNK\], \[SEP\]"), ("", "is not a BERT vocabulary")],
+    [(None, "cannot read"), ("a\nb\n", r"is missing \[UNK\], \[SEP\]"), ("", "is not a BERT vocabulary")],
 )
 def test_a_vocabulary_that_cannot_be_used_is_refused(tmp_path, content, message):
     if content is not None:
@@ -182,7 +182,7 @@ def test_a_vocabulary_with_windows_line_ends_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("questions", "message"),
     [
-        (None, "lacks dev-v1.1.json"),
+        (None, "is missing dev-v1.1.json"),
         ("{", "cannot read"),
         ('{"data": [{"paragraphs": [{"context": "a"}]}]}', r"data\[0\].paragraphs\[0\]"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]}', "answers"),

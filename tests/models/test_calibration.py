@@ -114,7 +114,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path):
         ({"format": 1}, "not a calibration of format 2"),
         ({"method": "guess"}, "not a calibration of format 2"),
         ({"networks": {"model": {"x": [1.0]}}}, "not a calibration of format 2"),
-        ({"networks": {"model": {"x": [1.0, 2.0]}}}, "the range of x does not hold zero"),
+        ({"networks": {"model": {"x": [1.0, 2.0]}}}, "the range of x does not contain zero"),
         ({"networks": {"model": {"x": [-1.0, 1e999]}}}, "the range of x"),
         ({"networks": []}, "not a calibration of format 2"),
     ],
@@ -228,7 +228,7 @@ def test_a_calibration_that_hides_its_samples_is_refused(model_info, data, tmp_p
     del content["provenance"]["calibration"]
     path.write_text(json.dumps(content))
     task = quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8", calibration=path)
-    with pytest.raises(HarnessError, match="does not say which samples"):
+    with pytest.raises(HarnessError, match="does not record the samples"):
         quantize.quantize(task)
 
 

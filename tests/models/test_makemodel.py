@@ -113,7 +113,7 @@ def checkpoint(path: Path, state: dict) -> Path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda state: state.pop("conv2.weight"), "lack conv2.weight of network image"),
+        (lambda state: state.pop("conv2.weight"), "are missing conv2.weight of network image"),
         (lambda state: state.update({"fc.bias": torch.zeros(11)}), "fc.bias [11] (not [10])"),
     ],
 )

@@ -261,7 +261,7 @@ def test_what_is_done_follows_from_the_source_and_a_given_folder(tmp_path: Path)
             "a synthetic data set exclude each other",
         ),
         (env_of("llama3.1-8b", "synthetic", CM_DATASET_TEXT_SIZE="0"), False, "_size.0 cannot be"),
-        (env_of("llama3.1-8b", "published", CM_DATASET_TEXT_SIZE="64"), False, "taken whole"),
+        (env_of("llama3.1-8b", "published", CM_DATASET_TEXT_SIZE="64"), False, "used as a whole"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, env: dict[str, str], has_path: bool, said: str) -> None:

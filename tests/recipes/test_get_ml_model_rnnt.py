@@ -58,7 +58,7 @@ def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Pat
     assert torch.equal(joint["net.3.bias"], state["joint_net.3.bias"])
     del state["encoder.post_rnn.lstm.bias_hh_l0"]
     torch.save({"state_dict": state}, tmp_path / "rnnt.pt")
-    with pytest.raises(Exception, match=r"lack post_rnn\.lstm\.bias_hh_l0 of network encoder"):
+    with pytest.raises(Exception, match=r"are missing post_rnn\.lstm\.bias_hh_l0 of network encoder"):
         makemodel.make_model(order)
 
 

@@ -62,7 +62,7 @@ def test_the_reference_has_the_wanted_metrics_and_a_poor_model_is_not_written(tm
     request = ModelRequest(architecture="rgat", config="tiny", framework="pytorch", output_dir=tmp_path)
     score = Score(values={"acc": 70.0, "other": 1.0}, line="")
     modules = build_modules(request)
-    with pytest.raises(HarnessError, match="the fitted rgat has acc 70, below 71: it is not written"):
+    with pytest.raises(HarnessError, match="the fitted rgat has acc 70, below 71: it is not saved"):
         fit_program.write_fitted(request, fit_program.Fitted(modules=modules, score=score, least={"acc": 71.0}))
     assert not list(tmp_path.iterdir())
     fitted = fit_program.Fitted(

@@ -81,7 +81,7 @@ BAD = (
     ({"port": "70000"}, "0 to 65535"),
     ({"port": "²"}, "whole number"),
     ({"read_only": "maybe"}, "yes, no"),
-    ({"read_only": "yes"}, "no database"),
+    ({"read_only": "yes"}, "does not exist"),
     ({"read_only": "yes", "open_uploads": "yes"}, "does not accept uploads"),
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),

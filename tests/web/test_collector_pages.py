@@ -241,7 +241,7 @@ def test_a_file_is_a_download_of_no_kind_and_only_of_its_result(shown: Shown) ->
 
 def test_results_of_other_benchmarks_or_metrics_are_not_compared(shown: Shown) -> None:
     assert "different benchmarks" in shown.client.get(f"/compare?a={shown.ids[0]}&b={shown.ids[14]}").text
-    assert "There is no result nothing" in shown.client.get("/compare?a=nothing").text
+    assert "Result not found: nothing" in shown.client.get("/compare?a=nothing").text
     text = shown.client.get(f"/compare?id={shown.ids[0]}&id={shown.ids[1]}&id={shown.ids[2]}").text
     assert "What differs" in text and "B: onnxruntime 1.30" in text and "Relative to A" in text
     assert re.search(r"\+[\d.]+ %</td>", text)
