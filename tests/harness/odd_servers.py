@@ -136,7 +136,7 @@ ENDS = (
     Odd("goes on behind the end token", "odd=goes_on", tokens=6),
     Odd("the same where the benchmark ignores the end", "odd=goes_on", sampling=IGNORED),
     Odd("more tokens than max_tokens", "odd=many", REFUSED, "more than the 8 requested tokens"),
-    Odd("more tokens than max_tokens from the test on", "odd=many,after=9", INVALID, "more than the 12 requested tokens"),
+    Odd("more tokens than max_tokens from the test on", "odd=many,after=9", INVALID, "than the 12 requested tokens"),
     Odd("tokens without an end", "endless", REFUSED, "more than the 8 requested tokens"),
     Odd("finish_reason length after 3 tokens", "odd=early", REFUSED, "after 3 of the 8 requested tokens"),
     Odd("finish_reason length after 3 tokens from the test on", "odd=early,after=9", INVALID, "after 3 of the 12"),

@@ -227,7 +227,7 @@ def test_server_files_must_be_whole_and_there(tmp_path: Path) -> None:
     content = {"format": 1, "version": "2.51.0", "program": str(tmp_path / "gone"), "backends": "b", "environment": {},
                "served_by": "x", "versions": {}}  # fmt: skip
     for text, words in (
-        (json.dumps(content), "is gone"),
+        (json.dumps(content), "is missing"),
         ("{}", "KeyError"),
         (json.dumps({**content, "format": 9}), "9"),
     ):

@@ -87,7 +87,7 @@ def test_a_server_is_started_asked_and_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("broken", "exited before it was ready: ValueError: the model is of a kind that is not known"),
+        ("broken", "ended before it was ready: ValueError: the model is of a kind that is not known"),
         ("hang", "was not ready within 0.5 s"),
     ],
 )

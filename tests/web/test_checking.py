@@ -1,4 +1,4 @@
-"""A bundle costs a limited amount of processor time and memory, its key is counted, and the server ends when asked."""
+"""A bundle costs a limited amount of CPU time and memory, its key is counted, and the server ends when asked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def checker(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[bundle_checks.Che
 
 def test_a_dear_bundle_ends_and_its_key_is_counted(checker: tuple[bundle_checks.Checker, list[str]]) -> None:
     check, counted = checker
-    for content, found in ((b"spin", "processor time"), (b"memory", "memory")):
+    for content, found in ((b"spin", "CPU time"), (b"memory", "memory")):
         with pytest.raises(BundleRefused) as refused:
             check(content, DEFAULT_LIMITS)
         assert refused.value.problems[0].rule == "LIMIT" and found in refused.value.problems[0].found

@@ -200,7 +200,7 @@ def test_a_server_behind_an_endpoint_is_not_shown_as_the_machine_of_its_client(t
     assert "server behind an endpoint" in shown and "server behind an endpoint" in table
     assert "Client CPU" not in table
     assert shown.count("Client CPU") == len(re.findall(r"client processor<[^>]*>\s*<[^>]*>Client CPU<", shown)) == 1
-    assert "what it runs on is not known" in shown and "my-llm" in shown and "gpu7" not in shown
+    assert "its hardware is not known" in shown and "my-llm" in shown and "gpu7" not in shown
     assert "Processor<" not in shown and "Device<" not in shown
 
 

@@ -76,7 +76,7 @@ def system_pairs(system: System) -> Pairs:
         ("Accelerator", system.accelerator),
         ("Accelerators", system.accelerator_count or ""),
         ("Nodes", system.nodes or ""),
-        ("Processor", system.cpu if system.cpu != UNSEEN_SERVER else ""),
+        ("CPU", system.cpu if system.cpu != UNSEEN_SERVER else ""),
         ("Sockets", system.sockets or ""),
         ("Cores", system.cores or ""),
         ("Memory", f"{system.memory_gib} GiB" if system.memory_gib else ""),
