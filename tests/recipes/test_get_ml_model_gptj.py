@@ -146,7 +146,7 @@ def test_a_checkpoint_without_tokenizer_is_refused(checkpoint: Path, tmp_path: P
     (checkpoint / "merges.txt").unlink()
     code, text = make("--framework", "pytorch", "--output_dir", tmp_path, "--checkpoint", checkpoint)
     assert code == 1
-    assert "contains neither tokenizer.json nor vocab.json" in text
+    assert "has neither tokenizer.json nor vocab.json" in text
 
 
 def test_the_trained_tokenizer_has_the_real_kind_of_file(tmp_path: Path) -> None:
