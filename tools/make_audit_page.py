@@ -5,27 +5,16 @@ python tools/make_audit_page.py [--check]
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
+import engine_package  # noqa: F401 - the next imports need it
 import made_table
+from recipe_engine.auditing.findings import CODES, LEVELS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-ENGINE = CHECKOUT / "automation" / "recipe_engine"
 TARGET = CHECKOUT / "docs" / "reference" / "audit.md"
 NAME = Path(__file__).name
-
-if "recipe_engine" not in sys.modules:
-    spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["recipe_engine"])
-
-from recipe_engine.auditing.findings import CODES, LEVELS  # noqa: E402
 
 
 def table() -> str:

@@ -6,29 +6,18 @@ python tools/make_recipe_pages.py [--check]
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from pathlib import Path
 
+import engine_package  # noqa: F401 - the next imports need it
 import made_table
+from recipe_engine.disk.metadata import read_meta
+from recipe_engine.documents.recipe_help import HelpInput, costs_of, inputs_of
+from recipe_engine.rules.model import Recipe
+from recipe_engine.rules.schema import parse_recipe
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-ENGINE = CHECKOUT / "automation" / "recipe_engine"
 NAME = Path(__file__).name
-
-if "recipe_engine" not in sys.modules:
-    spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["recipe_engine"])
-
-from recipe_engine.disk.metadata import read_meta  # noqa: E402
-from recipe_engine.documents.recipe_help import HelpInput, costs_of, inputs_of  # noqa: E402
-from recipe_engine.rules.model import Recipe  # noqa: E402
-from recipe_engine.rules.schema import parse_recipe  # noqa: E402
 
 
 def _row(item: HelpInput) -> str:

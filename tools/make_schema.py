@@ -10,29 +10,16 @@ Editors complete and check a recipe whose first line is the comment that ours ha
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-ENGINE = CHECKOUT / "automation" / "recipe_engine"
-TARGET = CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json"
-
-if "recipe_engine" not in sys.modules:
-    spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["recipe_engine"])
-
-from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID  # noqa: E402
-from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS  # noqa: E402
-from recipe_engine.rules.keys import (  # noqa: E402
+import engine_package  # noqa: F401 - the next imports need it
+from recipe_engine.disk.metadata import SCRIPT_AUTOMATION_UID
+from recipe_engine.rules.conditions import FALSE_WORDS, TRUE_WORDS
+from recipe_engine.rules.keys import (
     CHILD_KEYS,
     CONDITION_KEYS,
     CONDITIONAL_KEYS,
@@ -47,7 +34,10 @@ from recipe_engine.rules.keys import (  # noqa: E402
     VERSION_KEYS,
     Keys,
 )
-from recipe_engine.rules.schema import LIFETIME_UNITS_S  # noqa: E402
+from recipe_engine.rules.schema import LIFETIME_UNITS_S
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+TARGET = CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json"
 
 Schema = dict[str, Any]
 
