@@ -96,7 +96,8 @@ def test_help_shows_the_recipe_that_a_run_would_choose(home: TemporaryHome) -> N
 
 
 def test_version_is_the_projects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "7.8.9"\n')
+    (tmp_path / "src" / "crowdperf").mkdir(parents=True)
+    (tmp_path / "src" / "crowdperf" / "__init__.py").write_text('__version__ = "7.8.9"\n')
     answer = actions.version_action({"out": "con"}, tmp_path)
     assert answer["version"] == "7.8.9"
     assert "crowdperf 7.8.9" in capsys.readouterr().out

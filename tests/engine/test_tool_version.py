@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from recipe_engine.disk.repos import CHECKOUT
 from recipe_engine.running import toolversion
+
+import crowdperf
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -23,7 +27,8 @@ def git(folder: Path, *words: str) -> str:
 
 def checkout(folder: Path, *, is_repository: bool = True) -> Path:
     (folder / "script").mkdir(parents=True)
-    (folder / "pyproject.toml").write_text('[project]\nversion = "7.8.9"\n')
+    (folder / "src" / "crowdperf").mkdir(parents=True)
+    (folder / "src" / "crowdperf" / "__init__.py").write_text('__version__ = "7.8.9"\n')
     (folder / "script" / "a.py").write_text("a = 1\n")
     if is_repository:
         git(folder, "init", "-q")
@@ -87,12 +92,16 @@ def test_without_the_program_git_the_version_stands_alone(tmp_path: Path, monkey
     assert toolversion.tool_version(folder) == toolversion.ToolVersion("7.8.9", "", None)
 
 
-def test_the_version_is_written_in_one_place_and_repeated_truly() -> None:
-    import re
-
-    from recipe_engine.disk.repos import CHECKOUT
-
+def test_the_version_is_written_in_one_place() -> None:
     version = toolversion.project_version(CHECKOUT)
-    assert f"\nversion: {version}\n" in (CHECKOUT / "cmr.yaml").read_text() + "\n"
-    telemetry = CHECKOUT / "src" / "crowdperf" / "fronts" / "metrics" / "telemetry.py"
-    assert re.findall(r'APP_VERSION = "crowdperf", "([^"]+)"', telemetry.read_text()) == [version]
+    assert version == crowdperf.__version__
+    written = re.compile(rf"version[\W_]{{1,6}}{re.escape(version)}\b", re.IGNORECASE)
+    places = (
+        "pyproject.toml",
+        "cmr.yaml",
+        "setup.py",
+        "CITATION.cff",
+        *(f"{top}/**/*.py" for top in ("automation", "src")),
+    )
+    found = [path for pattern in places for path in CHECKOUT.glob(pattern) if written.search(path.read_text("utf-8"))]
+    assert [path.relative_to(CHECKOUT).as_posix() for path in found] == ["src/crowdperf/__init__.py"]

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 from gate_support import trees  # noqa: F401 - a fixture
 
+import crowdperf
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
 SOURCE = CHECKOUT / "src"
 REPOSITORY = "crowdperf/repository/"
+BUILT_FROM = '{"commit": "0123456789abcdef0123456789abcdef01234567", "is_modified": false}\n'
 
 
 def list_of(name: str) -> list[str]:
@@ -47,20 +50,27 @@ def test_the_extra_web_is_what_the_recipe_installs() -> None:
 def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: F811
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(SOURCE, source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "cmr.yaml"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "cmr.yaml"):
         shutil.copy(CHECKOUT / name, source)
+    (source / "built-from.json").write_text(BUILT_FROM)  # as in an unpacked sdist: there is no clone around it
     for name in ("automation", "script"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     flags = ["--no-index", "--no-deps"]  # PyYAML is for results of endpoints
-    build = [*pip, "wheel", "--no-build-isolation", *flags, "-w", str(tmp_path), str(source)]
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "sdist"], cwd=source, check=True, capture_output=True, timeout=300
+    )
+    (sdist,) = (source / "dist").glob("crowdperf-*.tar.gz")
+    assert sdist.name == f"crowdperf-{crowdperf.__version__}.tar.gz"
+    build = [*pip, "wheel", "--no-build-isolation", *flags, "-w", str(tmp_path), str(sdist)]
     subprocess.run(build, check=True, capture_output=True, timeout=300)
     (wheel,) = tmp_path.glob("crowdperf-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert archive.read(f"{REPOSITORY}built-from.json").decode() == BUILT_FROM
     bundled = {name.removeprefix(REPOSITORY) for name in names if name.startswith(REPOSITORY)}
     assert sorted(name for name in names if not name.startswith(REPOSITORY)) == files_of_source()
-    assert {"cmr.yaml", "pyproject.toml", "automation/script/module.py", "script/get-cuda/_cm.yaml"} <= bundled
+    assert {"cmr.yaml", "automation/script/module.py", "script/get-cuda/_cm.yaml"} <= bundled
     install = [*pip, "install", *flags, "--target", str(target), str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=300)
     call = [str(target / "bin" / "check-mlperf-submission"), str(trees.folder / "open"), "--version", "v6.1"]
@@ -68,6 +78,7 @@ def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: 
     done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "verdict: accepted")
 
+    version = [str(target / "bin" / "crowdperf"), "--version"]
     home = {**environment, "HOME": str(tmp_path / "home")}  # cmind is that of these tests
     call = [str(target / "bin" / "crowdperf"), "plan", "--scenario=Offline", "-v"]
     for _ in range(2):  # the second one finds its repository
@@ -75,4 +86,6 @@ def test_pip_builds_it_from_src_and_its_commands_run(trees, tmp_path):  # noqa: 
         assert done.returncode == 0, done.stdout + done.stderr
         assert "get-mlperf-loadgen" in done.stdout and "would fail" not in done.stdout.partition("\n\n")[2]
         assert done.stderr.startswith("crowdperf cm plan script --tags=run,mlperf,inference --scenario=Offline -v\n")
+    done = subprocess.run(version, env=home, capture_output=True, text=True, check=True, timeout=60)
+    assert f"crowdperf {crowdperf.__version__}+g0123456789ab" in done.stdout
     assert len(list((tmp_path / "home/.local/share/crowdperf/repository").iterdir())) == 1

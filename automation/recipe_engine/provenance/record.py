@@ -4,7 +4,7 @@
                    "command": "cm run script --tags=...",       the request as a line, for people
                    "request": {"inputs": {...}, "secrets": [...], "folder_input": "results_dir"},
                    "attachments": {"user_conf": "text"},        files that inputs name, as "<record>/user_conf"
-                   "crowdperf": {"version": "0.1.0", "commit": "<sha1>", "is_modified": false},   for people
+                   "crowdperf": {"version": "1.2.3", "commit": "<sha1>", "is_modified": false},   for people
                    "lock": {...},                               as ``cm lock script`` writes it
                    "recipe_files": {"alias,uid": {"customize.py": "<sha256>"}},
                    "journal": [...],                            what happened, without paths of the machine

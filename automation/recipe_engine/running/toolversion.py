@@ -1,4 +1,4 @@
-"""Which crowdperf this is: the version of ``pyproject.toml``, and the commit of the checkout that this file belongs to.
+"""Which crowdperf this is: the version of ``src/crowdperf``, and the commit of the checkout that this file belongs to.
 
 Never the commit of the folder that the user is in, nor that of a repository around an unpacked copy: only a ``.git`` of
 the checkout itself counts. Without one, or without git, the version stands alone.
@@ -18,7 +18,9 @@ from .process import answer_of
 WHAT_RUNS = ("automation", "script", "src", "tools", "cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt")
 """What of a checkout a result depends on: notes and results that lie next to it do not make it another one."""
 BUILT_FROM = "built-from.json"
-"""In the repository of a wheel: the commit that it was built from, and whether files differed (setup.py writes it)."""
+"""In a wheel and in an sdist, written by setup.py: the commit of the files, and whether some differed from it."""
+PACKAGE = "src/crowdperf/__init__.py"
+"""Where ``__version__`` is written; read as text, because the engine imports nothing of ``src``."""
 SHORT = 12
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
 """Set in hooks of git, for the user's own repository."""
@@ -26,7 +28,7 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTOR
 
 @dataclass(frozen=True)
 class ToolVersion:
-    """version: "0.1.0", "unknown" without a pyproject.toml. commit: 40 hex digits, "" where nothing says it.
+    """version: "1.2.3", "unknown" without src/crowdperf. commit: 40 hex digits, "" where nothing says it.
     is_modified: whether files that run differ from the commit; None without one."""
 
     version: str
@@ -35,7 +37,7 @@ class ToolVersion:
 
     @property
     def text(self) -> str:
-        """``0.1.0+g3f0019cd1a2b.modified``, as PEP 440 writes a local version."""
+        """``1.2.3+g3f0019cd1a2b.modified``, as PEP 440 writes a local version."""
         parts = [f"g{self.commit[:SHORT]}"] if self.commit else []
         return "+".join((self.version, ".".join([*parts, *(["modified"] if self.is_modified else [])]))).rstrip("+")
 
@@ -45,10 +47,10 @@ class ToolVersion:
 
 
 def project_version(checkout: Path) -> str:
-    """The version in the repository's ``pyproject.toml``; ``unknown`` without one."""
-    path = checkout / "pyproject.toml"
+    """The version of the package ``crowdperf`` in a checkout; ``unknown`` without one."""
+    path = checkout / PACKAGE
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    found = re.search(r'^version\s*=\s*"([^"]+)"', text, re.MULTILINE)  # tomllib comes with Python 3.11
+    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     return found.group(1) if found else "unknown"
 
 

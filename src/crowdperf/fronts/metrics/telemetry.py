@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from crowdperf import __version__
 from crowdperf.fronts.metrics.metrics import Metric
 
-APP_NAME, APP_VERSION = "crowdperf", "0.1.0"
+APP_NAME = "crowdperf"
 SEVERITY = 2
 """Information."""
 OPERATIONS = uuid.UUID("6f1d3c52-0f0e-5c3a-9a52-5b7d0c1e8a44")
@@ -83,7 +84,7 @@ def fields(metric: Metric, session: Session, source: Source) -> dict[str, object
     return {
         "appHost": session.app_host,
         "appName": APP_NAME,
-        "appVersion": APP_VERSION,
+        "appVersion": __version__,
         "severityLevel": SEVERITY,
         "timestamp": utc_text(source.ended),
         "operationId": operation_id(session, source),
