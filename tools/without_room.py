@@ -40,6 +40,7 @@ from typing import Any
 
 import changed_tests
 import yaml
+from missing_room_plugin import VARIABLE
 from rooms import all_imported
 from without_room_tests import Gone, facts_of, pruned_tests
 
@@ -56,7 +57,8 @@ NEVER = ("tests/tools/test_without_room.py", "tests/tools/test_changed_tests.py"
 """The tests of this program, which make copies themselves, and those that count on the whole house."""
 LIMIT_S = 60.0
 """Processor seconds, as in tests/costs.json, of what --run runs for each environment of a room."""
-PLUGIN = "missing_room_plugin"
+WORDS = ("-p", "missing_room_plugin", "-n0", "-q", "-rfEs", "-o", "verbosity_assertions=2")
+"""Of pytest in a copy. Assertions are shown whole: a refusal in a value that a test compares is found by its text."""
 ENVIRONMENTS = {"plain": ".venv-test", "harness": ".venv-harness"}
 
 
@@ -420,16 +422,16 @@ def tests_reached(removal: Removal, limit_s: float, *, is_full: bool) -> dict[st
     return found
 
 
-def run_tests(folder: Path, environments: Path, tests: Mapping[str, list[str]]) -> int:
-    """Runs tests of a copy, given by their environments, whose folders are in `environments`; returns the highest exit
-    code."""
+def run_tests(folder: Path, environments: Path, rooms: Iterable[str], tests: Mapping[str, list[str]]) -> int:
+    """Runs tests of a copy without rooms, given by their environments, whose folders are in `environments`; returns the
+    highest exit code."""
     worst = 0
     for name, files in tests.items():
         environment = environments / ENVIRONMENTS[name]
         if files and environment.is_dir():
             (folder / ENVIRONMENTS[name]).symlink_to(environment.resolve())
-            words = [str(environment / "bin" / "python"), "-m", "pytest", "-p", PLUGIN, "-n0", "-q", "-rfEs", *files]
-            found = {**os.environ, "PYTHONPATH": str(folder / "tools")}
+            words = [str(environment / "bin" / "python"), "-m", "pytest", *WORDS, *files]
+            found = {**os.environ, "PYTHONPATH": str(folder / "tools"), VARIABLE: ",".join(sorted(rooms))}
             worst = max(worst, subprocess.run(words, cwd=folder, env=found, check=False).returncode)
         elif files:
             print(f"  {name}: not run, {environment} is not there (./test.sh makes it)", flush=True)
@@ -458,7 +460,7 @@ def main(words: list[str]) -> int:
                 write_copy(removal, folder)
                 if given.run:
                     tests = tests_reached(removal, given.limit_s, is_full=given.full)
-                    code |= bool(run_tests(folder, checkout.root, tests))
+                    code |= bool(run_tests(folder, checkout.root, removal.rooms, tests))
     return int(code)
 
 

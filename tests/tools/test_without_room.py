@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from without_room import PLUGIN, ROOMS, ROOT, Checkout, main, problems_of, remove_room, write_copy
+from without_room import ROOMS, ROOT, VARIABLE, WORDS, Checkout, main, problems_of, remove_room, write_copy
 from without_room_tests import Gone, facts_of, pruned_tests
 
 GUARD = 'from crowdperf.kit.rooms import require_room\ndef plan(i):\n    require_room("web", "a", "b")\n'
@@ -95,22 +95,58 @@ def test_what_belongs_to_a_room_follows_from_imports_and_dependencies(tmp_path: 
     assert not (tmp_path / "copy" / "src" / "crowdperf" / "web").exists()
 
 
-def test_only_a_test_that_met_the_refusal_of_a_room_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
-        "import subprocess, sys\nfrom crowdperf.kit.rooms import MissingRoom, require_room\n"
-        "def answer():\n    try:\n        require_room('gone', 'x with _tiny', 'take y')\n"
-        "    except MissingRoom as error:\n        return {'return': 1, 'error': str(error)}\n"
-        "def test_a():\n    assert answer() == {'return': 0}\n"
-        "def test_b():\n    words = [sys.executable, '-c', 'import test_it; print(test_it.answer())']\n"
-        "    assert subprocess.run(words, capture_output=True, text=True).stdout == {'return': 0}\n"
-        "def test_c():\n    assert answer()['return'] == 1\n"
-        "def test_d():\n    assert 1 == 2, 'this checkout of crowdperf has no room'\n",
-        encoding="utf-8",
-    )
+TESTS_OF_A_REFUSAL = """
+import subprocess, sys
+import pytest
+from crowdperf.kit.rooms import MissingRoom, require_room
+def answer(room="gone"):
+    try:
+        require_room(room, "x with _tiny", "take y")
+    except MissingRoom as error:
+        return {"return": 1, "error": str(error)}
+def run(**more):
+    words = [sys.executable, "-c", "import test_it; sys = test_it.sys; sys.exit(test_it.answer()['error'])"]
+    return subprocess.run(words, capture_output=True, text=True, **more)
+def test_skipped_the_answer_is_the_refusal():
+    assert answer() == {"return": 0, "rows": ["x" * 200] * 20}
+def test_skipped_a_process_answers_it():
+    assert run().stderr == ""
+def test_skipped_a_process_that_fails_with_it():
+    run(check=True)
+def test_skipped_it_is_the_cause():
+    try:
+        require_room("gone", "x", "y")
+    except MissingRoom as error:
+        raise KeyError("rows") from error
+@pytest.fixture
+def made():
+    require_room("gone", "x", "y")
+def test_skipped_its_fixture_needs_the_room(made): ...
+def test_passed_it_expects_the_refusal():
+    assert answer()["return"] == 1
+def test_failed_it_met_the_refusal_and_fails_with_something_else():
+    answer()
+    assert 1 == 2
+def test_failed_it_only_prints_the_refusal():
+    print(answer())
+    assert 1 == 2
+def test_failed_another_room_was_refused():
+    assert answer("other") == {"return": 0}
+def test_failed_a_text_like_it():
+    assert 1 == 2, "this checkout of crowdperf has no room"
+"""
+
+
+def test_only_a_test_that_fails_with_the_refusal_of_the_room_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS_OF_A_REFUSAL, encoding="utf-8")
     paths = os.pathsep.join([*(str(ROOT / name) for name in ("tools", "src")), str(tmp_path)])
-    words = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-n0", "-q", str(tmp_path)]
-    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
-    assert "1 failed, 1 passed, 2 skipped" in done.stdout and "::test_d" in done.stdout, done.stdout
+    words = [sys.executable, "-m", "pytest", *WORDS, "-p", "no:cacheprovider", "-rA", str(tmp_path)]
+    found = {**os.environ, "PYTHONPATH": paths, VARIABLE: "gone"}
+    done = subprocess.run(words, cwd=tmp_path, env=found, capture_output=True, text=True, check=False)
+    assert "4 failed, 1 passed, 5 skipped" in done.stdout, done.stdout
+    for outcome in ("FAILED", "PASSED"):
+        for line in (line for line in done.stdout.splitlines() if line.startswith(f"{outcome} ")):
+            assert f"::test_{outcome.lower()}_" in line
 
 
 def test_a_room_goes_with_the_optional_rooms_built_on_it(tmp_path: Path) -> None:
