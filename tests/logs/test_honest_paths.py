@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from crowdperf.kit.path_redaction import KnownFolders, absolute_paths, honest, honest_text
+from crowdperf.logs import run_requests
 from crowdperf.logs.layout import RunPaths
 from crowdperf.logs.run_requests import portable_request, read_request, usable_request
 
@@ -62,10 +63,34 @@ def test_a_request_is_read_as_it_was_made(tmp_path: Path, monkeypatch: pytest.Mo
     written = portable_request(request, folder)
     assert written["model_path"] == "<result>/../../cache/digits.onnx"
     assert (written["dataset_path"], written["output_dir"]) == ("<home>/data", "<result>")
-    assert str(tmp_path) not in json.dumps(written) and '"/' not in json.dumps(written)
+    assert written["serving"]["server"] == "/mnt/triton/server.json"
+    assert str(tmp_path) not in json.dumps(written)
     (folder / "run.json").write_text(json.dumps(written))
     assert read_request(RunPaths(folder)) == request
     assert usable_request(request, folder) == request  # as older versions wrote it
+
+
+@pytest.mark.parametrize(
+    ("result", "path", "written"),
+    [
+        ("/srv/crowdperf/results/run_1", "/srv/crowdperf/cache/a69d/x.onnx", "<result>/../../cache/a69d/x.onnx"),
+        ("/mnt/results/run_1", "/srv/crowdperf/cache/a69d/x.onnx", "<checkout>/cache/a69d/x.onnx"),
+        ("/mnt/results/run_1", "/srv/crowdperf", "<checkout>"),
+        ("/mnt/results/run_1", "/srv/crowdperf2/x.onnx", "/srv/crowdperf2/x.onnx"),
+        ("/mnt/results/run_1", "/home/anna/data", "<home>/data"),
+        ("/mnt/results/run_1", "/mnt/results/user.conf", "<result>/../user.conf"),
+        ("/mnt/results/run_1", "/mnt/imagenet", "/mnt/imagenet"),
+        ("/mnt/results/run_1", "/data/team/imagenet", "/data/team/imagenet"),
+        ("/mnt/results/run_1", "data/imagenet", "data/imagenet"),
+    ],
+)
+def test_no_path_is_written_as_a_relative_one_that_leads_over_the_root(
+    monkeypatch: pytest.MonkeyPatch, result: str, path: str, written: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/anna")
+    monkeypatch.setattr(run_requests, "CHECKOUT_FOLDER", Path("/srv/crowdperf"))
+    assert portable_request({"model_path": path}, Path(result)) == {"model_path": written}
+    assert usable_request({"model_path": written}, Path(result)) == {"model_path": path}
 
 
 def test_a_moved_checkout_keeps_its_requests(tmp_path: Path) -> None:

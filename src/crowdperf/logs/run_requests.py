@@ -1,9 +1,13 @@
-"""Reads and writes run.json, what the harness was asked to do, so that it names no folder of the machine.
+"""Reads and writes run.json, what the harness was asked to do. It names no folder of the machine that it need not name.
 
     "model_path": "<result>/../../../../../cache/a69d89d93790d5b5/digits.onnx"    from the folder of run.json
+    "model_path": "<checkout>/cache/a69d89d93790d5b5/digits.onnx"                 the result is outside the checkout
     "dataset_path": "<home>/data/imagenet"                                        from the user's home
+    "dataset_path": "/mnt/imagenet"                                               elsewhere, as the user gave it
 
-Absolute paths, as older versions wrote them, are read as they are.
+A relative path that leads over the root folder would name the same folders as the absolute one, and redaction would not
+see them. A run, its score and its compliance tests read these files again, so that the path cannot be left out. Bundles
+do not contain run.json.
 """
 
 from __future__ import annotations
@@ -22,18 +26,31 @@ PATH_KEYS = frozenset(
 )
 """What holds a path, in a request or in its parts (`serving.server`)."""
 
+CHECKOUT = "<checkout>"
+CHECKOUT_FOLDER = Path(__file__).resolve().parents[3]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return len(folder) > 1 and (path == folder or path.startswith(f"{folder}/"))
+
 
 def _portable(path: str, folder: str, home: str) -> str:
     if not os.path.isabs(path):
         return path
-    if len(home) > 1 and (path == home or path.startswith(f"{home}/")):
+    checkout = str(CHECKOUT_FOLDER)
+    if _is_below(path, checkout) and not _is_below(folder, checkout):
+        return CHECKOUT + path[len(checkout) :]
+    if _is_below(path, home):
         return HOME + path[len(home) :]
+    shared = os.path.commonpath([path, folder])
+    if shared.count("/") < 2:  # at most a folder of the root, such as /mnt
+        return path
     relative = os.path.relpath(path, folder)
     return RESULT if relative == "." else f"{RESULT}/{relative}"
 
 
 def _usable(text: str, folder: str, home: str) -> str:
-    for sign, place in ((RESULT, folder), (HOME, home)):
+    for sign, place in ((RESULT, folder), (HOME, home), (CHECKOUT, str(CHECKOUT_FOLDER))):
         if text == sign or text.startswith(f"{sign}/"):
             return os.path.normpath(place + text[len(sign) :])
     return text
