@@ -56,7 +56,7 @@ def test_explain_script_prints_text_on_the_console_and_one_object_as_json(filled
     for part in ("explain: get-x,_v", "chain: use-x -> get-x,_v", "CM_SIZE = 'a b'", "* input --size", "cache"):
         assert part in done.stdout, part
     answer = filled.cm("explain", "script", "--tags=use,x", "--new", "--step=get-x", "--out=json").answer
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert answer["explanation"]["step"]["label"] == "get-x,_v"
 
 

@@ -127,7 +127,7 @@ def test_the_result_has_the_shape_that_cm_users_know(home: TemporaryHome) -> Non
     )
     for what in ("made", "reused"):
         answer = home.run_cm("get,x", "--env.CM_GIVEN=1").answer
-        assert answer["return"] == 0
+        assert answer["return"] == 0, answer
         assert answer["new_env"] == {"CM_X": "made"}, what
         assert answer["env"]["CM_GIVEN"] == "1"
         assert answer["env"]["CM_X"] == "made"

@@ -244,7 +244,7 @@ def test_the_same_uid_in_another_repository_is_only_a_note(home: TemporaryHome) 
     both = home.engine_home._replace(repos=[*home.engine_home.repos, RepoInfo(other, "other", "00000000000000aa")])
     answer = audit_action({"level": "info"}, both)
     assert [row["code"] for row in answer["findings"]] == ["uid-elsewhere"] * 2
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert audit_action({"artifact": "other:"}, both)["recipes"] == 1
     with pytest.raises(NotFound, match="no registered repository 'nowhere'"):
         audit_action({"artifact": "nowhere:"}, both)

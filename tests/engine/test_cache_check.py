@@ -48,7 +48,7 @@ def problems(home: TemporaryHome, tags: str = "get,x", **i: Any) -> list[tuple[s
 
 def test_a_whole_cache_is_found_whole(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
     answer = verify_action({"out": "con"}, filled.engine_home)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert answer["wrong"] == answer["unfinished"] == []
     assert {row["recipe"].split(",")[0]: row["files"] for row in answer["entries"]} == {
         "get-x": 2,
@@ -190,7 +190,7 @@ def test_unfinished_entries_are_named_but_not_wrong(filled: TemporaryHome) -> No
     with pytest.raises(Exception, match="exit code 1"):
         filled.run("get,w")
     answer = verify_action({}, filled.engine_home)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert len(answer["unfinished"]) == 1
 
 

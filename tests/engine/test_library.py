@@ -159,7 +159,7 @@ def test_a_package_of_another_repository_that_has_a_name_of_its_own_stays_import
     repos = [RepoInfo(repo, repo.name, uid_of(repo.name), python="src") for repo in (one, two)]
     home = Home(repos, tmp_path / "home", tmp_path / "home" / "repos" / "local")
     made = run_action({"tags": "use,one", "quiet": True}, home, None)
-    assert made["return"] == 0
+    assert made["return"] == 0, made
 
 
 def test_a_package_that_python_finds_elsewhere_first_is_refused(

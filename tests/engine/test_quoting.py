@@ -180,7 +180,7 @@ def test_nothing_runs_wherever_a_value_comes_from(place: str, home: TemporaryHom
         run_sh="true",
     )
     answer = home.run("show,all", env=PAYLOADS if place == "env of the request" else {})
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert sorted(path.name for path in home.work.rglob("*injected*")) == []
     assert sorted(path.name for path in home.folder.rglob("injected")) == []
 

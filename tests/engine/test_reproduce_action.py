@@ -222,7 +222,7 @@ def test_a_result_is_reproduced_on_an_empty_home(maker: TemporaryHome, elsewhere
 def test_the_locked_version_is_made_though_the_default_is_newer(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
     maker.run("get,parts", version="1")
     answer = reproduce(elsewhere, make(maker))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert [meta["version"] for meta in elsewhere.entries("get-parts")] == ["1"]
 
 
@@ -397,7 +397,7 @@ def test_a_tolerance_that_is_no_number_of_percent_is_refused(given: str) -> None
 def test_a_plan_says_what_would_be_run_and_does_none_of_it(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
     folder = make(maker)
     answer = reproduce(elsewhere, folder, plan=True)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     (row,) = answer["plan"]
     assert (row["duration_s"], row["unmade"]) == (3.0, ["get-parts"])
     assert row["command"].startswith(f"cm run script make-result,{uid_of('make-result')} --tags=make,result ")

@@ -97,7 +97,7 @@ def test_a_cpu_starts_from_the_base_and_a_jetson_from_a_jetson() -> None:
 
 def test_a_machine_without_gpu_gets_an_entry_for_everything_and_is_found_again(call: Call, tmp_path: Path) -> None:
     answer = call(NAME="my_box")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     path = tmp_path / "mlperf-custom-systems" / "my_box.yaml"
     assert answer["env"]["CM_CUSTOM_SYSTEM_FILE"] == str(path)
     there = registry(tmp_path)

@@ -282,7 +282,7 @@ def test_versions_that_are_there_are_offered_before_an_install(hook_input: Any) 
 @pytest.mark.parametrize("text", ["/usr/local/cuda-13.0", "/usr/local/cuda/bin", "/usr/local/cuda-13.0/bin/nvcc"])
 def test_a_toolkit_may_be_named_by_its_folder_its_bin_or_its_nvcc(hook_input: Any, text: str) -> None:
     answer, call = run(hook_input, recorded("two-cuda-wrong-first"), CM_CUDA_INPUT_PATH=text)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CUDA_HOME"] == "/usr/local/cuda-13.0", "the driver's opinion does not count against the user's"
 
 
@@ -296,7 +296,7 @@ def test_a_named_folder_that_is_not_there_or_holds_none(hook_input: Any) -> None
 
 def test_the_runtime_alone(hook_input: Any) -> None:
     answer, call = run(hook_input, recorded("t4x1"), CM_CUDA_FULL_TOOLKIT_INSTALL="no")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_CUDA_RT_WITH_PATH"].endswith("/lib64/libcudart.so.11")
 
 
@@ -372,7 +372,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="this machi
 def test_this_machines_toolkit_and_every_path_that_is_given(hook_input: Any) -> None:
     answer, call = run(hook_input, probe.Machine())
     env = exported("get-cuda", call["env"])
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     for key, value in env.items():
         for text in value if isinstance(value, list) else [value]:
             path = text.removeprefix("-L")

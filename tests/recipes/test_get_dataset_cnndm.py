@@ -150,7 +150,7 @@ def test_postprocess_exports_the_folder_and_the_list(
     monkeypatch.chdir(made)
     env = {"CM_CNNDM_FOLDER": str(made)}
     answer = customize.postprocess({"env": env})
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert {Path(name).name for name in answer["files"]} == {"cnn_eval.json", "dataset.json"}
     assert env["CM_DATASET_EVAL_PATH"] == str(made / "cnn_eval.json")
     assert (env["CM_DATASET_CNNDM_PATH"], env["CM_DATASET_IS_SYNTHETIC"]) == (str(made), "yes")

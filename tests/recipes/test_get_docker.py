@@ -85,7 +85,7 @@ def test_a_daemon_out_of_reach_is_told_in_its_words_with_a_fix(
     assert fix in answer["error"]
     assert call["state"]["container_engines"][0]["cause"] == cause
     answer, call = run(hook_input, machine, CM_DOCKER_ACTION="look")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_DOCKER_IS_REACHABLE"] == "no"
 
 

@@ -218,7 +218,7 @@ def test_a_missing_package_is_installed_and_described(hook_input: Any, python: P
 
 def test_what_was_installed_is_compiled_but_its_tests(hook_input: Any, python: Path, wheels: Path) -> None:
     answer, env = run(hook_input, python, "smallthing", **offline(wheels))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     site = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent.parent
     assert list(site.glob("__pycache__/smallthing.*.pyc"))
     assert (site / "smallthing_more" / "tests" / "test_it.py").is_file()
@@ -250,7 +250,7 @@ def test_a_version_out_of_range_is_replaced(hook_input: Any, python: Path, wheel
 def test_packages_of_extras_are_installed_too(hook_input: Any, python: Path, wheels: Path) -> None:
     run(hook_input, python, "smallthing", **offline(wheels))
     answer, env = run(hook_input, python, "smallthing[fast]", **offline(wheels))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert env["CM_PYTHONLIB_SMALLTHING_FAST__VERSION"] == "2.0"
     assert subprocess.run([python, "-c", "import smallhelper"]).returncode == 0
 
@@ -359,7 +359,7 @@ def test_what_a_killed_pip_left_half_made_is_installed_again_also_in_dependencie
     (module.parent / "smallthing-2.0.dist-info" / "RECORD").unlink()
     module.unlink()
     answer, _ = run(hook_input, python, "bigthing", **offline(wheels))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert subprocess.run([python, "-c", "import bigthing, smallthing"]).returncode == 0
 
 
@@ -455,7 +455,7 @@ def test_a_silent_call_shows_what_pip_writes_only_when_it_fails(
 ) -> None:
     silent = {**offline(wheels), "CM_TMP_SILENT": "yes"}
     answer, _ = run(hook_input, python, "smallthing", **silent)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert "".join(capfd.readouterr()) == ""
     answer, _ = run(hook_input, python, "nosuchthing", **silent)
     assert answer["return"] == 1

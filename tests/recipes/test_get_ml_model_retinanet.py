@@ -56,7 +56,7 @@ def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, insi
     answer, env = call(hook_input, name, CM_MLPERF_DATA_GIVEN_PATH=str(copy))
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
     answer = load_recipe(f"get-ml-model-{name}").postprocess({"env": env})
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert env["CM_ML_MODEL_FILE_WITH_PATH"] == str(copy) and env["CM_ML_MODEL_IS_SYNTHETIC"] == "no"
     info = json.loads(Path(env["CM_ML_MODEL_INFO_FILE"]).read_text())
     assert info["config"] == {} and info["framework"] == "onnx" and info["reference"]["mAP"] > 0

@@ -105,7 +105,7 @@ def test_what_is_there_stays(hook_input: Any, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "s" / "models").symlink_to(tmp_path / "elsewhere")
     answer, _ = run(hook_input, tmp_path / "s")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert (tmp_path / "s" / "data" / "precious").read_text() == "mine"
     assert (tmp_path / "s" / "models").is_symlink()
 
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_made_is_told_without_a_trace(hook_input: Any, t
 def test_inferentia_has_its_folders_under_both_spellings_also_the_second_time(hook_input: Any, tmp_path: Path) -> None:
     for _ in range(2):
         answer, _ = run(hook_input, tmp_path, CM_MLPERF_SCRATCH_LAYOUT="inferentia")
-        assert answer["return"] == 0
+        assert answer["return"] == 0, answer
     imagenet = tmp_path / "preprocessed_data" / "imagenet"
     assert (imagenet / "Resnet50" / "fp32_pytorch").is_dir()
     assert os.readlink(imagenet / "Resnet50") == "ResNet50"
@@ -274,7 +274,7 @@ def test_a_link_that_leads_elsewhere_is_replaced_only_when_told_and_a_folder_nev
     assert "leads to /elsewhere" in answer["error"] and "--relink" in answer["error"]
     assert below(build) == ["data"], "nothing was linked before the trouble was known"
     answer, _ = run(hook_input, tmp_path / "s", **order, CM_MLPERF_SCRATCH_RELINK="yes")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert os.readlink(build / "data") == str(tmp_path / "s" / "data")
     (build / "models").unlink()
     (build / "models").mkdir()
@@ -294,7 +294,7 @@ def test_verify_prints_the_links_and_fails_when_one_does_not_lead_there(
     assert "3 of 3 links" in answer["error"]
     assert f"_link-dirs --path={scratch} --build_dir={code}" in answer["error"]
     answer, call = run(hook_input, scratch, **order, CM_MLPERF_SCRATCH_LINK="yes")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert f"MLPERF_SCRATCH_PATH={scratch}" in capsys.readouterr().out
     assert [row["is_right"] for row in call["state"]["mlperf_scratch_space"]["links"]] == [True] * 3
     (code / "build" / "data").unlink()

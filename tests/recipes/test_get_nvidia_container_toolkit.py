@@ -58,7 +58,7 @@ def test_the_way_follows_from_the_engine(
     tmp_path: Path, hook_input: Any, files: dict[str, str], engines: list[Any], way: str, program: str
 ) -> None:
     answer, call = run(hook_input, t4(tmp_path, files={**FILES, **files}, commands=CTK), engines)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert (call["env"]["CM_CONTAINER_GPU_WAY"], call["env"]["CM_CONTAINER_GPU_PROGRAM"]) == (way, program)
 
 
@@ -89,7 +89,7 @@ def test_podman_without_a_cdi_specification_is_told_how_to_make_one(tmp_path: Pa
 
 def test_apptainer_alone_needs_no_toolkit(tmp_path: Path, hook_input: Any) -> None:
     answer, call = run(hook_input, t4(tmp_path), [engine("apptainer", "1.3.4")])
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_CONTAINER_GPU_RUN_ARGS"] == "--nv"
 
 

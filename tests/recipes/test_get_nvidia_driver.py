@@ -63,7 +63,7 @@ def test_exactly_the_same_version_is_fine_until_its_service_fails(tmp_path: Path
     commands = {**smi("535.161.08", "NVIDIA A100-SXM4-40GB"), **fabric("535.161.08")}
     wanted = {"CM_NVIDIA_FABRIC_MANAGER_MUST_MATCH": "yes"}
     answer, call = run(hook_input, build(tmp_path, DRIVER, commands=commands), **wanted)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_NVIDIA_FABRIC_MANAGER_NEEDED"] == "yes"
     commands["systemctl is-active nvidia-fabricmanager"] = {"code": 3, "stdout": "failed\n"}
     answer, _ = run(hook_input, build(tmp_path, DRIVER, commands=commands), **wanted)
@@ -75,7 +75,7 @@ def test_the_recorded_nd_h100_v5_has_parted_versions(hook_input) -> None:  # typ
     there = probe.look(machine)
     answer, _ = run(hook_input, machine, CM_NVIDIA_FABRIC_MANAGER_MUST_MATCH="yes")
     if there.driver.version == there.fabric_manager:
-        assert answer["return"] == 0
+        assert answer["return"] == 0, answer
     else:
         assert there.driver.version in answer["error"]
         assert there.fabric_manager in answer["error"]
@@ -108,7 +108,7 @@ def test_a_driver_other_than_the_run_files_is_noted(
     tmp_path: Path, hook_input: Any, capsys: Any, expected: str, is_noted: bool
 ) -> None:
     answer, _ = run(hook_input, t4(tmp_path), CM_NVIDIA_DRIVER_EXPECTED=expected)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert ("note" in capsys.readouterr().out) is is_noted
 
 

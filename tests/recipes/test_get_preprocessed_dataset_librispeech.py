@@ -24,7 +24,7 @@ def test_the_store_and_the_list_are_exported(customize: ModuleType, tmp_path: Pa
         (store / name).write_text("{}")
     env = {"CM_DATASET_PATH": "/data"}
     answer = customize.postprocess({"env": env})
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert [Path(name).name for name in answer["files"]] == ["chunk.00000.json", "preprocessed.json"]
     assert env["CM_DATASET_PREPROCESSED_PATH"] == str(store)
     assert env["CM_DATASET_PREPROCESSED_JSON"] == "/data/dev-clean-wav.json"

@@ -187,7 +187,7 @@ def test_a_path_that_is_no_folder_is_an_error_unless_told_to_ignore_it(only_path
     assert answer["return"] == 16
     assert "/no/such/folder" in answer["error"]
     answer, _ = run(hook_input, CM_TMP_PATH="/no/such/folder", CM_TMP_PATH_IGNORE_NON_EXISTANT="yes")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
 
 
 def test_a_file_given_by_the_user_is_the_only_one_looked_at(only_path: Path, hook_input: Any) -> None:

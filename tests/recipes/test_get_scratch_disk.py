@@ -131,7 +131,7 @@ def test_a_filter_that_cannot_be_read_is_refused_with_what_is_allowed(
 def test_the_systems_disk_counts_when_the_user_says_so(tmp_path: Path, hook_input: Any) -> None:
     here = machine(tmp_path, ROOT, DATA, free_gib={"/": 900})
     answer, call = run(hook_input, here, CM_SCRATCH_DISK_INCLUDE_OS="yes")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_SCRATCH_DISK_PATH"] == "/scratch"
 
 
@@ -203,7 +203,7 @@ def test_a_folder_scratch_of_the_users_is_enough(tmp_path: Path, hook_input: Any
     here = machine(tmp_path, ROOT, DATA, writable=["/data/scratch"])
     (tmp_path / "root/data/scratch").mkdir()
     answer, call = run(hook_input, here)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert call["env"]["CM_SCRATCH_DISK_PATH"] == "/data/scratch"
 
 

@@ -26,7 +26,7 @@ def table(inside: Path) -> Path:
 
 def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path) -> None:
     first = preprocessed(importer, IMPORT, db="results.db", path="summary.csv")
-    assert first["return"] == 0
+    assert first["return"] == 0, first
     assert "60 results added, 0 known already (inference-csv)" in first["text"]
     assert "Units 'Joules/stream' is not known" in first["text"]
     assert len(first["state"]["mlperf_results_import"]["added"]) == 60
@@ -77,7 +77,7 @@ def test_a_bundle_is_left_to_the_environment_that_checks_signatures(
 def test_an_export_is_imported_again(preprocessed: Any, table: Path) -> None:
     preprocessed(importer, IMPORT, db="a.db", path=table.name)
     written = preprocessed(exporter, EXPORT, db="a.db", output="out")
-    assert written["return"] == 0
+    assert written["return"] == 0, written
     assert written["state"]["mlperf_results_export"]["results"] == 60
     assert "summary.csv" in preprocessed(importer, IMPORT, db="b.db", path="out")["text"]  # nobody vouches for it
     answer = preprocessed(importer, IMPORT, db="b.db", path="out", with_trust="yes")
@@ -102,6 +102,6 @@ def test_what_cannot_be_exported_is_refused(preprocessed: Any, table: Path, inpu
 def test_pages_are_left_to_the_servers_environment(preprocessed: Any, table: Path) -> None:
     preprocessed(importer, IMPORT, db="a.db", path=table.name)
     answer = preprocessed(exporter, EXPORT, "static", db="a.db", output="pages")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert answer["env"]["CM_TMP_EXPORT_DB"].endswith("a.db")
     assert not Path("pages").exists()

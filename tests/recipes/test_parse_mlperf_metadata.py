@@ -242,7 +242,7 @@ def test_a_folder_becomes_rows_objects_and_a_summary_and_stays_as_it_is(inside, 
     path = made.write(inside / "build/logs/b", {**made.accuracy(), "label": 'a "label"; too'})
     before = path.read_bytes()
     answer = call(log_dir="out", system="Demo", metadata="Owner=me,,,Note=a;b")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert path.read_bytes() == before
     rows = rows_of(inside / "out")
     assert list(rows[0]) == list(telemetry.COLUMNS)

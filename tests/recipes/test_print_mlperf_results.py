@@ -42,7 +42,7 @@ def test_the_banners_and_their_files_are_nvidias(inside, call):
     )
     accuracy_run(logs(inside, "2020.09.01-11.00.00", "T4x1_TRT", "ssd-mobilenet", "Offline"), "mAP=22.9%")
     answer = call(form="banners")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert answer["text"] == (
         "\n======================= Perf harness results: =======================\n"
         "\n"

@@ -65,7 +65,7 @@ def rows(answer: dict[str, Any]) -> list[dict[str, str]]:
 def test_the_summary_has_every_figure_with_its_validity_and_its_place(inside, call):
     results_folder(inside)
     answer = call(input="r")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     found = rows(answer)
     assert list(found[0])[:5] == ["system", "benchmark", "scenario", "metric", "value"]
     assert [(row["scenario"], row["value"], row["validity"]) for row in found if row["unit"]] == [
@@ -247,7 +247,7 @@ def test_paths_of_the_runs_records_are_not_on_the_page(inside, call):
                   "run": {"model_path": {"value": "/home/jane/model.onnx", "origin": "user"}}}  # fmt: skip
         (run / "result.json").write_text(json.dumps(result))
     answer = call(input="r")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert "jane" not in page(answer)
     assert str(inside) not in page(answer)
 

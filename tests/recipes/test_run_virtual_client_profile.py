@@ -142,7 +142,7 @@ def steps(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_the_shipped_profile_has_its_steps_with_everything_resolved_and_writes_nothing(inside, call):
     answer = call("plan", profile="PERF-GPU-MLPERF.json")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert [step["type"] for step in steps(answer)] == [
         "FormatDisks", "MountDisks", "GitRepoClone", "NvidiaCudaInstallation", "DockerInstallation",
         "NvidiaContainerToolkitInstallation", "MLPerfExecutor", "MLPerfExecutor",
@@ -408,7 +408,7 @@ def test_timeouts_are_read_as_upstream_reads_them(text, rounds, seconds, after):
 
 def test_a_run_with_stand_ins_has_thirty_mlperf_rows_and_one_of_each_step_all_labelled(inside, call):
     answer = call(log_dir="L", system="Demo", **CPU)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert [request["model"] for request in answer["calls"]] == ["bert-99", "3d-unet-99"]
     assert answer["calls"][0]["execution_mode"] == "test"
     rows = rows_of(inside / "L")
@@ -501,7 +501,7 @@ def test_without_a_gpu_a_plan_and_a_run_are_refused_with_the_rest_that_is_missin
 def test_a_recorded_machine_is_planned_for_and_never_run_on(inside, call):
     cm = Cm()
     answer = call("plan", cm=cm, recorded="azure-a100-sxm4-40gbx8")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert "SIMULATED" in answer["text"]
     bert = steps(answer)[6]["calls"][0]
     assert (bert["server_target_qps"], bert["singlestream_target_latency_ms"]) == ("24750", "1.7")
@@ -542,7 +542,7 @@ def test_a_profile_without_description_and_with_unknown_types_is_refused_for_all
 )
 def test_a_model_has_the_scenarios_of_its_record(inside, call, model, scenarios):
     answer = call("plan", profile=write(inside, profile(action(Model=model, Benchmarks=f"bert,{model}"))))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert steps(answer)[0]["calls"][0]["scenario"] == scenarios
 
 
@@ -550,7 +550,7 @@ def test_monitors_of_upstream_are_known_and_minus_one_is_without_an_end(inside, 
     given = {"MonitorFrequency": "00:00:05", "MonitorIterations": "-1"}
     monitors = [{"Type": name, "Parameters": given} for name in ("NvidiaSmiMonitor", "LspciMonitor")]
     answer = call("plan", profile=write(inside, profile(Monitors=monitors)))
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     smi, lspci, _ = steps(answer)
     assert smi["parameters"]["MonitorIterations"] == "-1" and not smi["left_out"]
     assert lspci["left_out"]
@@ -615,7 +615,7 @@ def test_a_call_that_ends_at_any_recipe_is_gone_on_with_and_nothing_is_there_twi
     with pytest.raises(Killed):
         call(cm=cm, log_dir="L", execution_mode="test")
     answer = call(log_dir="L", execution_mode="test")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert "goes on" in answer["text"]
     tags = [row["tags"] for row in cm.calls] + [row["tags"] for row in answer["calls"]]
     assert [tag for tag in tags if tag != "get,scratch,disk"] == [
@@ -639,7 +639,7 @@ def test_finished_runs_count_when_the_time_is_over_and_the_call_succeeds(inside,
 
     cm.access = slow  # type: ignore[method-assign]
     answer = call(cm=cm, log_dir="L", timeout="00:00:01", **CPU)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert "the time is over" in answer["text"]
     assert len([row for row in rows_of(inside / "L") if row["ToolName"] == "MLPerf"]) == 6
     assert json.loads((inside / "L" / "virtual_client_state.json").read_text())["progress"] == "timed_out"
@@ -651,7 +651,7 @@ def test_a_deterministic_timeout_lets_the_action_or_the_round_finish(inside, cal
     clock = iter(range(0, 100_000, look_s))  # every look at it takes so long
     monkeypatch.setattr(running.time, "monotonic", lambda: next(clock))
     answer = call(log_dir="L", timeout=f"1,{word}", **CPU)
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert len(answer["calls"]) == count
     assert answer["state"]["virtual_client_profile"]["progress"] == "timed_out"
 

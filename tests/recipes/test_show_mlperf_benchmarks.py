@@ -28,7 +28,7 @@ def show(hook_input, capsys):
 
 def test_the_table_has_every_benchmark_and_fits_100_columns(show) -> None:
     answer = show()
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert [row["names"] for row in answer["found"]] == [list(record.names) for record in RECORDS.values()]
     lines = answer["text"].splitlines()
     assert max(map(len, lines)) <= 100

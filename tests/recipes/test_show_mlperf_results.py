@@ -58,7 +58,7 @@ def test_the_newest_result_comes_first_with_its_figure_and_what_it_is_not(show, 
     put(tmp_path / "results", "20261101T000000Z-digits-onnxruntime-cpu", "Offline")
     newest = put(tmp_path / "results", "20261123T010133Z-digits-onnxruntime-cpu", "Server")
     answer = show()
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert answer["text"].splitlines() == [
         "made (UTC)       model  backend     device scenario figure unit      LoadGen      score",
         "2026-11-23 01:01 digits onnxruntime cpu    Server    1,234 samples/s INVALID 99.332 low [1]",

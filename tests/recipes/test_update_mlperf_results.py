@@ -50,7 +50,7 @@ def test_runs_of_nvidias_layout_get_into_the_tree_and_a_second_call_changes_noth
         recorded_run(logs(inside, "2020.09.01-10.00.00", "T4x1_TRT", "resnet50", scenario), recording)
         accuracy_run(logs(inside, "2020.09.01-11.00.00", "T4x1_TRT", "resnet50", scenario))
     answer = call(result_id="first")
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     place = inside / "results" / "T4x1_TRT" / "resnet50"
     for scenario in RECORDED:
         assert sorted(os.listdir(place / scenario / "performance" / "run_1")) == [
@@ -92,7 +92,7 @@ def test_runs_of_this_projects_layout_are_called_by_the_system_that_the_harness_
 def test_a_run_with_too_few_queries_or_no_valid_does_not_count(inside, call, capsys, scenario, settings, reason):
     v07_run(logs(inside, "1", "T4x1_TRT", "resnet50", scenario), scenario, 100.0, **settings)
     answer = call()
-    assert answer["return"] == 0
+    assert answer["return"] == 0, answer
     assert reason in capsys.readouterr().out
     assert not (inside / "results").exists()
     assert any("performance runs that count: 0" in text for text in answer["state"]["mlperf_update_results"]["missing"])
