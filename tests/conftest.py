@@ -38,6 +38,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 os.environ["CM_REPOS"] = os.devnull + "/tests-must-choose-a-home-of-their-own"
 os.environ.pop("CROWDPERF_CACHE", None)
+for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):  # of the developer: tests name their servers
+    os.environ.pop(name, None)
 os.environ.pop("PYTHONUNBUFFERED", None)  # it hides errors of what is printed last, at the exit of a process
 
 

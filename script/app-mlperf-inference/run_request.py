@@ -77,9 +77,8 @@ class Asked:
         """The call in a hook's env and values."""
         names = (str(env.get(key) or "") for key in (MODEL_KEY, BACKEND_KEY, DEVICE_KEY))
         model, backend, device = names
-        return cls(
-            model=model, backend=backend, device=device, values=values, prompts=PromptSettings.of(values), folder=folder
-        )
+        prompts = PromptSettings.of(values).with_default_server(backend)
+        return cls(model=model, backend=backend, device=device, values=values, prompts=prompts, folder=folder)
 
     @property
     def is_served(self) -> bool:

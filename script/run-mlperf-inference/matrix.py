@@ -14,7 +14,7 @@ from crowdperf.rules.app_names import PRECISION_ALIASES, AppNames
 from crowdperf.rules.backends import BACKENDS, default_backend, default_precision, misfit, simulated
 from crowdperf.rules.benchmarks import record_of
 from crowdperf.rules.names import TARGETS, ExecutionMode, Mode, Scenario
-from crowdperf.rules.prompt_settings import PROMPT_INPUTS, PromptSettings
+from crowdperf.rules.prompt_settings import PROMPT_INPUTS, URL, PromptSettings
 from crowdperf.rules.query_counts import LONGEST_TEST_S, fewest_queries
 from crowdperf.rules.rounds import current_scenarios, scenarios_of
 from crowdperf.rules.run_settings import NUMBERS, PATHS, SERVING, TARGET_INPUTS, gpus_problem, misplaced_inputs
@@ -230,6 +230,7 @@ def parse_config(values: Any, known: AppNames) -> Config:
     backend = values["backend"] or default_backend(model, asks_server=prompts.endpoint is not None)
     model, backend = with_config_ver(values["config_ver"] or "", model, backend, known, problems)
     backend, device = _stand_in(values, backend, problems)
+    prompts = prompts.with_default_server(backend)
     precision = values["precision"] or default_precision(backend)
     is_finding = values["find"] is True
     config = Config(
@@ -242,7 +243,7 @@ def parse_config(values: Any, known: AppNames) -> Config:
         modes=modes_of(values["mode"], problems, is_finding=is_finding),
         execution_mode=ExecutionMode.FAST if values["fast"] else ExecutionMode(values["execution_mode"]),
         results_folder=values["results_dir"],
-        options=_options(values, device, problems),
+        options=_options(values, device, problems) | ({URL: prompts.endpoint} if prompts.endpoint else {}),
         targets={name: values[name] for name in TARGET_INPUTS if values[name] is not None},
         resume=resume_rule(values["resume"]),
         run_id=folder_name("run_id", values["run_id"], problems),

@@ -63,6 +63,8 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
         ({"HOME": "/h"}, {"CM_REPOS": "/h/.local/share/crowdperf/cm", "CROWDPERF_CACHE": "/h/.cache/crowdperf"}),
         ({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CACHE_HOME": "/c"},
          {"CM_REPOS": "/d/crowdperf/cm", "CROWDPERF_CACHE": "/c/crowdperf"}),
+        ({"HOME": "/h", "XDG_DATA_HOME": "d", "XDG_CACHE_HOME": ""},
+         {"CM_REPOS": "/h/.local/share/crowdperf/cm", "CROWDPERF_CACHE": "/h/.cache/crowdperf"}),
         ({"HOME": "/h", "CM_REPOS": "/cm"}, {}),
         ({"HOME": "/h", "CROWDPERF_CACHE": "/big"}, {"CM_REPOS": "/h/.local/share/crowdperf/cm"}),
         ({"HOME": "/h", "CM_REPOS": "/cm", "CROWDPERF_CM": "mine"}, {"CROWDPERF_CM": "mine"}),

@@ -25,6 +25,18 @@ def refusal(folder: Path, **changed: str) -> str:
     return str(caught.value)
 
 
+def test_without_a_url_the_server_and_key_are_those_of_openais_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--url is missing: the URL of the server (or set OPENAI_BASE_URL)" in refusal(tmp_path, url="")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://there:8000/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-4711")
+    assert request(tmp_path).settings.url == "http://host:8000"
+    settings = request(tmp_path, url="").settings
+    assert (settings.url, settings.key_variable) == ("http://there:8000", "OPENAI_API_KEY")
+    assert request(tmp_path, url="", api_key_variable="MINE").settings.key_variable == "MINE"
+
+
 def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
     text = refusal(tmp_path, url="http://me:sesame@host:8000", model="gpt-oss-120", c_max="32", points="",
                    dataset="absent.jsonl", tokenizer="", curve="../up", api_key_variable="MY KEY")  # fmt: skip

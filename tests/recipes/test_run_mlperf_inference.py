@@ -978,6 +978,10 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     given = {"CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_LOADGEN_SCENARIO": "Interactive"}
     assert config(**given, CM_MLPERF_ENDPOINT_URL="http://h/v1").backend == "endpoint"
     assert config(**given).backend == default_backend("llama3.1-8b") != "onnxruntime"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://there/v1")
+    assert config(**given).backend == default_backend("llama3.1-8b")
+    specs = matrix.matrix(config(**given, CM_MLPERF_BACKEND="endpoint"))
+    assert {spec.inputs["endpoint"] for spec in specs} == {"http://there/v1"}
     assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: not supported")
 
 

@@ -28,6 +28,25 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("backend", "given", "variable", "expected"),
+    [
+        ("endpoint", None, "http://there/v1", "http://there/v1"),
+        ("endpoint", "http://here/v1", "http://there/v1", "http://here/v1"),
+        ("endpoint", None, " ", None),
+        ("endpoint", None, None, None),
+        ("vllm", None, "http://there/v1", None),
+        ("onnxruntime", None, "http://there/v1", None),
+        ("unknown", None, "http://there/v1", None),
+    ],
+)
+def test_a_run_that_asks_a_server_finds_it_where_openais_clients_do(
+    backend: str, given: str | None, variable: str | None, expected: str | None
+) -> None:
+    environment = {} if variable is None else {"OPENAI_BASE_URL": variable}
+    assert PromptSettings(endpoint=given).with_default_server(backend, environment).endpoint == expected
+
+
+@pytest.mark.parametrize(
     ("given", "backend", "name", "words"),
     [
         ({}, "endpoint", "endpoint", "give its URL"),

@@ -132,8 +132,9 @@ def repository(data: Path) -> Path:
 def environment(env: Mapping[str, str]) -> dict[str, str]:
     """The variables that a CM process needs, where they are not set. Pure."""
     home = Path(env.get("HOME") or Path.home())
-    data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
-    cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache") / "crowdperf"
+    given = {name: value for name, value in env.items() if value.startswith("/")}  # the specification ignores others
+    data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share") / "crowdperf"
+    cache = Path(given.get("XDG_CACHE_HOME") or home / ".cache") / "crowdperf"
     wanted = {"CROWDPERF_CM": COMMAND}
     if not env.get("CM_REPOS"):
         wanted |= {"CM_REPOS": str(data / "cm"), "CROWDPERF_CACHE": str(cache)}

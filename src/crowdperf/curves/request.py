@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from crowdperf.kit.numbers import WHOLE, whole_number
 from crowdperf.kit.text_documents import Json
 from crowdperf.kit.whole_file import file_sha256
 from crowdperf.rules.names import with_problems
+from crowdperf.rules.prompt_settings import DEFAULT_KEY_VARIABLE, DEFAULT_URL_VARIABLE
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -235,11 +237,14 @@ def _seeds(reader: Inputs, edition: Edition) -> tuple[SeedSet | None, str]:
 
 def _settings(reader: Inputs, model: str, seeds: SeedSet, datasets: tuple[DatasetSettings, DatasetSettings | None]
               ) -> ClientSettings:  # fmt: skip
-    key = reader.text("api_key_variable")
+    key = reader.text("api_key_variable") or (DEFAULT_KEY_VARIABLE if os.environ.get(DEFAULT_KEY_VARIABLE) else "")
     if key and not _VARIABLE.fullmatch(key):
         reader.problems.append("--api_key_variable must be the name of an environment variable (what was given is not "
                                "shown: it may be the key itself)")  # fmt: skip
-    url, _ = reader.needed("url"), reader.needed("tokenizer")
+    url = reader.values["url"] or os.environ.get(DEFAULT_URL_VARIABLE, "").strip()
+    if not url:
+        reader.needed("url", f"the URL of the server (or set {DEFAULT_URL_VARIABLE})")
+    reader.needed("tokenizer")
     return ClientSettings(
         name=model,
         url=(reader.attempt(lambda: root_of(url)) if url else "") or "",

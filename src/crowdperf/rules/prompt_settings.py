@@ -1,13 +1,16 @@
 """The inputs that say how prompts are answered, and the key `text` of run.json that they become. Pure.
 
-The API key of a server is never an input: `endpoint_key_variable` is the environment variable that has it.
+The API key of a server is never an input: `endpoint_key_variable` is the environment variable that has it. Where a run
+that asks a server has no `endpoint`, OPENAI_BASE_URL has it, as for OpenAI's own Python client
+(src/openai/_client.py of openai-python 02cf7cdb, read November 2026).
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from crowdperf.kit.server_address import server_parts
@@ -27,6 +30,9 @@ APIS = ("completions", "chat")
 
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 """The variable in which a server's clients look for a key by default."""
+
+DEFAULT_URL_VARIABLE = "OPENAI_BASE_URL"
+"""The variable in which they look for the server's URL, up to and with /v1."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -49,6 +55,13 @@ class PromptSettings:
         """Return the settings in the typed values of a call."""
         return cls(**{name: values[name] for name in PROMPT_INPUTS})
 
+    def with_default_server(self, backend: str, environment: Mapping[str, str] = os.environ) -> PromptSettings:
+        """Return the settings with the server of DEFAULT_URL_VARIABLE, for a backend that asks one and none given."""
+        record, url = BACKENDS.get(backend), environment.get(DEFAULT_URL_VARIABLE, "").strip()
+        if record is None or not record.is_remote or self.endpoint is not None or not url:
+            return self
+        return replace(self, endpoint=url)
+
     def problems(self, backend: str) -> dict[str, str]:
         """Return what is wrong with the settings for a backend, by the name of the input."""
         record = BACKENDS.get(backend)
@@ -65,7 +78,7 @@ class PromptSettings:
     def _endpoint_problems(self) -> dict[str, str]:
         found = {}
         if self.endpoint is None:
-            found[URL] = "the backend needs a server: give its URL, http://HOST:PORT/v1"
+            found[URL] = f"the backend needs a server: give its URL, http://HOST:PORT/v1, or set {DEFAULT_URL_VARIABLE}"
         elif why := _url_problem(self.endpoint):
             found[URL] = why
         if self.endpoint_key_variable is not None and not _VARIABLE.fullmatch(self.endpoint_key_variable):

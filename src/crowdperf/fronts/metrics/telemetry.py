@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from crowdperf import __version__
+import crowdperf
 from crowdperf.fronts.metrics.metrics import Metric
 
 APP_NAME = "crowdperf"
@@ -84,7 +84,7 @@ def fields(metric: Metric, session: Session, source: Source) -> dict[str, object
     return {
         "appHost": session.app_host,
         "appName": APP_NAME,
-        "appVersion": __version__,
+        "appVersion": crowdperf.__version__,
         "severityLevel": SEVERITY,
         "timestamp": utc_text(source.ended),
         "operationId": operation_id(session, source),
