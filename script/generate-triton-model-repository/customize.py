@@ -17,28 +17,17 @@ GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
 INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 MODEL_KEY = "CM_MODEL_REQUEST_MODEL"
 KIND_KEY = "CM_TRITON_MODEL_KIND"
-NEURON_OPTIONS = {
-    "CM_TRITON_MODEL_NEURON_CORE_RANGE": "neuron_core_range",
-    "CM_TRITON_MODEL_THREADS_PER_CORE": "threads_per_core",
-}
-OPTIONS = {
-    MODEL_KEY: "model",
-    "CM_MLPERF_TRITON_BATCHING": "batching",
-    "CM_MLPERF_TRITON_INSTANCE_COUNT": "instance_count",
-    "CM_MLPERF_TRITON_MAX_BATCH_SIZE": "max_batch_size",
-    "CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US": "max_queue_delay_us",
-    "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE": "preferred_batch_size",
-    "CM_TRITON_MODEL_DEVICE": "device",
-    "CM_TRITON_MODEL_THREADS": "threads",
-    **NEURON_OPTIONS,
-}
-"""Env key -> option of crowdperf.models.triton_repository."""
+NEURON_OPTIONS = ("neuron_core_range", "threads_per_core")
+NO_OPTIONS = ("model", "model_info", "simulate", "source")
+"""Inputs that decide what runs; all others are options of crowdperf.models.triton_repository."""
 
 
-def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
+def arguments(i: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for crowdperf.models.triton_repository, one for each option that has a value."""
-    words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
-    return [*words, f"--model_info={info_file}", f"--output_dir={folder}"]
+    values = i["values"]
+    options = {name: values.text(name) for name in values if name not in NO_OPTIONS and values.is_given(name)}
+    options |= {"model": text_of(i["env"], MODEL_KEY), "model_info": info_file, "output_dir": folder}
+    return [f"--{name}={value}" for name, value in options.items()]
 
 
 def is_neuron(env: Mapping[str, Any]) -> bool:
@@ -54,7 +43,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
     env = i["env"]
     backend = "neuron" if is_neuron(env) else "triton"
-    given = [name for key, name in {**NEURON_OPTIONS, "CM_MLPERF_SIMULATE": "simulate"}.items() if text_of(env, key)]
+    given = [name for name in (*NEURON_OPTIONS, "simulate") if i["values"].is_given(name)]
     if given and not is_neuron(env):
         return {"return": 1, "error": f"--{given[0]} is for AWS Neuron: add the variation _neuron"}
     try:
@@ -81,7 +70,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         message = f"the model.json {info_file} cannot be read: {error.strerror}"
         return {"return": 1, "error": f"{message}\nhint: --model_info=model.json of an ONNX model"}
     env["CM_TRITON_MODEL_FROM"] = str(info_file)
-    lines = "".join(f"{word}\n" for word in arguments(env, info_file, Path.cwd()))
+    lines = "".join(f"{word}\n" for word in arguments(i, info_file, Path.cwd()))
     Path("arguments.txt").write_text(lines, encoding="utf-8")
     return {"return": 0}
 

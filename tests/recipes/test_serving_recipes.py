@@ -87,9 +87,13 @@ def test_a_server_gets_its_files_ports_and_time() -> None:
     ]  # fmt: skip
 
 
+def asked(env: dict[str, str]) -> dict[str, object]:
+    return {"env": env, "values": input_values("generate-triton-model-repository", env)}
+
+
 @pytest.mark.parametrize(("name", "words"), [("gptj-99", "states"), ("rnnt", "states"), ("dlrm-99", "rows")])
 def test_models_that_cannot_be_served_are_refused_by_name(name: str, words: str) -> None:
-    answer = GENERATE.plan({"env": {"CM_MODEL_REQUEST_MODEL": name}})
+    answer = GENERATE.plan(asked({"CM_MODEL_REQUEST_MODEL": name}))
     assert answer["return"] == 1 and words in answer["error"] and name in answer["error"]
 
 
@@ -102,10 +106,10 @@ def test_the_arguments_of_a_repository_are_those_given(tmp_path: Path, monkeypat
         "CM_ML_MODEL_INFO_FILE": str(info),
         "CM_MLPERF_TRITON_BATCHING": "server",
     }
-    assert GENERATE.preprocess({"env": env}) == {"return": 0}
+    assert GENERATE.preprocess(asked(env)) == {"return": 0}
     words = (tmp_path / "arguments.txt").read_text().splitlines()
-    assert words == ["--model=digits", "--batching=server", f"--model_info={info}", f"--output_dir={tmp_path}"]
-    gone = GENERATE.preprocess({"env": {**env, "CM_MODEL_REQUEST_INFO_FILE": str(tmp_path / "gone.json")}})
+    assert words == ["--batching=server", "--model=digits", f"--model_info={info}", f"--output_dir={tmp_path}"]
+    gone = GENERATE.preprocess(asked({**env, "CM_MODEL_REQUEST_INFO_FILE": str(tmp_path / "gone.json")}))
     assert gone["return"] == 1 and "gone.json" in gone["error"]
 
 
@@ -119,7 +123,7 @@ def test_a_repository_for_neuron_gets_its_cores(tmp_path: Path, monkeypatch) -> 
         "CM_TRITON_MODEL_NEURON_CORE_RANGE": "0:15",
         "CM_ML_MODEL_INFO_FILE": str(info),
     }
-    assert GENERATE.preprocess({"env": env}) == {"return": 0}
+    assert GENERATE.preprocess(asked(env)) == {"return": 0}
     words = (tmp_path / "arguments.txt").read_text().splitlines()
     assert {"--model=resnet50", "--neuron_core_range=0:15"} <= set(words)
 
@@ -134,7 +138,7 @@ def test_a_repository_for_neuron_gets_its_cores(tmp_path: Path, monkeypatch) -> 
     ],
 )
 def test_what_is_not_for_neuron_is_refused(env: dict[str, str], words: str) -> None:
-    answer = GENERATE.plan({"env": env})
+    answer = GENERATE.plan(asked(env))
     assert answer["return"] == 1 and words in answer["error"]
 
 

@@ -17,6 +17,7 @@ from crowdperf.kit.text_documents import mapping, part
 from crowdperf.rules.backends import is_of_client
 from crowdperf.rules.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from crowdperf.rules.provenance import OWN, OWN_DATA_LABEL, OWN_MODEL_LABEL, SERVER_LABEL, UNCHECKED_LABEL, parse
+from crowdperf.rules.run_settings import NUMBERS
 from crowdperf.store import published_rows
 from crowdperf.store.keys import digest_of
 from crowdperf.store.model import Configuration, System
@@ -52,8 +53,7 @@ UNSEEN = "server not seen"
 
 DATA_KINDS = ("real", "synthetic", "tiny")
 
-_CHOSEN = ("batch_size", "instances", "threads", "batch_timeout_us", "target_qps", "target_latency_ms",
-           "min_duration_ms", "min_query_count", "performance_sample_count")  # fmt: skip
+_CHOSEN = (*(setting.place for setting in NUMBERS), "target_qps", "target_latency_ms")
 _HOST_FACTS = (
     ("architecture", "CM_HOST_CPU_ARCHITECTURE"),
     ("threads_per_core", "CM_HOST_CPU_THREADS_PER_CORE"),

@@ -50,7 +50,6 @@ def _shape_of(prepared: Prepared) -> dict[str, Json]:
         "instances": shape.instances.value,
         "threads": shape.threads.value,
         "is_spinning": shape.is_spinning,
-        "batch_timeout_us": prepared.config.batch_timeout_us,
     }
 
 
